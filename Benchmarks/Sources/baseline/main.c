@@ -1,0 +1,63 @@
+#define _POSIX_C_SOURCE 200809L
+#include "baseline.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: baseline handoff URL ROUNDS             hand a token back and forth between two processes\n"
+    "       baseline peer    URL INBOX OUTBOX       play the other side of a hand-off: BRPOP INBOX, LPUSH OUTBOX\n"
+    "       baseline pubsub  URL ROUNDS             publish to receipt in another process, one message at a time\n"
+    "       baseline fanout  URL CHANNELS ROUNDS    one PUBLISH to each of many channels of one subscriber\n"
+    "\n"
+    "URL is redis://HOST:PORT, unix:///PATH or the path of a Unix socket. Figures are printed as one line of JSON.\n"
+    "A peer ends at the token \"stop\", or with the process that started it.\n";
+
+_Noreturn void fail(int code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("baseline: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(code);
+}
+
+static long number(const char *name, const char *text, long most) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < 1 || value > most) {
+        fail(EXIT_USAGE, "%s must be a number from 1 to %ld, not \"%s\"", name, most, text);
+    }
+    return value;
+}
+
+int main(int count, char **arguments) {
+    const char *mode = count > 1 ? arguments[1] : "";
+    const long most_rounds = 10 * 1000 * 1000;
+    const long most_channels = 100 * 1000;
+
+    if (strcmp(mode, "handoff") == 0 && count == 4) {
+        return run_handoff(arguments[2], number("ROUNDS", arguments[3], most_rounds));
+    }
+    if (strcmp(mode, "peer") == 0 && count == 5) {
+        return run_peer(arguments[2], arguments[3], arguments[4]);
+    }
+    if (strcmp(mode, "pubsub") == 0 && count == 4) {
+        return run_pubsub(arguments[2], number("ROUNDS", arguments[3], most_rounds));
+    }
+    if (strcmp(mode, "fanout") == 0 && count == 5) {
+        return run_fanout(arguments[2], number("CHANNELS", arguments[3], most_channels),
+                          number("ROUNDS", arguments[4], most_rounds));
+    }
+    if (strcmp(mode, "--help") == 0 || strcmp(mode, "-h") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    fputs(usage, stderr);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,15 @@
+# Builds, tests and runs everything: the tests need the compiler, so there is one stage.
+ARG SWIFT_VERSION=6.2
+FROM swift:${SWIFT_VERSION}-noble
+
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+        libhiredis-dev openssl redis-server \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /redisdc
+COPY . .
+RUN swift build -c release --product redisdc \
+    && swift build -c release --product rendezvous
+
+CMD ["scripts/demo", "--no-install"]

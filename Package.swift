@@ -1,0 +1,113 @@
+// swift-tools-version:6.1
+import PackageDescription
+
+// Set by scripts/test: a warning of ours fails the build there, never the build of someone who depends on us.
+let strict = Context.environment["REDISDC_WARNINGS_AS_ERRORS"] != nil
+
+let settings: [SwiftSetting] =
+    [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ] + (strict ? [.unsafeFlags(["-warnings-as-errors"])] : [])
+
+// hiredis.pc carries a flag that SwiftPM refuses on Linux with a warning at every build, and the module map links the
+// library by itself; Homebrew's include path is only found through pkg-config.
+#if os(macOS)
+    let hiredisPkgConfig: String? = "hiredis"
+#else
+    let hiredisPkgConfig: String? = nil
+#endif
+
+let package = Package(
+    name: "redisdc",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "Hiredis", targets: ["Hiredis"]),
+        .library(name: "RedisDC", targets: ["RedisDC"]),
+        .library(name: "RedisDCTesting", targets: ["RedisDCTesting"]),
+        .executable(name: "redisdc", targets: ["redisdc"]),
+    ],
+    traits: [
+        .trait(name: "LoggingSupport", description: "Log with swift-log."),
+        .trait(name: "MetricsSupport", description: "Count and time commands with swift-metrics."),
+        .trait(name: "TracingSupport", description: "A span for each command with swift-distributed-tracing."),
+        .trait(name: "ServiceLifecycleSupport", description: "RedisClient is a Service of swift-service-lifecycle."),
+        .default(enabledTraits: [
+            "LoggingSupport", "MetricsSupport", "TracingSupport", "ServiceLifecycleSupport",
+        ]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.81.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.29.0"),
+        .package(url: "https://github.com/apple/swift-collections.git", from: "1.1.0"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.5.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.2.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.6.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.5.0"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CHiredis",
+            pkgConfig: hiredisPkgConfig,
+            providers: [.apt(["libhiredis-dev"]), .yum(["hiredis-devel"]), .brew(["hiredis"])]
+        ),
+        .target(
+            name: "Hiredis",
+            dependencies: [
+                "CHiredis",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "RedisDC",
+            dependencies: ["Hiredis"],
+            resources: [.embedInCode("Scripts")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "RedisDCTesting",
+            dependencies: [
+                "Hiredis",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "redisdc",
+            dependencies: [
+                "RedisDC", "Hiredis", "RedisDCTesting",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "HiredisTests",
+            dependencies: [
+                "Hiredis", "RedisDCTesting", "CHiredis",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(name: "RedisDCTestingTests", dependencies: ["RedisDCTesting", "Hiredis"], swiftSettings: settings),
+        .testTarget(name: "RedisDCTests", dependencies: ["RedisDC", "RedisDCTesting"], swiftSettings: settings),
+    ]
+)

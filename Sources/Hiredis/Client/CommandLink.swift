@@ -1,0 +1,197 @@
+// Keeps one command connection alive and hands it to whoever wants to send.
+//
+// While there is none, callers wait until their deadline; a refusal that waiting cannot mend (a wrong password) fails
+// them at once, and the attempts go on. A command that certainly has not been sent moves to the next connection.
+import NIOCore
+import Synchronization
+
+final class CommandLink: Sendable {
+    private struct Waiter {
+        var continuation: CheckedContinuation<Result<RedisConnection, RedisError>, Never>
+        var timer: Scheduled<Void>
+    }
+
+    private struct State {
+        var connection: RedisConnection?
+        var waiters: [UInt64: Waiter] = [:]
+        /// Why the last attempt failed: the reason that a waiter out of time is given.
+        var lastError: RedisError?
+        var isRunning = false
+        var stopped: RedisError?
+    }
+
+    private let transport: Transport
+    private let instruments: Instruments
+    let commandTimeout: TimeAmount
+    private let state = Mutex(State())
+
+    init(transport: Transport, instruments: Instruments) {
+        self.transport = transport
+        self.instruments = instruments
+        commandTimeout = TimeAmount(transport.configuration.commandTimeout)
+    }
+
+    // MARK: Send
+
+    /// The connection there is now, if any.
+    var current: RedisConnection? { state.withLock { $0.connection } }
+
+    /// Carries out `operation` on a connection, on a new one again if the first ended before the command was sent.
+    func withConnection(
+        timeout: Duration?, failed: RedisConnection? = nil,
+        _ operation: (RedisConnection, TimeAmount) async -> Result<RESPValue, RedisError>
+    ) async throws(RedisError) -> RESPValue {
+        let timeout = timeout.map { TimeAmount($0) } ?? commandTimeout
+        var failed = failed
+        var remaining = timeout
+        var deadline: NIODeadline?
+        while true {
+            let connection: RedisConnection
+            if failed == nil, let current = state.withLock({ $0.connection }) {
+                connection = current
+            } else {
+                let end = deadline ?? .now() + timeout
+                deadline = end
+                connection = try await wait(until: end, failed: failed)
+                remaining = end - .now()
+            }
+            switch await operation(connection, remaining) {
+            case .success(let reply):
+                return reply
+            case .failure(let error):
+                guard Self.wasNotSent(error, on: connection) else { throw error }
+                failed = connection
+            }
+        }
+    }
+
+    /// The connection ended before the command was sent: it may be sent on the next one.
+    static func wasNotSent(_ error: RedisError, on connection: RedisConnection) -> Bool {
+        !error.commandMayHaveRun && error.code != .cancelled && error.code != .timedOut
+            && (connection.isClosed || error.code == .connectionLost)
+    }
+
+    private func wait(until deadline: NIODeadline, failed: RedisConnection?) async throws(RedisError) -> RedisConnection {
+        let id = RedisConnection.makeID()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let timer = transport.eventLoop.scheduleTask(deadline: deadline) { self.timeOut(id) }
+                let now: Result<RedisConnection, RedisError>? = state.withLock { state in
+                    if let error = state.stopped { return .failure(error) }
+                    if Task.isCancelled { return .failure(Self.cancelled) }
+                    if let current = state.connection, current !== failed { return .success(current) }
+                    state.waiters[id] = Waiter(continuation: continuation, timer: timer)
+                    return nil
+                }
+                if let now {
+                    timer.cancel()
+                    continuation.resume(returning: now)
+                }
+            }
+        } onCancel: {
+            finish(id, .failure(Self.cancelled))
+        }
+        return try result.get()
+    }
+
+    private static var cancelled: RedisError { RedisError(.cancelled, "the task was cancelled") }
+
+    private func timeOut(_ id: UInt64) {
+        let (lastError, isRunning) = state.withLock { ($0.lastError, $0.isRunning) }
+        let reason =
+            lastError.map { "no connection within the deadline: \($0.message)" }
+            ?? (isRunning ? "no connection within the deadline" : "no connection: the client's run() is not running")
+        finish(id, .failure(RedisError(.timedOut, reason, underlying: lastError)))
+    }
+
+    private func finish(_ id: UInt64, _ result: Result<RedisConnection, RedisError>) {
+        guard let waiter = state.withLock({ $0.waiters.removeValue(forKey: id) }) else { return }
+        waiter.timer.cancel()
+        waiter.continuation.resume(returning: result)
+    }
+
+    // MARK: Run
+
+    /// Connects, and connects again, until the task is cancelled or the link is stopped.
+    func run() async {
+        state.withLock { $0.isRunning = true }
+        await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "command").run {
+            self.state.withLock { $0.stopped != nil }
+        } connect: {
+            try await RedisConnection.connect(self.transport, role: .command)
+        } serve: { connection in
+            guard self.established(connection) else { return }
+            let reason = await withTaskCancellationHandler {
+                await connection.untilClosed()
+            } onCancel: {
+                connection.closeSoon(RedisError(.clientStopped, "the client has stopped"))
+            }
+            self.lost(connection, reason)
+        } failed: { error in
+            self.failed(error)
+        }
+    }
+
+    private func established(_ connection: RedisConnection) -> Bool {
+        let (waiters, isStopped) = state.withLock { state in
+            defer { state.waiters = [:] }
+            state.connection = connection
+            state.lastError = nil
+            return (state.waiters, state.stopped != nil)
+        }
+        for waiter in waiters.values {
+            waiter.timer.cancel()
+            waiter.continuation.resume(returning: .success(connection))
+        }
+        return !isStopped
+    }
+
+    private func lost(_ connection: RedisConnection, _ reason: RedisError) {
+        state.withLock { state in
+            if state.connection === connection { state.connection = nil }
+            state.lastError = reason
+        }
+    }
+
+    private func failed(_ error: RedisError) {
+        let waiters = state.withLock { state in
+            state.lastError = error
+            guard error.isPermanent else { return [UInt64: Waiter]() }
+            defer { state.waiters = [:] }
+            return state.waiters
+        }
+        for waiter in waiters.values {
+            waiter.timer.cancel()
+            waiter.continuation.resume(returning: .failure(error))
+        }
+    }
+
+    // MARK: Stop
+
+    /// Refuses new commands and, when `draining`, lets those under way end.
+    func stop(draining: Bool) async {
+        let error = RedisError(.clientStopped, "the client has stopped")
+        let (connection, waiters) = state.withLock { state in
+            state.stopped = state.stopped ?? error
+            defer { state.waiters = [:] }
+            return (state.connection, state.waiters)
+        }
+        for waiter in waiters.values {
+            waiter.timer.cancel()
+            waiter.continuation.resume(returning: .failure(error))
+        }
+        guard let connection else { return }
+        if draining { await connection.closeWhenDrained() } else { connection.closeSoon(error) }
+    }
+
+    var serverVersion: ServerVersion? {
+        state.withLock { $0.connection }?.login.serverVersion
+    }
+}
+
+extension RedisError {
+    /// No waiting mends it; callers are told at once, while the client keeps trying.
+    var isPermanent: Bool {
+        code == .authenticationFailed || code == .unsupportedServer || code == .invalidArgument || code == .notPermitted
+    }
+}

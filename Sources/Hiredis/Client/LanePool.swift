@@ -1,0 +1,154 @@
+// The connections for blocking commands: made when needed, kept while used, capped.
+import NIOCore
+import Synchronization
+
+final class LanePool: Sendable {
+    private struct Idle {
+        var lane: RedisConnection
+        var since: NIODeadline
+    }
+
+    private struct State {
+        var idle: [Idle] = []
+        /// Lanes that carry a command, or are being made, or settle an interrupted one.
+        var inUse = 0
+        var waits: [UInt64: BlockedWait] = [:]
+        var isStopped = false
+        var whenUnused: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let transport: Transport
+    private let instruments: Instruments
+    private let state = Mutex(State())
+    private var configuration: RedisConfiguration { transport.configuration }
+
+    init(transport: Transport, instruments: Instruments) {
+        self.transport = transport
+        self.instruments = instruments
+    }
+
+    // MARK: Take and put back
+
+    /// A lane for the caller alone, to be given to `put` or `drop`.
+    ///
+    /// - Throws: `.tooManyLanes`, `.clientStopped`, and what connecting throws.
+    func take() async throws(RedisError) -> RedisConnection {
+        let (idle, count) = try reserve()
+        instruments.lanesInUse(count)
+        if let idle { return idle }
+        do {
+            return try await abandonable { [transport] in
+                try await RedisConnection.connect(transport, role: .lane)
+            } discard: { [self] lane in
+                put(lane)
+            } failed: { [self] in
+                release()
+            }
+        } catch let error as RedisError {
+            throw error
+        } catch {
+            throw RedisError(.cannotConnect, "\(error)", underlying: error)
+        }
+    }
+
+    private func reserve() throws(RedisError) -> (RedisConnection?, Int) {
+        let limit = configuration.maximumLanes
+        return try state.withLock { state throws(RedisError) in
+            if state.isStopped { throw RedisError(.clientStopped, "the client has stopped") }
+            guard state.inUse < limit else {
+                throw RedisError(
+                    .tooManyLanes,
+                    "\(limit) blocking commands are waiting already, each on a connection of its own; raise maximumLanes")
+            }
+            state.inUse += 1
+            while let idle = state.idle.popLast() {
+                if !idle.lane.isClosed { return (idle.lane, state.inUse) }
+            }
+            return (nil, state.inUse)
+        }
+    }
+
+    func put(_ lane: RedisConnection) {
+        let isKept = state.withLock { state in
+            guard !state.isStopped, !lane.isClosed else { return false }
+            state.idle.append(Idle(lane: lane, since: .now()))
+            return true
+        }
+        if isKept { release() } else { drop(lane) }
+    }
+
+    func drop(_ lane: RedisConnection) {
+        lane.closeSoon(RedisError(.clientStopped, "the lane is not needed any more"))
+        release()
+    }
+
+    private func release() {
+        let (continuations, count) = state.withLock { state in
+            state.inUse -= 1
+            guard state.inUse == 0 else { return ([CheckedContinuation<Void, Never>](), state.inUse) }
+            defer { state.whenUnused = [] }
+            return (state.whenUnused, 0)
+        }
+        instruments.lanesInUse(count)
+        for continuation in continuations { continuation.resume() }
+    }
+
+    // MARK: Waits under way, so that a shutdown can interrupt them
+
+    func began(_ wait: BlockedWait) {
+        let isStopped = state.withLock { state in
+            state.waits[wait.id] = wait
+            return state.isStopped
+        }
+        if isStopped { wait.interrupt(.stopped) }
+    }
+
+    func ended(_ wait: BlockedWait) {
+        state.withLock { _ = $0.waits.removeValue(forKey: wait.id) }
+    }
+
+    // MARK: Run and stop
+
+    /// Closes lanes that nobody uses, until the task is cancelled.
+    func run() async {
+        let limit = TimeAmount(configuration.laneIdleTimeout)
+        while !Task.isCancelled {
+            try? await Task.sleep(for: configuration.laneIdleTimeout / 2)
+            let now = NIODeadline.now()
+            let old = state.withLock { state in
+                let old = state.idle.filter { $0.since + limit <= now }
+                state.idle.removeAll { $0.since + limit <= now }
+                return old
+            }
+            for idle in old { idle.lane.closeSoon(RedisError(.clientStopped, "the lane was idle")) }
+        }
+    }
+
+    /// Takes no new work and interrupts all waits. `settling` waits until each has been settled with the server, at
+    /// most for `settleTimeout`.
+    func stop(settling: Bool) async {
+        let (idle, waits) = state.withLock { state in
+            state.isStopped = true
+            defer { state.idle = [] }
+            return (state.idle, state.waits)
+        }
+        for idle in idle { idle.lane.closeSoon(RedisError(.clientStopped, "the client has stopped")) }
+        for wait in waits.values { if settling { wait.interrupt(.stopped) } else { wait.abort() } }
+        guard settling else { return }
+        let timer = transport.eventLoop.scheduleTask(in: TimeAmount(configuration.settleTimeout)) { [self] in
+            let continuations = state.withLock { state in
+                defer { state.whenUnused = [] }
+                return state.whenUnused
+            }
+            for continuation in continuations { continuation.resume() }
+        }
+        await withCheckedContinuation { continuation in
+            let isUnused = state.withLock { state in
+                if state.inUse > 0 { state.whenUnused.append(continuation) }
+                return state.inUse == 0
+            }
+            if isUnused { continuation.resume() }
+        }
+        timer.cancel()
+    }
+}

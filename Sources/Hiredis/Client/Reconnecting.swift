@@ -1,0 +1,39 @@
+/// The loop behind every lasting connection: connect, serve until it ends, pause, again.
+struct Reconnecting {
+    private let delays: ClosedRange<Duration>
+    private let instruments: Instruments
+    private let name: String
+
+    init(_ delays: ClosedRange<Duration>, _ instruments: Instruments, name: String) {
+        self.delays = delays
+        self.instruments = instruments
+        self.name = name
+    }
+
+    /// Runs until the task is cancelled or `isStopped`. `serve` returns when the connection has ended.
+    func run<Connection: Sendable>(
+        isStopped: () -> Bool,
+        connect: () async throws -> Connection,
+        serve: (Connection) async -> Void,
+        failed: (RedisError) -> Void
+    ) async {
+        var backoff = Backoff(delays)
+        var isFirst = true
+        while !Task.isCancelled, !isStopped() {
+            do {
+                let connection = try await connect()
+                if !isFirst { instruments.reconnected(name) }
+                isFirst = false
+                // It logged in, so the server is well: only failed attempts make the pauses longer.
+                backoff.reset()
+                await serve(connection)
+                if !Task.isCancelled, !isStopped() { instruments.disconnected(name) }
+            } catch {
+                let error = error as? RedisError ?? RedisError(.cannotConnect, "\(error)", underlying: error)
+                failed(error)
+                instruments.connectFailed(name, error)
+            }
+            if !Task.isCancelled, !isStopped() { try? await Task.sleep(for: backoff.next()) }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// Blocking commands with precise timeouts, and cancellation that loses nothing.
+import NIOCore
+
+extension RedisClient {
+    public func block(
+        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
+    ) async throws -> RESPValue? {
+        if let timeout, timeout < .zero {
+            throw RedisError(.invalidArgument, "timeout is \(timeout), must be 0 or more")
+        }
+        if instruments.areOff { return try await blockUntilReply(command, timeout: timeout, giveBack: giveBack) }
+        return try await instruments.measure(command.command.name) { () -> RESPValue? in
+            try await blockUntilReply(command, timeout: timeout, giveBack: giveBack)
+        }
+    }
+
+    private func blockUntilReply(
+        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
+    ) async throws(RedisError) -> RESPValue? {
+        let deadline = timeout.map { NIODeadline.now() + TimeAmount($0) } ?? .distantFuture
+        while true {
+            if Task.isCancelled { throw BlockedWait.Interruption.cancelled.error }
+            guard let lane = try await takeLane(until: deadline) else { return nil }
+            switch await attempt(command, on: lane, until: deadline, giveBack: giveBack) {
+            case .reply(let reply): return reply
+            case .timedOut: return nil
+            case .failed(let error): throw error.naming(command.command.name)
+            case .again:
+                if NIODeadline.now() >= deadline { return nil }
+            }
+        }
+    }
+
+    /// A lane, however long connecting takes, or `nil` when the time is up.
+    private func takeLane(until deadline: NIODeadline) async throws(RedisError) -> RedisConnection? {
+        var backoff = Backoff(configuration.reconnectDelay)
+        while true {
+            do {
+                return try await lanes.take()
+            } catch {
+                guard error.code == .cannotConnect || error.code == .serverNotReady else { throw error }
+                let left = deadline - .now()
+                guard left > .nanoseconds(0) else { return nil }
+                do {
+                    try await Task.sleep(for: min(backoff.next(), .nanoseconds(left.nanoseconds)))
+                } catch {
+                    throw RedisError(.cancelled, "the task was cancelled")
+                }
+            }
+        }
+    }
+
+    private enum Attempt {
+        case reply(RESPValue)
+        case timedOut
+        /// Nothing was taken and there is time left.
+        case again
+        case failed(RedisError)
+    }
+
+    private func attempt(
+        _ command: BlockingCommand, on lane: RedisConnection, until deadline: NIODeadline,
+        giveBack: @escaping @Sendable (RESPValue) async -> Void
+    ) async -> Attempt {
+        let interruptibleID = lane.login.interruptibleID
+        let wait = BlockedWait(lane: lane, interruptibleID: interruptibleID, client: self)
+        let request = command.complete(serverTimeout: serverTimeout(until: deadline, sliced: interruptibleID == nil))
+        lanes.began(wait)
+        defer { lanes.ended(wait) }
+        // Without the right to interrupt, the server's own timeout is all there is.
+        let timer =
+            deadline < .distantFuture && interruptibleID != nil
+            ? lane.eventLoop.scheduleTask(deadline: deadline) { wait.interrupt(.timedOut) } : nil
+        let result = await withTaskCancellationHandler {
+            await lane.sendUninterrupted(request, id: wait.id) { late in
+                // The caller has been told; the interruption that let it go still holds the lane.
+                _ = wait.finish()
+                if Self.holdsSomething(late) { Task { await self.undo(late, command, giveBack) } }
+            }
+        } onCancel: {
+            wait.interrupt(.cancelled)
+        }
+        timer?.cancel()
+        return await conclude(result, wait, lane, command, deadline, giveBack)
+    }
+
+    private func conclude(
+        _ result: Result<RESPValue, RedisError>, _ wait: BlockedWait, _ lane: RedisConnection,
+        _ command: BlockingCommand, _ deadline: NIODeadline, _ giveBack: @escaping @Sendable (RESPValue) async -> Void
+    ) async -> Attempt {
+        if case .failure(let error) = result, error.code == .cancelled {
+            // Let go of by the interruption, which goes on settling: see BlockedWait.release.
+            var error = wait.interruption?.error ?? error
+            error.commandMayHaveRun = true
+            error.message += "; the server did not answer in time, what it may have taken will be given back"
+            return wait.interruption == .timedOut ? .timedOut : .failed(error)
+        }
+        let isMine = wait.finish()
+        let interruption = wait.interruption
+        switch result {
+        case .success(let reply):
+            if isMine { lanes.put(lane) }
+            if let message = reply.errorMessage { return failure(message, interruption) }
+            guard Self.holdsSomething(reply) else {
+                switch interruption {
+                case .timedOut: return .timedOut
+                case let other?: return .failed(other.error)
+                case nil: return .again
+                }
+            }
+            // What came in the moment the time was up is as good as any; only who no longer wants it must not keep it.
+            guard let interruption, interruption != .timedOut else { return .reply(reply) }
+            await Task { await undo(reply, command, giveBack) }.value
+            return .failed(interruption.error)
+        case .failure(let error):
+            if isMine { lanes.drop(lane) }
+            if interruption == .stopped { return .failed(BlockedWait.Interruption.stopped.error) }
+            return error.commandMayHaveRun ? .failed(error) : .again
+        }
+    }
+
+    private func failure(_ message: String, _ interruption: BlockedWait.Interruption?) -> Attempt {
+        // The server has become a replica while we waited; nothing was taken.
+        if message.hasPrefix("UNBLOCKED"), interruption == nil { return .again }
+        if let interruption, message.hasPrefix("UNBLOCKED") {
+            return interruption == .timedOut ? .timedOut : .failed(interruption.error)
+        }
+        return .failed(RedisError(serverMessage: message))
+    }
+
+    private func undo(
+        _ reply: RESPValue, _ command: BlockingCommand, _ giveBack: @Sendable (RESPValue) async -> Void
+    ) async {
+        await giveBack(reply)
+        instruments.gaveBack(command.command.name)
+    }
+
+    private static func holdsSomething(_ reply: RESPValue) -> Bool {
+        !reply.isNull && reply.errorMessage == nil
+    }
+
+    private func serverTimeout(until deadline: NIODeadline, sliced: Bool) -> Duration? {
+        let left: Duration? =
+            deadline == .distantFuture ? nil : .nanoseconds(max(0, (deadline - .now()).nanoseconds))
+        guard sliced else { return left }
+        return min(left ?? configuration.blockingSlice, configuration.blockingSlice)
+    }
+}

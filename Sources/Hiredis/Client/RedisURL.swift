@@ -1,0 +1,53 @@
+// redis://, rediss:// and unix:// URLs.
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension RedisConfiguration {
+    /// Reads a URL.
+    ///
+    /// - `redis://[user:password@]host[:port][/db]`: plain TCP, port 6379.
+    /// - `rediss://…`: TLS, with the certificate and the name of the server verified.
+    /// - `unix://[user:password@]/path/to.sock[?db=0]`: a Unix socket.
+    ///
+    /// User and password are percent-encoded. `redis://:password@host` is the default user.
+    ///
+    /// - Throws: `RedisError.Code.invalidArgument`; the message does not repeat the URL, which may hold a password.
+    public init(url: String) throws(RedisError) {
+        func invalid(_ reason: String) -> RedisError {
+            RedisError(
+                .invalidArgument,
+                "the Redis URL \(reason); expected redis://[user:password@]host[:port][/db], rediss://… or unix:///path")
+        }
+        guard let parts = URLComponents(string: url) else { throw invalid("cannot be read") }
+        var credentials: Credentials?
+        if let password = parts.password, !password.isEmpty {
+            credentials = Credentials(username: parts.user.flatMap { $0.isEmpty ? nil : $0 }, password: password)
+        } else if parts.user?.isEmpty == false {
+            throw invalid("has a user but no password (for the default user write redis://:password@host)")
+        }
+        var database = ""
+        switch parts.scheme?.lowercased() {
+        case "redis", "rediss":
+            guard let host = parts.host, !host.isEmpty else { throw invalid("has no host") }
+            let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+            let port = parts.port ?? 6379
+            guard (1...65535).contains(port) else { throw invalid("has a port that is not between 1 and 65535") }
+            self.init(endpoint: .tcp(host: bare, port: port), credentials: credentials)
+            if parts.scheme?.lowercased() == "rediss" { tls = RedisTLS() }
+            database = String(parts.path.drop { $0 == "/" })
+        case "unix", "redis+unix":
+            guard parts.path.count > 1 else { throw invalid("has no socket path") }
+            self.init(endpoint: .unixSocket(path: parts.path), credentials: credentials)
+        default:
+            throw invalid("has no scheme that is known")
+        }
+        if let item = parts.queryItems?.first(where: { $0.name == "db" }) { database = item.value ?? "" }
+        if !database.isEmpty {
+            guard let number = Int(database), number >= 0 else { throw invalid("names a database that is no number") }
+            self.database = number
+        }
+    }
+}

@@ -1,0 +1,203 @@
+// Runs a ConnectionStateMachine on a NIO channel: bytes to replies, batches to writes, time to expired deadlines.
+import NIOCore
+
+final class ConnectionHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let eventLoop: any EventLoop
+    private let decoder: ReplyDecoder
+    private let outbox: Outbox
+    /// A server that owes a reply and sends nothing for so long is taken for dead. `nil` on a lane, where it may block.
+    private let silenceLimit: TimeAmount?
+    private let onClose: @Sendable (RedisError) -> Void
+
+    private var machine = ConnectionStateMachine<Caller>()
+    private var context: ChannelHandlerContext?
+    private var unwritten = ByteBuffer()
+    private var timer: (deadline: NIODeadline, scheduled: Scheduled<Void>)?
+    private var closeReason: RedisError?
+    private var isClosed = false
+    private var isFlushScheduled = false
+    /// Set when the connection carries subscriptions: what comes then answers no command.
+    var receive: (([RESPValue]) -> Void)?
+
+    init(
+        eventLoop: any EventLoop, outbox: Outbox, limits: ReplyLimits, silenceLimit: TimeAmount?,
+        onClose: @escaping @Sendable (RedisError) -> Void
+    ) {
+        self.eventLoop = eventLoop
+        self.outbox = outbox
+        self.silenceLimit = silenceLimit
+        self.onClose = onClose
+        decoder = ReplyDecoder(limits: limits)
+    }
+
+    // MARK: From the caller's side, on the event loop
+
+    /// A command from a task on this event loop. Written, with all others of this turn, when the turn ends.
+    func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
+        let deadline = enqueue(submission, now: eventLoop.now)
+        guard !isClosed else { return }
+        encode(&unwritten)
+        arm(deadline)
+        guard !isFlushScheduled else { return }
+        isFlushScheduled = true
+        let loopBound = NIOLoopBound(self, eventLoop: eventLoop)
+        eventLoop.execute {
+            loopBound.value.isFlushScheduled = false
+            loopBound.value.writeWhatIsLeft()
+        }
+    }
+
+    /// Takes what tasks on other threads have left in the outbox and writes it.
+    func drainOutbox() {
+        let batch = outbox.take()
+        let now = eventLoop.now
+        var earliest = NIODeadline.distantFuture
+        for submission in batch.submissions { earliest = min(earliest, enqueue(submission, now: now)) }
+        outbox.recycle(batch.submissions)
+        guard !isClosed, batch.bytes.readableBytes > 0 else { return }
+        if unwritten.readableBytes == 0 { unwritten = batch.bytes } else { unwritten.writeImmutableBuffer(batch.bytes) }
+        writeWhatIsLeft()
+        arm(earliest)
+    }
+
+    /// - Returns: when to look at the clock next.
+    private func enqueue(_ submission: Submission, now: NIODeadline) -> NIODeadline {
+        let deadline = submission.timeout.map { now + $0 } ?? .distantFuture
+        let slot = ConnectionStateMachine<Caller>.Slot(
+            id: submission.id, context: submission.caller, expectedReplies: submission.expectedReplies,
+            deadline: deadline)
+        if case .fail(let caller, let error) = machine.enqueue(slot, now: now) {
+            caller.continuation.resume(returning: .failure(error))
+        }
+        return silenceLimit.map { min(deadline, now + $0) } ?? deadline
+    }
+
+    func cancel(_ id: UInt64) {
+        if let failure = machine.cancel(id) { fail(failure) }
+    }
+
+    func write(_ commands: [RedisCommand]) {
+        for command in commands { unwritten.writeCommand(command) }
+        writeWhatIsLeft()
+    }
+
+    /// Ends the connection when all replies that are owed have come.
+    func closeWhenDrained() {
+        drainOutbox()
+        if case .close = machine.drain() { close(RedisError(.clientStopped, "the client has closed the connection")) }
+    }
+
+    func close(_ reason: RedisError) {
+        closeReason = closeReason ?? reason
+        if let context { context.close(promise: nil) } else { ended(reason) }
+    }
+
+    // MARK: From the channel's side
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        let now = eventLoop.now
+        buffer.withUnsafeReadableBytes { decoder.feed($0) }
+        do throws(ReplyDecodingError) {
+            if let receive {
+                var pushed: [RESPValue] = []
+                while let reply = try decoder.next() { pushed.append(reply) }
+                if !pushed.isEmpty { receive(pushed) }
+            } else {
+                while let reply = try decoder.next() { handle(machine.received(reply, now: now), reply) }
+            }
+        } catch {
+            let code: RedisError.Code = error.kind == .tooLarge ? .replyTooLarge : .protocolViolation
+            close(RedisError(code, error.description, underlying: error))
+        }
+        if machine.isDrained { close(RedisError(.clientStopped, "the client has closed the connection")) }
+    }
+
+    private func handle(_ action: ConnectionStateMachine<Caller>.ReplyAction, _ reply: RESPValue) {
+        switch action {
+        case .none: break
+        case .deliver(let caller, let reply): caller.continuation.resume(returning: .success(reply))
+        case .settle(let caller, let reply): caller.settle?(reply)
+        case .unexpected:
+            // Before it closes a connection the server may say why ("max number of clients reached").
+            let error =
+                reply.errorMessage.map { RedisError(serverMessage: $0) }
+                ?? RedisError(.protocolViolation, "the server sent a reply that no command asked for")
+            close(error)
+        }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        writeWhatIsLeft()
+        context.fireChannelWritabilityChanged()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        close(RedisError(.connectionLost, "the connection failed: \(error)", underlying: error))
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        ended(closeReason ?? RedisError(.connectionLost, "the server closed the connection"))
+        context.fireChannelInactive()
+    }
+
+    private func writeWhatIsLeft() {
+        guard let context, context.channel.isWritable, unwritten.readableBytes > 0 else { return }
+        context.writeAndFlush(wrapOutboundOut(unwritten), promise: nil)
+        unwritten = ByteBuffer()
+        machine.wroteAll()
+    }
+
+    private func ended(_ reason: RedisError) {
+        guard !isClosed else { return }
+        isClosed = true
+        timer?.scheduled.cancel()
+        timer = nil
+        unwritten = ByteBuffer()
+        for failure in machine.close(reason) { fail(failure) }
+        var unsent = reason
+        unsent.commandMayHaveRun = false
+        for submission in outbox.close(unsent) { submission.caller.continuation.resume(returning: .failure(unsent)) }
+        receive = nil
+        onClose(reason)
+    }
+
+    private func fail(_ failure: ConnectionStateMachine<Caller>.Failure) {
+        failure.context.continuation.resume(returning: .failure(failure.error))
+    }
+
+    // MARK: Time
+
+    /// One timer for the earliest deadline. It is not moved when a reply comes: it finds out when it fires.
+    private func arm(_ deadline: NIODeadline) {
+        guard deadline < .distantFuture, !isClosed else { return }
+        if let timer, timer.deadline <= deadline { return }
+        timer?.scheduled.cancel()
+        let loopBound = NIOLoopBound(self, eventLoop: eventLoop)
+        timer = (deadline, eventLoop.scheduleTask(deadline: deadline) { loopBound.value.timerFired() })
+    }
+
+    private func timerFired() {
+        timer = nil
+        let now = eventLoop.now
+        for failure in machine.expire(now: now) { fail(failure) }
+        var next = machine.nextDeadline ?? .distantFuture
+        if let silenceLimit, let since = machine.silentSince {
+            if since + silenceLimit <= now {
+                close(
+                    RedisError(
+                        .connectionLost,
+                        "the server has sent nothing for \(silenceLimit.nanoseconds / 1_000_000) ms although it owes a reply"))
+                return
+            }
+            next = min(next, since + silenceLimit)
+        }
+        arm(next)
+    }
+}

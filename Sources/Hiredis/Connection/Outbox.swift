@@ -1,0 +1,84 @@
+// Where tasks on any thread leave their commands for the connection's event loop.
+//
+// A command is encoded on the caller's thread straight into the outgoing buffer; the first one of a batch wakes the loop,
+// which then takes all that has gathered and writes it with one flush. That is the automatic pipelining.
+import NIOCore
+import Synchronization
+
+/// The caller's side of a command.
+struct Caller: Sendable {
+    var continuation: UnsafeContinuation<Result<RESPValue, RedisError>, Never>
+    /// Settles a reply that came after the caller had given up.
+    var settle: (@Sendable (RESPValue) -> Void)?
+}
+
+struct Submission: Sendable {
+    var id: UInt64
+    var caller: Caller
+    var expectedReplies: Int
+    var timeout: TimeAmount?
+}
+
+final class Outbox: Sendable {
+    struct Batch {
+        var bytes: ByteBuffer
+        var submissions: [Submission]
+    }
+
+    private struct State {
+        var bytes = ByteBuffer()
+        var submissions: [Submission] = []
+        var spare: [Submission] = []
+        var isScheduled = false
+        var closed: RedisError?
+    }
+
+    enum Submitted {
+        /// The loop must be woken.
+        case first
+        case added
+        case closed(RedisError)
+    }
+
+    private let state = Mutex(State())
+
+    func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) -> Submitted {
+        state.withLock { state in
+            if let error = state.closed { return .closed(error) }
+            encode(&state.bytes)
+            state.submissions.append(submission)
+            if state.isScheduled { return .added }
+            state.isScheduled = true
+            return .first
+        }
+    }
+
+    /// All that has gathered since the last call. Give the batch's storage back with `recycle`.
+    func take() -> Batch {
+        state.withLock { state in
+            state.isScheduled = false
+            let batch = Batch(bytes: state.bytes, submissions: state.submissions)
+            state.bytes = ByteBuffer()
+            state.submissions = state.spare
+            state.spare = []
+            return batch
+        }
+    }
+
+    /// Saves the next batch from growing an array anew.
+    func recycle(_ submissions: [Submission]) {
+        var submissions = submissions
+        submissions.removeAll(keepingCapacity: submissions.capacity <= 1024)
+        state.withLock { [submissions] in if $0.spare.capacity < submissions.capacity { $0.spare = submissions } }
+    }
+
+    /// From now on submissions are refused; returns those that never reached the loop.
+    func close(_ error: RedisError) -> [Submission] {
+        state.withLock { state in
+            if state.closed == nil { state.closed = error }
+            defer { state.submissions = [] }
+            state.bytes = ByteBuffer()
+            return state.submissions
+        }
+    }
+}

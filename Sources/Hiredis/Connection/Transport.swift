@@ -1,0 +1,63 @@
+// Opens channels: TCP or Unix socket, TLS or plain.
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// Everything needed to open a connection; one for each client, on one event loop.
+struct Transport: Sendable {
+    let configuration: RedisConfiguration
+    let eventLoop: any EventLoop
+    private let tlsContext: NIOSSLContext?
+
+    init(configuration: RedisConfiguration, eventLoop: any EventLoop) throws(RedisError) {
+        self.configuration = configuration
+        self.eventLoop = eventLoop
+        tlsContext = try configuration.tls?.makeContext()
+    }
+
+    /// Opens a channel. `initialize` adds the handler behind TLS and runs on the channel's event loop.
+    ///
+    /// - Throws: `.cannotConnect`. TLS is negotiated after this; its failures come from the channel.
+    func connect<Connection: Sendable>(
+        initialize: @escaping @Sendable (any Channel) throws -> Connection
+    ) async throws(RedisError) -> Connection {
+        let bootstrap = ClientBootstrap(group: eventLoop).connectTimeout(TimeAmount(configuration.connectTimeout))
+        let setUp: @Sendable (any Channel) -> EventLoopFuture<Connection> = { channel in
+            channel.eventLoop.makeCompletedFuture {
+                if let tls = configuration.tls, let tlsContext {
+                    let handler = try tls.makeHandler(tlsContext, endpoint: configuration.endpoint)
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                }
+                return try initialize(channel)
+            }
+        }
+        do {
+            switch configuration.endpoint {
+            case .unixSocket(let path):
+                return try await bootstrap.connect(unixDomainSocketPath: path, channelInitializer: setUp)
+            case .tcp(let host, let port):
+                return try await Self.keepingAlive(bootstrap).connect(
+                    host: host, port: port, channelInitializer: setUp)
+            }
+        } catch {
+            throw RedisError(
+                .cannotConnect, "cannot connect to Redis at \(configuration.endpoint): \(error)", underlying: error)
+        }
+    }
+
+    /// Lets the kernel find a peer that vanished without a word, which a blocked lane would otherwise never notice:
+    /// probes after 15 s of silence, then every 5 s, dead after 3.
+    private static func keepingAlive(_ bootstrap: ClientBootstrap) -> ClientBootstrap {
+        #if os(Linux)
+            let idle = NIOBSDSocket.Option(rawValue: TCP_KEEPIDLE)
+        #else
+            let idle = NIOBSDSocket.Option(rawValue: TCP_KEEPALIVE)
+        #endif
+        return
+            bootstrap
+            .channelOption(.socketOption(.so_keepalive), value: 1)
+            .channelOption(.tcpOption(idle), value: 15)
+            .channelOption(.tcpOption(.init(rawValue: TCP_KEEPINTVL)), value: 5)
+            .channelOption(.tcpOption(.init(rawValue: TCP_KEEPCNT)), value: 3)
+    }
+}

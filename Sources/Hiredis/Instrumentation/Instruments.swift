@@ -1,0 +1,137 @@
+// What the client itself calls to log, count and trace; empty where a trait is off or nothing was bootstrapped.
+#if LoggingSupport
+    import Logging
+#endif
+#if MetricsSupport
+    import CoreMetrics
+#endif
+#if TracingSupport
+    import Tracing
+#endif
+
+struct Instruments: Sendable {
+    #if LoggingSupport
+        private let logger: Logger?
+    #endif
+    #if MetricsSupport
+        private let meters: Meters?
+    #endif
+    #if TracingSupport
+        private let spans: Spans?
+    #endif
+
+    init(_ configuration: RedisConfiguration) {
+        let instruments = configuration.instruments
+        var areOff = true
+        #if LoggingSupport
+            logger = instruments.logger
+        #endif
+        #if MetricsSupport
+            meters = Meters(instruments.metrics ?? MetricsSystem.factory)
+            if meters != nil { areOff = false }
+        #endif
+        #if TracingSupport
+            spans = Spans(instruments.tracer ?? InstrumentationSystem.tracer, configuration)
+            if spans != nil { areOff = false }
+        #endif
+        self.areOff = areOff
+    }
+
+    /// Nothing to count and to trace: commands need not pass through `measure`.
+    let areOff: Bool
+
+    // MARK: Commands
+
+    /// Counts, times and traces one exchange with the server. `size` is the number of commands in a pipeline.
+    func measure<Value>(
+        _ operation: @autoclosure () -> String, size: Int = 1, _ body: () async throws -> Value
+    ) async throws -> Value {
+        #if TracingSupport
+            if let spans {
+                return try await spans.measure(operation(), size: size) { try await count(size: size, body) }
+            }
+        #endif
+        return try await count(size: size, body)
+    }
+
+    private func count<Value>(size: Int, _ body: () async throws -> Value) async throws -> Value {
+        #if MetricsSupport
+            guard let meters else { return try await body() }
+            let start = ContinuousClock.now
+            meters.commands.increment(by: size)
+            defer { meters.duration.recordNanoseconds((ContinuousClock.now - start).nanoseconds) }
+            do {
+                return try await body()
+            } catch {
+                meters.failures.increment()
+                throw error
+            }
+        #else
+            return try await body()
+        #endif
+    }
+
+    // MARK: Connections
+
+    func reconnected(_ name: String) {
+        #if LoggingSupport
+            logger?.info("reconnected to Redis", metadata: [LogKey.connection: "\(name)"])
+        #endif
+        #if MetricsSupport
+            meters?.reconnects[name]?.increment()
+        #endif
+    }
+
+    func disconnected(_ name: String) {
+        #if LoggingSupport
+            logger?.info("connection to Redis ended", metadata: [LogKey.connection: "\(name)"])
+        #endif
+    }
+
+    func connectFailed(_ name: String, _ error: RedisError) {
+        #if LoggingSupport
+            logger?.warning(
+                "cannot connect to Redis, will try again",
+                metadata: [LogKey.connection: "\(name)", LogKey.error: "\(error)"])
+        #endif
+    }
+
+    func lanesInUse(_ count: Int) {
+        #if MetricsSupport
+            meters?.lanes.record(count)
+        #endif
+    }
+
+    func gaveBack(_ command: String) {
+        #if LoggingSupport
+            logger?.debug("gave back what a cancelled wait had taken", metadata: [LogKey.command: "\(command)"])
+        #endif
+    }
+
+    func subscriptionGap() {
+        #if MetricsSupport
+            meters?.gaps.increment()
+        #endif
+    }
+
+    func subscriptionSilent() {
+        #if LoggingSupport
+            logger?.warning("subscription connection is silent, making a new one")
+        #endif
+    }
+}
+
+#if LoggingSupport
+    private enum LogKey {
+        static let connection = "redis_connection"
+        static let error = "redis_error"
+        static let command = "redis_command"
+    }
+#endif
+
+extension Duration {
+    var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}

@@ -1,0 +1,26 @@
+#if MetricsSupport
+    import CoreMetrics
+
+    /// The client's metrics, made once. `nil` where the process has no metrics backend.
+    struct Meters: Sendable {
+        let commands: Counter
+        let failures: Counter
+        let duration: Timer
+        let lanes: Gauge
+        let gaps: Counter
+        let reconnects: [String: Counter]
+
+        init?(_ factory: any MetricsFactory) {
+            if factory is NOOPMetricsHandler { return nil }
+            commands = Counter(label: "redis_commands", factory: factory)
+            failures = Counter(label: "redis_command_failures", factory: factory)
+            duration = Timer(label: "redis_command_duration", factory: factory)
+            lanes = Gauge(label: "redis_lanes", factory: factory)
+            gaps = Counter(label: "redis_subscription_gaps", factory: factory)
+            reconnects = Dictionary(
+                uniqueKeysWithValues: ["command", "subscription"].map {
+                    ($0, Counter(label: "redis_reconnects", dimensions: [("connection", $0)], factory: factory))
+                })
+        }
+    }
+#endif

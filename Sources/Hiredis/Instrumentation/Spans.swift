@@ -1,0 +1,52 @@
+#if TracingSupport
+    import Tracing
+
+    /// Spans by OpenTelemetry's database conventions. `nil` where the process has no tracer.
+    struct Spans: Sendable {
+        private let tracer: any Tracer
+        private let address: String
+        private let port: Int?
+        private let database: Int
+
+        init?(_ tracer: any Tracer, _ configuration: RedisConfiguration) {
+            if tracer is NoOpTracer { return nil }
+            self.tracer = tracer
+            switch configuration.endpoint {
+            case .tcp(let host, let port): (address, self.port) = (host, port)
+            case .unixSocket(let path): (address, self.port) = (path, nil)
+            }
+            database = configuration.database
+        }
+
+        func measure<Value>(
+            _ operation: String, size: Int, _ body: () async throws -> Value
+        ) async throws -> Value {
+            try await tracer.withAnySpan(operation, ofKind: .client) { span in
+                span.attributes["db.system.name"] = "redis"
+                span.attributes["db.operation.name"] = operation
+                span.attributes["db.namespace"] = "\(database)"
+                span.attributes["server.address"] = address
+                if let port { span.attributes["server.port"] = port }
+                if size > 1 { span.attributes["db.operation.batch.size"] = size }
+                do {
+                    return try await body()
+                } catch {
+                    let text = (error as? RedisError)?.message ?? "\(type(of: error))"
+                    // The prefix of a server's error is its kind; the rest may quote a key.
+                    let kind = String(text.prefix { $0 != " " })
+                    span.attributes["db.response.status_code"] = (error as? RedisError)?.isServerReply == true ? kind : nil
+                    span.attributes["error.type"] = (error as? RedisError)?.code.description ?? "\(type(of: error))"
+                    span.setStatus(.init(code: .error))
+                    throw error
+                }
+            }
+        }
+    }
+
+    extension RedisError {
+        fileprivate var isServerReply: Bool {
+            let kind = message.prefix { $0 != " " }
+            return !kind.isEmpty && kind.allSatisfy { $0.isUppercase && $0.isASCII }
+        }
+    }
+#endif

@@ -1,0 +1,65 @@
+// Lua scripts: run by hash, loaded where they are missing.
+import Synchronization
+
+/// A Lua script. Make it once and keep it: it learns its hash when it is first loaded.
+///
+/// ```swift
+/// static let increment = RedisScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
+/// let value = try await redis.script(increment, keys: ["visits"], arguments: [3])
+/// ```
+///
+/// Every key it touches must be among `keys`: that is what a cluster and an ACL go by. Redis runs a script without any
+/// other command in between, but does not undo what it wrote before an error: check first, then write.
+public final class RedisScript: Sendable {
+    public let source: String
+    private let learnedHash = Mutex<String?>(nil)
+
+    public init(_ source: String) { self.source = source }
+
+    /// A script embedded in the binary.
+    public convenience init(embedded bytes: [UInt8]) { self.init(String(decoding: bytes, as: UTF8.self)) }
+
+    /// The hash that the server told. It depends on the source alone, so it holds for every server.
+    var hash: String? {
+        get { learnedHash.withLock { $0 } }
+        set { learnedHash.withLock { $0 = newValue } }
+    }
+}
+
+extension RedisClient {
+    public func script(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
+    ) async throws -> RESPValue {
+        let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
+        return try await instruments.measure("EVALSHA") {
+            if let hash = script.hash {
+                do {
+                    return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
+                } catch let error as RedisError where error.code == .noScript {
+                    // It has not run: loading it and running it again is no second effect.
+                }
+            }
+            guard let hash = try await load(script, timeout: timeout) else {
+                return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
+            }
+            do {
+                return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
+            } catch let error as RedisError where error.code == .noScript {
+                // Flushed again in between; EVAL needs no cache.
+                return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
+            }
+        }
+    }
+
+    /// The script's hash, or `nil` when the user may run scripts but not load them.
+    private func load(_ script: RedisScript, timeout: Duration?) async throws -> String? {
+        do {
+            let reply = try await exchange(["SCRIPT", "LOAD", .string(script.source)], timeout: timeout)
+            script.hash = reply.string
+            return reply.string
+        } catch {
+            if error.code == .notPermitted { return nil }
+            throw error
+        }
+    }
+}

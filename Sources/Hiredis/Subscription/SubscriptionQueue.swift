@@ -1,0 +1,136 @@
+// The bounded buffer between the event loop and one subscriber.
+import DequeModule
+import Synchronization
+
+final class SubscriptionQueue: Sendable, Identifiable {
+    private struct State {
+        var events = Deque<SubscriptionEvent>()
+        var messages = 0
+        var bytes = 0
+        /// Dropped at the front (`dropOldest`) or after the end (`suspend`), not yet told.
+        var missed = 0
+        var isSuspended = false
+        var end: Result<Void, RedisError>?
+        var reader: CheckedContinuation<SubscriptionEvent?, any Error>?
+    }
+
+    let id = RedisConnection.makeID()
+    private let buffer: SubscriptionBuffer
+    private let state = Mutex(State())
+
+    init(_ buffer: SubscriptionBuffer) { self.buffer = buffer }
+
+    // MARK: From the event loop
+
+    func push(_ message: RedisMessage) {
+        let reader: CheckedContinuation<SubscriptionEvent?, any Error>? = state.withLock { state in
+            guard state.end == nil else { return nil }
+            if let reader = state.reader {
+                state.reader = nil
+                return reader
+            }
+            append(message, to: &state)
+            return nil
+        }
+        reader?.resume(returning: .message(message))
+    }
+
+    func push(gap: SubscriptionGap) {
+        let reader: CheckedContinuation<SubscriptionEvent?, any Error>? = state.withLock { state in
+            guard state.end == nil else { return nil }
+            if let reader = state.reader {
+                state.reader = nil
+                return reader
+            }
+            // Gaps take no room; equal ones in a row say no more than one.
+            if state.events.last != .gap(gap) { state.events.append(.gap(gap)) }
+            return nil
+        }
+        reader?.resume(returning: .gap(gap))
+    }
+
+    /// The sequence ends after what has gathered, with an error if there is one.
+    func end(_ error: RedisError?) {
+        let reader = state.withLock { state in
+            state.end = state.end ?? error.map { .failure($0) } ?? .success(())
+            defer { state.reader = nil }
+            return state.reader
+        }
+        if let error { reader?.resume(throwing: error) } else { reader?.resume(returning: nil) }
+    }
+
+    private func append(_ message: RedisMessage, to state: inout State) {
+        let isFull =
+            state.messages >= buffer.messages
+            || (state.messages > 0 && state.bytes + message.payload.count > buffer.bytes)
+        if isFull || state.isSuspended {
+            switch buffer.policy {
+            case .suspend:
+                state.isSuspended = true
+                state.missed += 1
+                return
+            case .fail:
+                state.end = .failure(
+                    RedisError(
+                        .subscriberTooSlow, "more than \(buffer.messages) messages or \(buffer.bytes) bytes were waiting"))
+                return
+            case .dropOldest:
+                dropOldest(&state, toFit: message.payload.count)
+            }
+        }
+        state.events.append(.message(message))
+        state.messages += 1
+        state.bytes += message.payload.count
+    }
+
+    private func dropOldest(_ state: inout State, toFit size: Int) {
+        while state.messages > 0, state.messages >= buffer.messages || state.bytes + size > buffer.bytes {
+            // A gap among the oldest is covered by the one that is told in their place.
+            guard case .message(let dropped) = state.events.removeFirst() else { continue }
+            state.messages -= 1
+            state.bytes -= dropped.payload.count
+            state.missed += 1
+        }
+    }
+
+    // MARK: From the reader
+
+    /// - Throws: `.cancelled`; or why the subscription has ended.
+    func next() async throws -> SubscriptionEvent? {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let now: Result<SubscriptionEvent?, RedisError>? = state.withLock { state in
+                    if Task.isCancelled { return .failure(RedisError(.cancelled, "the task was cancelled")) }
+                    if let event = pop(&state) { return .success(event) }
+                    if let end = state.end { return end.map { nil } }
+                    if state.reader != nil {
+                        return .failure(RedisError(.invalidArgument, "a subscription is read by one task at a time"))
+                    }
+                    state.reader = continuation
+                    return nil
+                }
+                if let now { continuation.resume(with: now.mapError { $0 as any Error }) }
+            }
+        } onCancel: {
+            let reader = state.withLock { state in
+                defer { state.reader = nil }
+                return state.reader
+            }
+            reader?.resume(throwing: RedisError(.cancelled, "the task was cancelled"))
+        }
+    }
+
+    private func pop(_ state: inout State) -> SubscriptionEvent? {
+        if state.missed > 0, buffer.policy == .dropOldest || state.events.isEmpty {
+            defer { state.missed = 0 }
+            state.isSuspended = false
+            return .gap(.overflow(missed: state.missed))
+        }
+        guard let event = state.events.popFirst() else { return nil }
+        if case .message(let message) = event {
+            state.messages -= 1
+            state.bytes -= message.payload.count
+        }
+        return event
+    }
+}

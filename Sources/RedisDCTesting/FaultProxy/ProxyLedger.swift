@@ -1,0 +1,102 @@
+import NIOCore
+import Synchronization
+
+/// The counters of a proxy and the tasks that wait for them.
+final class ProxyLedger: Sendable {
+    typealias Counters = FaultProxy.Counters
+
+    private struct Waiter {
+        let condition: @Sendable (Counters) -> Bool
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct State {
+        var counters = Counters()
+        var waiters: [Int: Waiter] = [:]
+        /// Those who wait for the last connection to close.
+        var closers: [CheckedContinuation<Void, Never>] = []
+        var nextID = 0
+        var isStopped = false
+    }
+
+    private let state = Mutex(State())
+
+    var counters: Counters { self.state.withLock { $0.counters } }
+
+    func count(_ change: (inout Counters) -> Void) {
+        let (satisfied, closers) = self.state.withLock { state -> ([Waiter], [CheckedContinuation<Void, Never>]) in
+            change(&state.counters)
+            let ids = state.waiters.filter { $0.value.condition(state.counters) }.keys
+            let satisfied = ids.compactMap { state.waiters.removeValue(forKey: $0) }
+            guard state.counters.openConnections == 0 else { return (satisfied, []) }
+            defer { state.closers = [] }
+            return (satisfied, state.closers)
+        }
+        satisfied.forEach { $0.continuation.resume() }
+        closers.forEach { $0.resume() }
+    }
+
+    /// Ends every wait with an error, now and from now on.
+    func stop() {
+        let waiters = self.state.withLock { state in
+            state.isStopped = true
+            defer { state.waiters = [:] }
+            return state.waiters.values
+        }
+        waiters.forEach { $0.continuation.resume(throwing: Self.stopped) }
+    }
+
+    func wait(
+        within timeout: Duration, on loop: any EventLoop, until condition: @escaping @Sendable (Counters) -> Bool
+    ) async throws {
+        let id = self.state.withLock { state in
+            defer { state.nextID += 1 }
+            return state.nextID
+        }
+        let timer = loop.scheduleTask(in: TimeAmount(timeout)) { self.fail(id, with: self.timedOut(timeout)) }
+        defer { timer.cancel() }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                self.add(Waiter(condition: condition, continuation: continuation), id: id)
+            }
+        } onCancel: {
+            self.fail(id, with: CancellationError())
+        }
+    }
+
+    /// Waits until no connection is open, also after the end of all other waits. Cancelling does not shorten it.
+    func waitUntilAllClosed() async {
+        await withCheckedContinuation { continuation in
+            let isDone = self.state.withLock { state in
+                if state.counters.openConnections > 0 { state.closers.append(continuation) }
+                return state.counters.openConnections == 0
+            }
+            if isDone { continuation.resume() }
+        }
+    }
+
+    private func add(_ waiter: Waiter, id: Int) {
+        let outcome: Result<Void, any Error>? = self.state.withLock { state in
+            if waiter.condition(state.counters) { return .success(()) }
+            if state.isStopped { return .failure(Self.stopped) }
+            // A cancellation that came before this found no waiter to fail.
+            if Task.isCancelled { return .failure(CancellationError()) }
+            state.waiters[id] = waiter
+            return nil
+        }
+        if let outcome { waiter.continuation.resume(with: outcome) }
+    }
+
+    private func fail(_ id: Int, with error: any Error) {
+        let waiter = self.state.withLock { $0.waiters.removeValue(forKey: id) }
+        waiter?.continuation.resume(throwing: error)
+    }
+
+    private func timedOut(_ timeout: Duration) -> FaultProxyError {
+        FaultProxyError(
+            code: .timedOut, description: "What was waited for has not happened within \(timeout): \(self.counters).")
+    }
+
+    private static let stopped = FaultProxyError(
+        code: .stopped, description: "The proxy was stopped: what was waited for cannot happen any more.")
+}

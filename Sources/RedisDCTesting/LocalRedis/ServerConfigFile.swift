@@ -1,0 +1,74 @@
+/// The text of a server's configuration file.
+struct ServerConfigFile {
+    let configuration: LocalRedis.Configuration
+    let endpoints: ServerEndpoints
+    let directory: String
+    /// Whether the server knows `enable-debug-command` (Redis 7, Valkey); an older one refuses to start with it.
+    let allowsDebug: Bool
+
+    var text: String {
+        var lines = [
+            "bind 127.0.0.1",
+            "port \(self.endpoints.port)",
+            "unixsocket \(Self.quoted(self.endpoints.socketPath))",
+            "unixsocketperm 700",
+            "daemonize no",
+            "dir \(Self.quoted(self.directory))",
+        ]
+        if self.allowsDebug { lines.append("enable-debug-command local") }
+        lines += self.persistence
+        if let password = self.configuration.password { lines.append("requirepass \(Self.quoted(password))") }
+        if let tls = self.configuration.tls, let port = self.endpoints.tlsPort {
+            lines += [
+                "tls-port \(port)",
+                "tls-cert-file \(Self.quoted(tls.serverCertificate))",
+                "tls-key-file \(Self.quoted(tls.serverKey))",
+                "tls-ca-cert-file \(Self.quoted(tls.authority))",
+                "tls-auth-clients optional",
+            ]
+        }
+        lines += self.configuration.aclUsers.map { "user \($0)" }
+        lines += self.configuration.extra
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var persistence: [String] {
+        switch self.configuration.persistence {
+        case .none: ["save \"\"", "appendonly no"]
+        case .appendOnly(let fsync): ["save \"\"", "appendonly yes", "appendfsync \(fsync.rawValue)"]
+        // A save point that never comes: a server saves on SIGTERM only if it has one.
+        case .snapshot: ["save 2000000000 2000000000", "appendonly no"]
+        }
+    }
+
+    /// A value in the quotes that Redis's parser takes, with anything unusual as `\xHH`.
+    static func quoted(_ value: String) -> String {
+        let digits = Array("0123456789abcdef")
+        let body = value.utf8.map { byte in
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): "\\\(Character(UnicodeScalar(byte)))"
+            case 0x20...0x7e: String(Character(UnicodeScalar(byte)))
+            default: "\\x\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+            }
+        }
+        return "\"\(body.joined())\""
+    }
+}
+
+/// Where a server listens.
+struct ServerEndpoints: Sendable {
+    let port: Int
+    let tlsPort: Int?
+    let socketPath: String
+
+    /// Picks ports that are probably free; only the server's own bind can tell.
+    ///
+    /// They are below the range that kernels give to outgoing connections (from 32768 on Linux, 49152 on macOS): in that
+    /// range, a client that keeps reconnecting to a server that is down can be given the server's own port, connect to
+    /// itself, and keep the server from coming back.
+    static func random(withTLS: Bool, socketPath: String) -> ServerEndpoints {
+        let port = Int.random(in: 20_000..<26_000)
+        return ServerEndpoints(
+            port: port, tlsPort: withTLS ? Int.random(in: 26_000..<32_000) : nil, socketPath: socketPath)
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+
+/// One attempt to start a server in a folder, up to the moment when it answers.
+struct ServerLaunch {
+    /// Why an attempt failed.
+    enum Failure: Error {
+        /// Another process has the port.
+        case portTaken
+        /// The server is too old for `enable-debug-command`.
+        case debugUnknown
+        /// Anything else.
+        case other(LocalRedisError)
+    }
+
+    static let socketName = "redis.sock"
+    private static let configName = "redis.conf"
+
+    let binary: String
+    let configuration: LocalRedis.Configuration
+    let endpoints: ServerEndpoints
+    let folder: TemporaryFolder
+    let log: ServerLog
+    let allowsDebug: Bool
+
+    func run() async throws -> LeashedProcess {
+        let file = ServerConfigFile(
+            configuration: self.configuration, endpoints: self.endpoints, directory: self.folder.path,
+            allowsDebug: self.allowsDebug)
+        try self.folder.write(file.text, to: Self.configName)
+        let before = self.log.size
+        let process = try await LeashedProcess.start(
+            [self.binary, self.folder.file(Self.configName)], log: self.log.path, folder: self.folder.path)
+        do {
+            try await self.waitUntilReady(process, logFrom: before)
+            return process
+        } catch {
+            process.send(SIGKILL)
+            await process.ended()
+            throw error
+        }
+    }
+
+    private func waitUntilReady(_ process: LeashedProcess, logFrom start: Int) async throws {
+        let clock = ContinuousClock()
+        let deadline = clock.now + self.configuration.startTimeout
+        let probe = ReadinessProbe(socketPath: self.endpoints.socketPath, password: self.configuration.password)
+        while true {
+            // Asked before the probe, so that no answer of a server that ended in between is believed.
+            if process.hasEnded { throw self.failure(logFrom: start) }
+            switch await probe.ask(within: deadline - clock.now) {
+            case .ready: return
+            case .loading: if !self.configuration.waitUntilLoaded { return }
+            case .silent: break
+            }
+            if clock.now >= deadline {
+                throw Failure.other(
+                    LocalRedisError(
+                        .startTimedOut,
+                        """
+                        The server \(self.binary) did not answer within \(self.configuration.startTimeout): \
+                        raise startTimeout or read its log.
+                        \(self.log.tail(from: start))
+                        """))
+            }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    private func failure(logFrom start: Int) -> Failure {
+        let text = self.log.text(from: start)
+        if text.contains("Failed listening on port") || text.contains("Address already in use") { return .portTaken }
+        if self.allowsDebug, text.contains("enable-debug-command") { return .debugUnknown }
+        return .other(
+            LocalRedisError(
+                .startFailed,
+                "The server \(self.binary) ended before it answered; its log says why:\n\(self.log.tail(from: start))"))
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+
+/// A pipe of which no child inherits an end unless it is given one.
+///
+/// Both ends are closed with the object. It belongs to one thread.
+final class ChildPipe {
+    private(set) var readEnd: CInt
+    private(set) var writeEnd: CInt
+
+    init() throws {
+        var ends: [CInt] = [-1, -1]
+        // A pair of sockets, because it can be close-on-exec from the first instant on Linux; pipe2 is hidden from Swift.
+        #if canImport(Darwin)
+            let made = socketpair(AF_UNIX, SOCK_STREAM, 0, &ends)
+        #elseif canImport(Musl)
+            let made = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, &ends)
+        #else
+            let made = socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)
+        #endif
+        guard made == 0 else { throw ChildProcess.Failure(action: "make a pipe", code: errno) }
+        // Above the numbers that a child is given, so that placing one descriptor never overwrites another.
+        self.readEnd = fcntl(ends[0], F_DUPFD_CLOEXEC, 10)
+        self.writeEnd = fcntl(ends[1], F_DUPFD_CLOEXEC, 10)
+        let code = errno
+        ends.forEach { close($0) }
+        if self.readEnd < 0 || self.writeEnd < 0 {
+            throw ChildProcess.Failure(action: "make a pipe", code: code)
+        }
+    }
+
+    deinit {
+        self.closeReadEnd()
+        self.closeWriteEnd()
+    }
+
+    func closeReadEnd() {
+        if self.readEnd >= 0 { close(self.readEnd) }
+        self.readEnd = -1
+    }
+
+    func closeWriteEnd() {
+        if self.writeEnd >= 0 { close(self.writeEnd) }
+        self.writeEnd = -1
+    }
+
+    /// Gives the write end to the caller, who closes it.
+    func takeWriteEnd() -> CInt {
+        defer { self.writeEnd = -1 }
+        return self.writeEnd
+    }
+
+    /// The next line without its end, or nil if the pipe ended before one. Blocks.
+    func readLine() -> String? {
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while self.readBytes(into: &byte, count: 1) == 1 {
+            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            line.append(byte)
+        }
+        return nil
+    }
+
+    /// Everything up to the end of the pipe. Blocks.
+    func readToEnd() -> String {
+        var text: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = self.readBytes(into: &chunk, count: chunk.count)
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += chunk[..<count]
+        }
+    }
+
+    private func readBytes(into buffer: UnsafeMutableRawPointer, count: Int) -> Int {
+        while true {
+            let result = read(self.readEnd, buffer, count)
+            if result >= 0 || errno != EINTR { return result }
+        }
+    }
+}

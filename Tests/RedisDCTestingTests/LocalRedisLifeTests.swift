@@ -1,0 +1,176 @@
+import Foundation
+import Testing
+
+@testable import RedisDCTesting
+
+@Suite("The life of a local server")
+struct LocalRedisLifeTests {
+    @Test("after stop there is no process and no folder, and stopping again is fine")
+    func stop() async throws {
+        let redis = try await LocalRedis.start()
+        let process = try #require(redis.processID)
+        await redis.stop()
+        #expect(!processExists(process))
+        #expect(!FileManager.default.fileExists(atPath: redis.directory))
+        #expect(redis.processID == nil)
+        await redis.stop()
+        let error = await #expect(throws: LocalRedisError.self) { try await redis.restart() }
+        #expect(error?.code == .stopped)
+    }
+
+    @Test("withLocalRedis stops the server also when its body throws, and when its task is cancelled")
+    func scoped() async throws {
+        struct Thrown: Error {}
+        var escaped: LocalRedis?
+        await #expect(throws: Thrown.self) {
+            try await withLocalRedis { redis in
+                escaped = redis
+                withUnsafeCurrentTask { $0?.cancel() }
+                throw Thrown()
+            }
+        }
+        let redis = try #require(escaped)
+        #expect(redis.processID == nil)
+        #expect(!FileManager.default.fileExists(atPath: redis.directory))
+    }
+
+    @Test("a server that ignores SIGTERM is stopped all the same")
+    func stopStubborn() async throws {
+        let folder = try TemporaryFolder(prefix: "stubborn-server")
+        defer { folder.remove() }
+        let log = folder.file("log")
+        let process = try await LeashedProcess.start(
+            ["/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 60; done"], log: log, folder: folder.path)
+        #expect(await eventually { ServerLog(path: log).text() == "ready\n" })
+        #expect(await process.terminate(killAfter: .milliseconds(100)) == false)
+        #expect(!processExists(process.processID))
+    }
+
+    @Test("a killed server is gone at once and comes back with its append-only data on the same addresses")
+    func killAndRestart() async throws {
+        for fsync in [LocalRedis.Configuration.Fsync.always, .everySecond] {
+            try await withLocalRedis(.init(persistence: .appendOnly(fsync: fsync), password: "p")) { redis in
+                let wire = try Wire(port: redis.port)
+                _ = try await wire.ask("AUTH", "p")
+                for number in 1...100 { _ = try await wire.ask("RPUSH", "list", "\(number)") }
+                let (process, socket, port) = (try #require(redis.processID), redis.socketPath, redis.port)
+
+                await redis.kill()
+                #expect(!processExists(process))
+                #expect(redis.processID == nil)
+                #expect(throws: Wire.Failure.self) { try Wire(port: port) }
+                #expect(try await wire.everythingUntilEnd() == "")
+
+                try await redis.restart()
+                #expect(redis.port == port && redis.socketPath == socket)
+                #expect(redis.processID != process)
+                let again = try Wire(path: redis.socketPath)
+                _ = try await again.ask("AUTH", "p")
+                #expect(try await again.ask("LLEN", "list") == ":100")
+            }
+        }
+    }
+
+    @Test("a snapshot is kept by a shutdown, and by a kill only up to the last SAVE")
+    func snapshot() async throws {
+        try await withLocalRedis(.init(persistence: .snapshot)) { redis in
+            _ = try await Wire.ask(port: redis.port, "SET", "key", "1")
+            try await redis.shutdown()
+            #expect(redis.processID == nil)
+            try await redis.restart()
+            let wire = try Wire(port: redis.port)
+            #expect(try await wire.ask("GET", "key") == "1")
+            _ = try await wire.ask("SET", "key", "2")
+            _ = try await wire.ask("SAVE")
+            _ = try await wire.ask("SET", "key", "3")
+            await redis.kill()
+            try await redis.restart()
+            #expect(try await Wire.ask(port: redis.port, "GET", "key") == "2")
+        }
+    }
+
+    @Test("restart shuts a running server down first")
+    func restartRunning() async throws {
+        try await withLocalRedis(.init(persistence: .appendOnly(fsync: .always))) { redis in
+            let process = try #require(redis.processID)
+            _ = try await Wire.ask(port: redis.port, "SET", "key", "value")
+            try await redis.restart()
+            #expect(!processExists(process))
+            #expect(try await Wire.ask(port: redis.port, "GET", "key") == "value")
+        }
+    }
+
+    @Test("a server that ended by itself can be restarted")
+    func endedByItself() async throws {
+        try await withLocalRedis { redis in
+            try await Wire(port: redis.port).send(Wire.command(["SHUTDOWN", "NOSAVE"]))
+            #expect(await eventually { redis.processID == nil })
+            await redis.kill()
+            try await redis.shutdown()
+            try await redis.restart()
+            #expect(try await Wire.ask(port: redis.port, "PING") == "+PONG")
+        }
+    }
+
+    @Test("a paused server answers nothing until it is resumed")
+    func pause() async throws {
+        try await withLocalRedis { redis in
+            let wire = try Wire(port: redis.port)
+            #expect(try await wire.ask("PING") == "+PONG")
+            try await redis.pause()
+            #expect(ProcessState.isStopped(try #require(redis.processID)))
+            try await wire.send("PING\r\n")
+            // Connecting still works: the kernel does it.
+            let other = try Wire(port: redis.port)
+            try await other.send("PING\r\n")
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(!wire.hasNews && !other.hasNews)
+            try await redis.resume()
+            #expect(try await wire.answer() == "+PONG")
+            #expect(try await other.answer() == "+PONG")
+        }
+    }
+
+    @Test("a paused server can be killed, shut down and stopped")
+    func endPaused() async throws {
+        try await withLocalRedis { redis in
+            try await redis.pause()
+            await redis.kill()
+            try await redis.restart()
+            try await redis.pause()
+            try await redis.shutdown()
+            try await redis.restart()
+            try await redis.pause()
+        }
+    }
+
+    @Test("a server that does not run cannot be paused or resumed")
+    func notRunning() async throws {
+        try await withLocalRedis { redis in
+            await redis.kill()
+            for operation in [redis.pause, redis.resume] {
+                let error = await #expect(throws: LocalRedisError.self) { try await operation() }
+                #expect(error?.code == .notRunning)
+            }
+        }
+    }
+
+    @Test("starting waits until the data is loaded, unless told not to")
+    func loading() async throws {
+        for wait in [true, false] {
+            // Half a millisecond for each key: loading takes a second.
+            let configuration = LocalRedis.Configuration(
+                persistence: .snapshot, extra: ["key-load-delay 500", "loading-process-events-interval-bytes 1024"],
+                waitUntilLoaded: wait)
+            try await withLocalRedis(configuration) { redis in
+                let wire = try Wire(port: redis.port)
+                #expect(try await wire.ask("DEBUG", "POPULATE", "2000") == "+OK")
+                #expect(try await wire.ask("SAVE") == "+OK")
+                await redis.kill()
+                try await redis.restart()
+                let answer = try await Wire.ask(port: redis.port, "DBSIZE")
+                if wait { #expect(answer == ":2000") } else { #expect(answer.hasPrefix("-LOADING")) }
+            }
+        }
+    }
+}

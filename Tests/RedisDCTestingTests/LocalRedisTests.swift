@@ -1,0 +1,203 @@
+import Foundation
+import Testing
+
+@testable import RedisDCTesting
+
+@Suite("A local server")
+struct LocalRedisTests {
+    @Test("answers on its port and on its Unix socket as soon as it has started")
+    func answers() async throws {
+        try await withLocalRedis { redis in
+            let answers = try await [
+                Wire.ask(port: redis.port, "PING"), Wire.ask(path: redis.socketPath, "PING"),
+            ]
+            #expect(answers == ["+PONG", "+PONG"])
+            #expect(redis.url == "redis://127.0.0.1:\(redis.port)")
+            #expect(redis.unixURL == "unix://\(redis.socketPath)")
+            #expect(redis.tlsPort == nil && redis.tlsURL == nil)
+            #expect(redis.log.contains("Ready to accept connections"))
+        }
+    }
+
+    @Test("has a process id that is the server's own")
+    func processID() async throws {
+        try await withLocalRedis { redis in
+            let info = try await Wire.ask(port: redis.port, "INFO", "server")
+            #expect(info.contains("process_id:\(try #require(redis.processID))\r\n"))
+        }
+    }
+
+    @Test("listens on loopback only, and keeps its files where only this user can look")
+    func isPrivate() async throws {
+        try await withLocalRedis { redis in
+            #expect(try await Wire.ask(port: redis.port, "CONFIG", "GET", "bind") == "bind 127.0.0.1")
+            let attributes = try FileManager.default.attributesOfItem(atPath: redis.directory)
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
+            #expect(redis.socketPath.utf8.count < 104)
+        }
+    }
+
+    @Test("writes nothing to disk by default")
+    func keepsNothing() async throws {
+        try await withLocalRedis { redis in
+            let wire = try Wire(port: redis.port)
+            #expect(try await wire.ask("CONFIG", "GET", "save") == "save ")
+            #expect(try await wire.ask("CONFIG", "GET", "appendonly") == "appendonly no")
+            _ = try await wire.ask("SET", "key", "value")
+            try await redis.restart()
+            #expect(try await Wire.ask(port: redis.port, "GET", "key") == "nil")
+        }
+    }
+
+    @Test("lets tests use DEBUG")
+    func allowsDebug() async throws {
+        try await withLocalRedis { redis in
+            let answer = try await Wire.ask(port: redis.port, "DEBUG", "SLEEP", "0")
+            #expect(answer == "+OK")
+        }
+    }
+
+    @Test("takes extra configuration lines, and they win")
+    func extraLines() async throws {
+        try await withLocalRedis(.init(extra: ["maxclients 20", "appendonly yes"])) { redis in
+            let wire = try Wire(port: redis.port)
+            #expect(try await wire.ask("CONFIG", "GET", "maxclients") == "maxclients 20")
+            #expect(try await wire.ask("CONFIG", "GET", "appendonly") == "appendonly yes")
+        }
+    }
+
+    @Test("asks for its password, whatever characters that has")
+    func password() async throws {
+        let password = "a \"b\\ ü:@/"
+        try await withLocalRedis(.init(password: password)) { redis in
+            let wire = try Wire(port: redis.port)
+            #expect(try await wire.ask("PING").hasPrefix("-NOAUTH"))
+            #expect(try await wire.ask("AUTH", password) == "+OK")
+            #expect(redis.url == "redis://:a%20%22b%5C%20%C3%BC%3A%40%2F@127.0.0.1:\(redis.port)")
+        }
+    }
+
+    @Test("has the ACL users it is given")
+    func aclUsers() async throws {
+        let users = ["alice on >secret ~a:* &* +@all -flushall", "default off"]
+        try await withLocalRedis(.init(aclUsers: users)) { redis in
+            let wire = try Wire(port: redis.port)
+            #expect(try await wire.ask("PING").hasPrefix("-NOAUTH"))
+            #expect(try await wire.ask("AUTH", "alice", "secret") == "+OK")
+            #expect(try await wire.ask("SET", "a:1", "x") == "+OK")
+            #expect(try await wire.ask("SET", "b:1", "x").hasPrefix("-NOPERM"))
+        }
+    }
+
+    @Test("is one of many at a time, each with its own port")
+    func manyAtOnce() async throws {
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 1...8 {
+                group.addTask {
+                    try await withLocalRedis { redis in
+                        let wire = try Wire(port: redis.port)
+                        _ = try await wire.ask("SET", "number", "\(number)")
+                        #expect(try await wire.ask("GET", "number") == "\(number)")
+                        return redis.port
+                    }
+                }
+            }
+            let ports = try await group.reduce(into: []) { $0.append($1) }
+            #expect(ports.count == 8)
+        }
+    }
+}
+
+@Suite("A local server that cannot start")
+struct LocalRedisFailureTests {
+    @Test("says which package has a server, if there is none")
+    func noServer() async throws {
+        #expect(Executable.find(["redis-server", "valkey-server"], searchPath: "/nonexistent") == nil)
+        let error = LocalRedisError.serverNotFound(nil)
+        #expect(error.description.contains("apt install redis-server"))
+        #expect(error.description.contains("brew install redis"))
+    }
+
+    @Test("names the program that was asked for and is not there")
+    func noSuchProgram() async throws {
+        let error = await #expect(throws: LocalRedisError.self) {
+            try await LocalRedis.start(.init(binary: "no-such-server"))
+        }
+        #expect(error?.code == .serverNotFound)
+        #expect(error?.description.contains("no-such-server") == true)
+    }
+
+    @Test("shows the server's own words about a bad configuration, and leaves nothing behind")
+    func badConfiguration() async throws {
+        let error = await #expect(throws: LocalRedisError.self) {
+            try await LocalRedis.start(.init(extra: ["no-such-directive yes"]))
+        }
+        #expect(error?.code == .startFailed)
+        #expect(error?.description.contains("no-such-directive") == true)
+    }
+
+    @Test("gives up after the start timeout, and leaves no process behind")
+    func timeout() async throws {
+        let folder = try TemporaryFolder(prefix: "mute-server")
+        defer { folder.remove() }
+        // A server that never answers: it notes its process id and waits.
+        try folder.write("#!/bin/sh\necho $$ >\(folder.file("pid"))\nexec sleep 60\n", to: "mute-server")
+        chmod(folder.file("mute-server"), 0o755)
+        let error = await #expect(throws: LocalRedisError.self) {
+            try await LocalRedis.start(
+                .init(binary: folder.file("mute-server"), startTimeout: .milliseconds(300)))
+        }
+        #expect(error?.code == .startTimedOut)
+        let text = try String(contentsOfFile: folder.file("pid"), encoding: .utf8)
+        let process = try #require(Int32(text.dropLast()))
+        #expect(!processExists(process))
+    }
+
+    @Test("stops starting when its task is cancelled")
+    func cancellation() async throws {
+        let folder = try TemporaryFolder(prefix: "mute-server")
+        defer { folder.remove() }
+        try folder.write("#!/bin/sh\nexec sleep 60\n", to: "mute-server")
+        chmod(folder.file("mute-server"), 0o755)
+        let start = Task { try await LocalRedis.start(.init(binary: folder.file("mute-server"))) }
+        start.cancel()
+        await #expect(throws: CancellationError.self) { try await start.value }
+    }
+
+    @Test("takes another port if another process has the one it picked")
+    func portTaken() async throws {
+        try await withLocalRedis { first in
+            let folder = try TemporaryFolder(prefix: "port-taken")
+            defer { folder.remove() }
+            let launch = ServerLaunch(
+                binary: try #require(Executable.find(["redis-server", "valkey-server"])), configuration: .init(),
+                endpoints: ServerEndpoints(
+                    port: first.port, tlsPort: nil, socketPath: folder.file(ServerLaunch.socketName)),
+                folder: folder, log: ServerLog(path: folder.file("server.log")), allowsDebug: true)
+            await #expect {
+                try await launch.run()
+            } throws: { error in
+                if case ServerLaunch.Failure.portTaken = error { true } else { false }
+            }
+        }
+    }
+
+    @Test("is started without the switch for DEBUG if it is too old to know it")
+    func oldServer() async throws {
+        let folder = try TemporaryFolder(prefix: "old-server")
+        defer { folder.remove() }
+        let server = try #require(Executable.find(["redis-server", "valkey-server"]))
+        try folder.write(
+            """
+            #!/bin/sh
+            if grep enable-debug-command "$1"; then echo "Bad directive"; exit 1; fi
+            exec \(server) "$1"
+            """, to: "old-server")
+        chmod(folder.file("old-server"), 0o755)
+        try await withLocalRedis(.init(binary: folder.file("old-server"))) { redis in
+            let wire = try Wire(port: redis.port)
+            #expect(try await wire.ask("PING") == "+PONG")
+            #expect(try await wire.ask("DEBUG", "SLEEP", "0").hasPrefix("-ERR"))
+        }
+    }
+}

@@ -1,0 +1,199 @@
+# shellcheck shell=bash
+# What the scripts of this folder share; they source it. It must run in the bash 3.2 of macOS: no mapfile, no
+# associative arrays, and no empty array expanded under `set -u`.
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+
+# A redis-server that is ours comes last, so that one that is installed is preferred. See has_redis.
+tools="$root/.build/tools"
+PATH="$PATH:$tools"
+
+# Ends the script with 69, the code of sysexits(3) for something that is needed and not there.
+unavailable() {
+    printf '%s: %s\n' "${0##*/}" "$1" >&2
+    exit 69
+}
+
+require_swift() {
+    local version major minor
+    command -v swift >/dev/null || unavailable "Swift 6.1 or newer is needed, and there is no swift on the PATH."
+    version="$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\)\.\([0-9]*\).*/\1.\2/p' | head -n 1)"
+    [ -n "$version" ] || unavailable "Swift 6.1 or newer is needed, and \`swift --version\` does not name a version."
+    major="${version%.*}"
+    minor="${version#*.}"
+    if [ "$major" -lt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -lt 1 ]; }; then
+        unavailable "Swift 6.1 or newer is needed, and the swift on the PATH is $version."
+    fi
+}
+
+# install_missing [--no-install] NAME...
+#
+# Makes sure of what the build and the tests need from the system: hiredis (the C library with its headers), redis
+# (redis-server and redis-cli), openssl (the command). Does nothing where all are there. With --no-install it only
+# says which command a person should run.
+install_missing() {
+    local install=yes missing="" packages="" manager="" name
+    if [ "${1:-}" = --no-install ]; then
+        install=no
+        shift
+    fi
+    for name in "$@"; do
+        "has_$name" || missing="$missing $name"
+    done
+    [ -n "$missing" ] || return 0
+
+    manager="$(package_manager)"
+    case "$manager" in
+    apt) for name in $missing; do packages="$packages $(apt_package "$name")"; done ;;
+    brew) packages="$missing" ;;
+    *) unavailable "missing:$missing. Install it with this system's package manager and run this again." ;;
+    esac
+
+    # Split on purpose: package names hold no spaces.
+    # shellcheck disable=SC2086
+    "install_with_$manager" "$install" $packages
+
+    for name in $missing; do
+        "has_$name" || unavailable "$name is still missing after its package was installed."
+    done
+}
+
+package_manager() {
+    if [ "$(uname -s)" = Darwin ]; then
+        command -v brew >/dev/null && echo brew
+    else
+        command -v apt-get >/dev/null && echo apt
+    fi || true
+}
+
+apt_package() {
+    case "$1" in
+    hiredis) echo libhiredis-dev ;;
+    # Not redis-server: that package starts a service on port 6379. See has_redis.
+    redis) echo redis-tools ;;
+    *) echo "$1" ;;
+    esac
+}
+
+install_with_apt() {
+    local install="$1" sudo=""
+    shift
+    [ "$(id -u)" -eq 0 ] || sudo="sudo "
+    local command="${sudo}apt-get update && ${sudo}apt-get install --yes --no-install-recommends $*"
+
+    [ "$install" = yes ] || unavailable "missing packages. Run: $command"
+    if [ -n "$sudo" ] && ! command -v sudo >/dev/null; then
+        unavailable "missing packages, and neither root nor sudo to install them. Run as root: apt-get install $*"
+    fi
+
+    echo "Installing what is missing: $command"
+    # The lists of one broken source do not keep the others from being used. A fresh machine often still holds the lock.
+    as_root apt-get -qq update || echo "apt-get update failed; going on with the old lists."
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 -qq \
+        install --yes --no-install-recommends "$@" || unavailable "apt-get could not install: $*"
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Homebrew starts no service on its own.
+install_with_brew() {
+    local install="$1"
+    shift
+    [ "$install" = yes ] || unavailable "missing packages. Run: brew install $*"
+    echo "Installing what is missing: brew install $*"
+    brew install --quiet "$@" || unavailable "brew could not install: $*"
+}
+
+has_hiredis() {
+    local prefix
+    for prefix in /usr /usr/local "${HOMEBREW_PREFIX:-/opt/homebrew}"; do
+        [ ! -e "$prefix/include/hiredis/hiredis.h" ] || return 0
+    done
+    return 1
+}
+
+has_redis() {
+    command -v redis-cli >/dev/null || return 1
+    command -v redis-server >/dev/null || link_redis_server
+}
+
+# Debian and Ubuntu ship the server's binary in redis-tools under the name redis-check-rdb, and redis-server is a link
+# to it, in a package that adds a service on port 6379. A link of our own gives the server without the service.
+link_redis_server() {
+    local binary
+    binary="$(command -v redis-check-rdb)" || return 1
+    mkdir -p "$tools"
+    ln -sf "$binary" "$tools/redis-server"
+    case "$("$tools/redis-server" --version 2>/dev/null)" in
+    "Redis server "*) return 0 ;;
+    esac
+    rm -f "$tools/redis-server"
+    return 1
+}
+
+has_openssl() {
+    command -v openssl >/dev/null
+}
+
+# progress NAME COMMAND...
+#
+# Runs a long command with its output in .build/logs/NAME.log, and shows that it is alive: on a terminal the elapsed
+# time and its latest line, refreshed in place; elsewhere a line every 15 seconds. Returns the command's status, after
+# the end of the log where it failed.
+progress() {
+    local name="$1" log="$root/.build/logs/$1.log" status=0 ticker
+    shift
+    mkdir -p "${log%/*}"
+    : >"$log"
+    watch_log "$name" "$log" &
+    ticker=$!
+    # The command, not the watching, is in the foreground, so that Ctrl-C reaches it.
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    kill "$ticker" 2>/dev/null || true
+    wait "$ticker" 2>/dev/null || true
+    [ ! -t 1 ] || printf '\r\033[K'
+    if [ "$status" -ne 0 ]; then
+        printf '%s failed with status %d. The last lines of %s:\n\n' "$name" "$status" "$log"
+        tail -n 60 "$log"
+    fi
+    return "$status"
+}
+
+watch_log() {
+    local name="$1" log="$2" start="$SECONDS" pause=15 line width
+    [ ! -t 1 ] || pause=1
+    # Ends by itself too: the script may have been killed.
+    while wait_while_script_runs "$pause"; do
+        line="$name, $(duration $((SECONDS - start))): $(last_line "$log")"
+        if [ "$pause" -eq 1 ]; then
+            width="$(tput cols 2>/dev/null || echo 80)"
+            printf '\r\033[K%s' "${line:0:$((width - 1))}"
+        else
+            printf '%s\n' "${line:0:160}"
+        fi
+    done
+}
+
+wait_while_script_runs() {
+    local second
+    for ((second = 0; second < $1; second++)); do
+        # Its output is closed, so that a reader of ours does not wait for it after we ended.
+        sleep 1 >/dev/null 2>&1
+        kill -0 $$ 2>/dev/null || return 1
+    done
+}
+
+last_line() {
+    # Without colours and other escapes, which would count as width.
+    tail -n 5 "$1" | tr '\r' '\n' | sed $'s/\033\\[[0-9;]*[A-Za-z]//g' | tr -cd '[:print:]\n' | sed '/^$/d' | tail -n 1
+}
+
+duration() {
+    if [ "$1" -lt 60 ]; then
+        echo "$1 s"
+    else
+        echo "$(($1 / 60)) min $(($1 % 60)) s"
+    fi
+}
