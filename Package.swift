@@ -29,6 +29,7 @@ let package = Package(
         .library(name: "RedisDC", targets: ["RedisDC"]),
         .library(name: "RedisDCTesting", targets: ["RedisDCTesting"]),
         .executable(name: "redisdc", targets: ["redisdc"]),
+        .executable(name: "rendezvous", targets: ["rendezvous"]),
     ],
     traits: [
         .trait(name: "LoggingSupport", description: "Log with swift-log."),
@@ -95,6 +96,13 @@ let package = Package(
                 "RedisDC", "Hiredis", "RedisDCTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "rendezvous",
+            dependencies: ["RedisDC", "Hiredis"],
+            path: "Examples/Rendezvous",
+            exclude: ["README.md"],
             swiftSettings: settings
         ),
         .testTarget(

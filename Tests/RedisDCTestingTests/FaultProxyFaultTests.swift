@@ -71,6 +71,8 @@ struct FaultProxyTimeTests {
             await proxy.stall()
             let wire = try Wire(port: proxy.port)
             try await wire.send("PING\r\n")
+            let direct = try Wire(port: redis.port)
+            while try await !direct.ask("INFO", "clients").contains("connected_clients:2\r\n") {}
             await redis.kill()
             try await Task.sleep(for: .milliseconds(30))
             #expect(!wire.hasNews)

@@ -83,6 +83,23 @@ struct LeashTests {
         #expect(kill(-shell, 0) < 0 && errno == ESRCH)
     }
 
+    @Test("gives the server no descriptor of this process")
+    func inheritsNothing() async throws {
+        // One that would be inherited, as a library's socket may be.
+        let descriptor = open("/dev/null", O_RDONLY)
+        let high = fcntl(descriptor, F_DUPFD, 200)
+        defer { [descriptor, high].forEach { close($0) } }
+        let folder = try TemporaryFolder(prefix: "inherits-nothing")
+        defer { folder.remove() }
+        let script = "for fd in 3 4 5 6 7 8 9; do ( : <&$fd ) 2>/dev/null && echo $fd; done; ls /dev/fd/200; echo done"
+        let log = ServerLog(path: folder.file("log"))
+        let process = try await LeashedProcess.start(
+            ["/bin/sh", "-c", script], log: log.path, folder: folder.file("none"))
+        await process.ended()
+        let lines = log.text().split(separator: "\n")
+        #expect(lines.count == 2 && lines[0].contains("ls:") && lines[1] == "done", "\(log.text())")
+    }
+
     @Test("does not leak descriptors")
     func descriptors() async throws {
         func openDescriptors() -> Int { (0..<4096).count { fcntl($0, F_GETFD) >= 0 } }

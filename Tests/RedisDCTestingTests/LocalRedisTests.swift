@@ -141,11 +141,10 @@ struct LocalRedisFailureTests {
         let folder = try TemporaryFolder(prefix: "mute-server")
         defer { folder.remove() }
         // A server that never answers: it notes its process id and waits.
-        try folder.write("#!/bin/sh\necho $$ >\(folder.file("pid"))\nexec sleep 60\n", to: "mute-server")
-        chmod(folder.file("mute-server"), 0o755)
+        let server = try await makeProgram("echo $$ >\(folder.file("pid")); exec sleep 60", in: folder)
         let error = await #expect(throws: LocalRedisError.self) {
             try await LocalRedis.start(
-                .init(binary: folder.file("mute-server"), startTimeout: .milliseconds(300)))
+                .init(binary: server, startTimeout: .milliseconds(300)))
         }
         #expect(error?.code == .startTimedOut)
         let text = try String(contentsOfFile: folder.file("pid"), encoding: .utf8)
@@ -157,9 +156,8 @@ struct LocalRedisFailureTests {
     func cancellation() async throws {
         let folder = try TemporaryFolder(prefix: "mute-server")
         defer { folder.remove() }
-        try folder.write("#!/bin/sh\nexec sleep 60\n", to: "mute-server")
-        chmod(folder.file("mute-server"), 0o755)
-        let start = Task { try await LocalRedis.start(.init(binary: folder.file("mute-server"))) }
+        let server = try await makeProgram("exec sleep 60", in: folder)
+        let start = Task { try await LocalRedis.start(.init(binary: server)) }
         start.cancel()
         await #expect(throws: CancellationError.self) { try await start.value }
     }
@@ -187,14 +185,12 @@ struct LocalRedisFailureTests {
         let folder = try TemporaryFolder(prefix: "old-server")
         defer { folder.remove() }
         let server = try #require(Executable.find(["redis-server", "valkey-server"]))
-        try folder.write(
+        let old = try await makeProgram(
             """
-            #!/bin/sh
             if grep enable-debug-command "$1"; then echo "Bad directive"; exit 1; fi
             exec \(server) "$1"
-            """, to: "old-server")
-        chmod(folder.file("old-server"), 0o755)
-        try await withLocalRedis(.init(binary: folder.file("old-server"))) { redis in
+            """, in: folder)
+        try await withLocalRedis(.init(binary: old)) { redis in
             let wire = try Wire(port: redis.port)
             #expect(try await wire.ask("PING") == "+PONG")
             #expect(try await wire.ask("DEBUG", "SLEEP", "0").hasPrefix("-ERR"))

@@ -41,7 +41,20 @@ struct Transport: Sendable {
             }
         } catch {
             throw RedisError(
-                .cannotConnect, "cannot connect to Redis at \(configuration.endpoint): \(error)", underlying: error)
+                .cannotConnect, "cannot connect to Redis at \(configuration.endpoint): \(Self.reason(error))",
+                underlying: error)
+        }
+    }
+
+    /// NIO's error tells every address that was tried; people want the reason.
+    private static func reason(_ error: any Error) -> String {
+        switch error {
+        case let error as NIOConnectionError:
+            if let attempt = error.connectionErrors.first { return reason(attempt.error) }
+            return "unknown host \(error.host)"
+        case let error as IOError: return String(cString: strerror(error.errnoCode))
+        case ChannelError.connectTimeout: return "no answer in time"
+        default: return "\(error)"
         }
     }
 

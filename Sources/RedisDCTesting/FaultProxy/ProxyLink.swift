@@ -17,6 +17,7 @@ final class ProxyLink {
     private let board: ProxySwitchboard
 
     private var isCut = false
+    private var hasEnded = false
     /// Nothing that the server sends is passed on any more.
     private var haveRepliesEnded = false
     /// The request whose reply is to be dropped has been forwarded.
@@ -95,7 +96,9 @@ final class ProxyLink {
     }
 
     private func endIfBothGone() {
-        guard self.gone.count == 2 else { return }
+        // Closing one side may close the other before it returns, so this can come twice.
+        guard self.gone.count == 2, !self.hasEnded else { return }
+        self.hasEnded = true
         self.toServer.finish()
         self.toClient.finish()
         self.board.ended(self)

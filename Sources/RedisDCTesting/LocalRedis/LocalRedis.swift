@@ -19,11 +19,12 @@ import Synchronization
 ///   addresses stay the same over ``restart()``.
 /// - It ends with the process that started it, however that one ends, `kill -9` and a paused server included, and its
 ///   folder is removed then. No zombie stays behind.
+/// - It inherits nothing: no socket or file of this process stays open because a server has it.
 /// - Each operation returns when what it does has happened: the server has ended, has stopped, answers.
 ///
 /// **What it does not**
 /// - ``kill()`` ends the server, not the machine: bytes that the kernel had are on disk after it.
-/// - A server that was started by somebody else cannot be adopted.
+/// - The folder of a server that was down when the process that started it was killed stays.
 ///
 /// Operations may be called from any task. Two at a time make sense only if one of them is ``stop()``, which wins.
 public final class LocalRedis: Sendable {

@@ -24,11 +24,11 @@ enum ChildProcess {
         #if canImport(Darwin)
             var actions: posix_spawn_file_actions_t?
             var attributes: posix_spawnattr_t?
-            let closeOthers = POSIX_SPAWN_CLOEXEC_DEFAULT
+            let platformFlags = CInt(POSIX_SPAWN_CLOEXEC_DEFAULT)
         #else
             var actions = posix_spawn_file_actions_t()
             var attributes = posix_spawnattr_t()
-            let closeOthers: CInt = 0
+            let platformFlags: CInt = 0
         #endif
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -38,6 +38,9 @@ enum ChildProcess {
         for (child, ours) in descriptors {
             posix_spawn_file_actions_adddup2(&actions, ours, child)
         }
+        #if !canImport(Darwin)
+            self.closeOthers(from: max(2, descriptors.keys.max() ?? 2) + 1, &actions)
+        #endif
 
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -50,7 +53,7 @@ enum ChildProcess {
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setpgroup(&attributes, 0)
         let flags =
-            CInt(POSIX_SPAWN_SETPGROUP) | CInt(POSIX_SPAWN_SETSIGMASK) | CInt(POSIX_SPAWN_SETSIGDEF) | CInt(closeOthers)
+            CInt(POSIX_SPAWN_SETPGROUP) | CInt(POSIX_SPAWN_SETSIGMASK) | CInt(POSIX_SPAWN_SETSIGDEF) | platformFlags
         posix_spawnattr_setflags(&attributes, Int16(flags))
 
         var process: pid_t = 0
@@ -61,6 +64,25 @@ enum ChildProcess {
         guard code == 0 else { throw Failure(action: "start \(command[0])", code: code) }
         return process
     }
+
+    #if !canImport(Darwin)
+        /// Closes every descriptor of the child from a number on.
+        ///
+        /// Those that are open to be inherited are many: SwiftNIO's own sockets are. A server that had inherited a client's
+        /// connection would keep it open after the client has closed it.
+        private static func closeOthers(from first: CInt, _ actions: inout posix_spawn_file_actions_t) {
+            // Looked up by name, because glibc has it since 2.34 only and musl has not.
+            typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt
+            if let symbol = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") {
+                _ = unsafeBitCast(symbol, to: CloseFrom.self)(&actions, first)
+                return
+            }
+            let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+            for descriptor in open.compactMap({ CInt($0) }) where descriptor >= first {
+                posix_spawn_file_actions_addclose(&actions, descriptor)
+            }
+        }
+    #endif
 
     /// Waits until the child has ended and takes its status, so that no zombie stays. Blocks the thread.
     ///

@@ -1,0 +1,146 @@
+import Hiredis
+
+struct Finding: Encodable {
+    enum Level: String, Encodable {
+        case ok, note, bad
+
+        var mark: String {
+            switch self {
+            case .ok: "[ok]  "
+            case .note: "[note]"
+            case .bad: "[BAD] "
+            }
+        }
+    }
+
+    var level: Level
+    var check: String
+    var result: String
+    var advice: String?
+
+    init(_ level: Level, _ check: String, _ result: String, advice: String? = nil) {
+        self.level = level
+        self.check = check
+        self.result = result
+        self.advice = advice
+    }
+}
+
+/// Looks at a server without changing it, but for keys of its own that it deletes.
+struct Examination {
+    let redis: RedisClient
+    let configuration: RedisConfiguration
+    private let id = UInt64.random(in: .min ... .max)
+
+    init(redis: RedisClient, configuration: RedisConfiguration) {
+        self.redis = redis
+        self.configuration = configuration
+    }
+
+    mutating func findings() async -> [Finding] {
+        let info = await info()
+        return [version(info), transport()] + storage(info) + (await rights())
+    }
+
+    // MARK: What the server is
+
+    /// `nil` when the user may not ask.
+    private func info() async -> [Substring: Substring]? {
+        guard let text = try? await redis.send("INFO").string else { return nil }
+        let pairs = text.split(whereSeparator: \.isNewline).compactMap { line -> (Substring, Substring)? in
+            guard let colon = line.firstIndex(of: ":") else { return nil }
+            return (line[..<colon], line[line.index(after: colon)...])
+        }
+        return Dictionary(pairs) { first, _ in first }
+    }
+
+    private func version(_ info: [Substring: Substring]?) -> Finding {
+        guard let info else {
+            return Finding(
+                .note, "version", "unknown, this user may not call INFO",
+                advice: "nothing is lost; grant +info to see version, persistence and memory here")
+        }
+        if let valkey = info["valkey_version"] {
+            return Finding(.ok, "version", "Valkey \(valkey), compatible with Redis \(info["redis_version"] ?? "?")")
+        }
+        return Finding(.ok, "version", "Redis \(info["redis_version"] ?? "?")")
+    }
+
+    private func transport() -> Finding {
+        switch (configuration.tls, configuration.endpoint) {
+        case (let tls?, _):
+            tls.verification == .full
+                ? Finding(.ok, "TLS", "on, certificate and name verified")
+                : Finding(.note, "TLS", "on, but not fully verified", advice: "use the default verification")
+        case (nil, .unixSocket): Finding(.ok, "TLS", "off, on a Unix socket")
+        case (nil, .tcp(let host, _)):
+            ["127.0.0.1", "::1", "localhost"].contains(host)
+                ? Finding(.ok, "TLS", "off, on this machine")
+                : Finding(
+                    .note, "TLS", "off: passwords and data cross the network in the clear",
+                    advice: "use rediss:// unless the network is private")
+        }
+    }
+
+    private func storage(_ info: [Substring: Substring]?) -> [Finding] {
+        guard let info else { return [] }
+        var findings: [Finding] = []
+        if info["aof_enabled"] == "1" {
+            findings.append(Finding(.ok, "persistence", "append-only file"))
+        } else {
+            findings.append(
+                Finding(
+                    .note, "persistence", "no append-only file: a restart loses permits and messages",
+                    advice: "set appendonly yes, unless losing them is fine"))
+        }
+        let policy = info["maxmemory_policy"] ?? "noeviction"
+        if policy == "noeviction" || info["maxmemory"] == "0" {
+            findings.append(Finding(.ok, "memory", "nothing is evicted (maxmemory-policy \(policy))"))
+        } else {
+            findings.append(
+                Finding(
+                    .note, "memory", "maxmemory-policy \(policy) may evict semaphores and messages",
+                    advice: "set maxmemory-policy noeviction, or use a server of its own"))
+        }
+        if info["role"] == "slave" {
+            findings.append(Finding(.bad, "role", "this is a replica", advice: "connect to the primary"))
+        }
+        return findings
+    }
+
+    // MARK: What the user may do
+
+    private func rights() async -> [Finding] {
+        let key = "rdc:sem:doctor-\(id)"
+        var missing: [String] = []
+        func need(_ right: String, _ probe: RedisCommand) async {
+            do { _ = try await redis.send(probe) } catch let error as RedisError where error.code == .notPermitted {
+                missing.append("\(right) (\(error.message))")
+            } catch {}
+        }
+        await need("LPUSH on rdc:*", ["LPUSH", .string(key), "1"])
+        await need("BRPOP on rdc:*", ["BRPOP", .string(key), "0.001"])
+        await need("LLEN on rdc:*", ["LLEN", .string(key)])
+        await need("DEL on rdc:*", ["DEL", .string(key)])
+        await need("EVAL", ["EVAL", "return 1", "0"])
+        await need("PUBLISH on rdc:*", ["PUBLISH", "rdc:doctor-\(id)", ""])
+        do {
+            try await redis.withSubscription(to: ["rdc:doctor-\(id)"]) { _ in }
+        } catch let error as RedisError where error.code == .notPermitted {
+            missing.append("SUBSCRIBE on rdc:* (\(error.message))")
+        } catch {}
+        var findings = missing.map {
+            Finding(.bad, "rights", "missing: \($0)", advice: "ACL SETUSER … ~rdc:* &rdc:* +@list +@scripting +@pubsub …")
+        }
+        if missing.isEmpty { findings.append(Finding(.ok, "rights", "everything that is needed")) }
+        do {
+            _ = try await redis.send("CLIENT", "UNBLOCK", "0")
+        } catch {
+            findings.append(
+                Finding(
+                    .note, "rights", "no CLIENT UNBLOCK: cancelling a wait takes up to a second, and a wait queues anew each second",
+                    advice: "grant +client|id +client|unblock for prompt cancellation; nothing is lost without them"))
+        }
+        return findings
+    }
+}
