@@ -20,16 +20,17 @@ struct LocalRedisLifeTests {
 
     @Test("withLocalRedis stops the server also when its body throws, and when its task is cancelled")
     func scoped() async throws {
-        struct Thrown: Error {}
-        var escaped: LocalRedis?
-        await #expect(throws: Thrown.self) {
+        struct Thrown: Error {
+            let redis: LocalRedis
+        }
+        let scope = Task {
             try await withLocalRedis { redis in
-                escaped = redis
                 withUnsafeCurrentTask { $0?.cancel() }
-                throw Thrown()
+                throw Thrown(redis: redis)
             }
         }
-        let redis = try #require(escaped)
+        let thrown = await #expect(throws: Thrown.self) { try await scope.value }
+        let redis = try #require(thrown?.redis)
         #expect(redis.processID == nil)
         #expect(!FileManager.default.fileExists(atPath: redis.directory))
     }

@@ -189,20 +189,32 @@ public final class RedisClient: Redis {
 #endif
 
 /// Makes a client, runs it while `body` runs, and closes it. For scripts, tools and tests.
-public func withRedisClient<Result: Sendable>(
+///
+/// When the task is cancelled, the client goes on until `body` has ended: what a cancelled wait has taken can still be
+/// given back.
+public func withRedisClient<Result>(
     _ configuration: RedisConfiguration,
     _ body: (RedisClient) async throws -> Result
 ) async throws -> Result {
     let client = try RedisClient(configuration)
-    return try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { await client.run() }
-        defer { group.cancelAll() }
-        return try await body(client)
+    // A task of its own, since a child task would be cancelled together with the body.
+    let running = Task { await client.run() }
+    func close() async {
+        running.cancel()
+        await running.value
+    }
+    do {
+        let result = try await body(client)
+        await close()
+        return result
+    } catch {
+        await close()
+        throw error
     }
 }
 
 /// - Parameter url: see ``RedisConfiguration/init(url:)``.
-public func withRedisClient<Result: Sendable>(
+public func withRedisClient<Result>(
     url: String, _ body: (RedisClient) async throws -> Result
 ) async throws -> Result {
     try await withRedisClient(RedisConfiguration(url: url), body)

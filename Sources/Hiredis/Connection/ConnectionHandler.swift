@@ -149,9 +149,11 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func writeWhatIsLeft() {
         guard let context, context.channel.isWritable, unwritten.readableBytes > 0 else { return }
-        context.writeAndFlush(wrapOutboundOut(unwritten), promise: nil)
+        // Emptied first: a big write changes the writability, which calls this again from within.
+        let bytes = unwritten
         unwritten = ByteBuffer()
         machine.wroteAll()
+        context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
     }
 
     private func ended(_ reason: RedisError) {
@@ -160,12 +162,14 @@ final class ConnectionHandler: ChannelInboundHandler {
         timer?.scheduled.cancel()
         timer = nil
         unwritten = ByteBuffer()
-        for failure in machine.close(reason) { fail(failure) }
+        receive = nil
         var unsent = reason
         unsent.commandMayHaveRun = false
-        for submission in outbox.close(unsent) { submission.caller.continuation.resume(returning: .failure(unsent)) }
-        receive = nil
+        let neverTaken = outbox.close(unsent)
+        // Before anyone is resumed, so that who sends again at once sees that this connection is over.
         onClose(reason)
+        for failure in machine.close(reason) { fail(failure) }
+        for submission in neverTaken { submission.caller.continuation.resume(returning: .failure(unsent)) }
     }
 
     private func fail(_ failure: ConnectionStateMachine<Caller>.Failure) {

@@ -26,7 +26,6 @@ final class ProxyLane {
     private var target: (any Channel)?
     private var queue = CircularBuffer<(item: Item, due: NIODeadline)>()
     private var queuedBytes = 0
-    private var lastDue = NIODeadline.uptimeNanoseconds(0)
     private var timer: Scheduled<Void>?
     private var isWriting = false
     private var isDraining = false
@@ -40,6 +39,8 @@ final class ProxyLane {
     }
     /// Called with bytes that are about to be written.
     var willWrite: (ByteBuffer) -> Void = { _ in }
+    /// Called with the number of bytes that are kept from now on, negative for those that are not any more.
+    var didKeep: (Int) -> Void = { _ in }
     /// Called with the number of bytes that have been written.
     var didWrite: (Int) -> Void = { _ in }
     /// Called when the end of the source's bytes has been passed on.
@@ -59,10 +60,12 @@ final class ProxyLane {
 
     func enqueue(_ item: Item) {
         if self.isDiscarding { return }
-        // Never before the item ahead, even if the delay has been shortened.
-        self.lastDue = max(self.lastDue, .now() + self.delay)
-        self.queue.append((item, self.lastDue))
-        if case .bytes(let bytes) = item { self.queuedBytes += bytes.readableBytes }
+        // Should the delay have been shortened, it waits for the items ahead: only the head of the queue is looked at.
+        self.queue.append((item, .now() + self.delay))
+        if case .bytes(let bytes) = item {
+            self.queuedBytes += bytes.readableBytes
+            self.didKeep(bytes.readableBytes)
+        }
         self.drain()
     }
 
@@ -70,6 +73,7 @@ final class ProxyLane {
     func discard() {
         self.isDiscarding = true
         self.queue.removeAll()
+        if self.queuedBytes > 0 { self.didKeep(-self.queuedBytes) }
         self.queuedBytes = 0
         self.timer?.cancel()
         self.readIfWanted()
@@ -124,6 +128,7 @@ final class ProxyLane {
         self.willWrite(bytes)
         target.writeAndFlush(bytes).assumeIsolated().whenComplete { result in
             self.isWriting = false
+            self.didKeep(-bytes.readableBytes)
             if case .success = result { self.didWrite(bytes.readableBytes) }
             self.readIfWanted()
             self.drain()

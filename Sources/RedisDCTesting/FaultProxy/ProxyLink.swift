@@ -38,6 +38,9 @@ final class ProxyLink {
         self.toServer.willWrite = { self.inspectRequest($0) }
         self.toServer.didWrite = { count in ledger.count { $0.bytesToServer += count } }
         self.toClient.didWrite = { count in ledger.count { $0.bytesToClient += count } }
+        for lane in [self.toServer, self.toClient] {
+            lane.didKeep = { count in ledger.count { $0.keptBytes += count } }
+        }
         self.toServer.didHalfClose = { self.didHalfClose(.client) }
         self.toClient.didHalfClose = { self.didHalfClose(.server) }
     }
@@ -151,8 +154,9 @@ extension ProxyLink {
     /// Ends the server's side now, and the client's once it has got what was queued for it before.
     private func endReplies(_ count: (inout FaultProxy.Counters) -> Void) {
         self.haveRepliesEnded = true
-        self.server?.close(promise: nil)
+        // Before the client can notice.
         self.board.ledger.count(count)
+        self.server?.close(promise: nil)
     }
 }
 

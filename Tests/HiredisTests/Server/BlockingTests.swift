@@ -1,0 +1,176 @@
+import Hiredis
+import RedisDCTesting
+import Testing
+
+extension ServerTests {
+    @Suite("Blocking commands on lanes")
+    struct BlockingTests {
+        @Test("a blocked command holds nobody else up")
+        func doesNotBlockOthers() async throws {
+            try await withServer { _, redis in
+                let blocked = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                try await expectPong(redis)
+                _ = try await redis.send("LPUSH", "list", "x")
+                #expect(try await blocked.value?.array?.last?.string == "x")
+            }
+        }
+
+        @Test("a timeout returns nil, takes nothing and leaves nobody blocked", arguments: [1, 7, 30])
+        func timeout(milliseconds: Int) async throws {
+            try await withServer { _, redis in
+                for _ in 0..<20 {
+                    #expect(try await redis.block(.brpop("list"), timeout: .milliseconds(milliseconds)) { _ in } == nil)
+                }
+                #expect(try await redis.blockedClients() == 0)
+                _ = try await redis.send("LPUSH", "list", "x")
+                #expect(try await redis.integer("LLEN", "list") == 1)
+            }
+        }
+
+        @Test("a cancelled wait throws, takes nothing, and its lane is used again")
+        func cancel() async throws {
+            try await withServer { _, redis in
+                for _ in 0..<50 {
+                    let wait = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                    try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                    wait.cancel()
+                    let error = await redisError { _ = try await wait.value }
+                    #expect(error?.code == .cancelled)
+                    try await until("nobody is blocked") { try await redis.blockedClients() == 0 }
+                }
+                _ = try await redis.send("LPUSH", "list", "x")
+                #expect(try await redis.integer("LLEN", "list") == 1)
+                // One for commands, and as many lanes as were in use at once: an interruption may overlap the next wait.
+                let connections = try #require(Int(try await redis.info("total_connections_received") ?? ""))
+                #expect(connections <= 5)
+            }
+        }
+
+        @Test("cancel and push in the same moment, thousands of times: each element is delivered or given back, once")
+        func cancelRacesPush() async throws {
+            try await withServer { server, redis in
+                let delivered = Record<String>()
+                let rounds = 3000
+                try await withRedisClient(url: server.unixURL) { other in
+                    for round in 0..<rounds {
+                        let wait = Task {
+                            let reply = try await redis.block(.brpop("list"), timeout: nil) { late in
+                                let element = late.array?.last?.string ?? "?"
+                                _ = try? await redis.send("RPUSH", "list", .string(element))
+                            }
+                            if let element = reply?.array?.last?.string { delivered.add(element) }
+                        }
+                        let push = Task { _ = try await other.send("LPUSH", "list", .integer(round)) }
+                        // Sometimes before, sometimes after, mostly close.
+                        if round % 3 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...300))) }
+                        wait.cancel()
+                        _ = try? await wait.value
+                        try await push.value
+                    }
+                    let left = try await redis.send("LRANGE", "list", 0, -1).array?.compactMap(\.string) ?? []
+                    let all = (left + delivered.all).compactMap { Int($0) }.sorted()
+                    #expect(all == Array(0..<rounds))
+                    #expect(!delivered.all.isEmpty, "the race was never won by the push")
+                    #expect(!left.isEmpty, "the race was never won by the cancel")
+                }
+            }
+        }
+
+        @Test("timeout and push in the same moment: each element is delivered or stays")
+        func timeoutRacesPush() async throws {
+            try await withServer { server, redis in
+                let rounds = 1000
+                var delivered: [Int] = []
+                try await withRedisClient(url: server.unixURL) { other in
+                    for round in 0..<rounds {
+                        async let push: Void = {
+                            try await Task.sleep(for: .microseconds(Int.random(in: 500...3500)))
+                            _ = try await other.send("LPUSH", "list", .integer(round))
+                        }()
+                        let reply = try await redis.block(.brpop("list"), timeout: .milliseconds(2)) { late in
+                            _ = try? await redis.send("RPUSH", "list", late.array?.last?.bytes.map { .bytes($0) } ?? "?")
+                        }
+                        if let element = reply?.array?.last?.integer { delivered.append(element) }
+                        try await push
+                    }
+                }
+                let left = try await redis.send("LRANGE", "list", 0, -1).array?.compactMap(\.integer) ?? []
+                #expect((left + delivered).sorted() == Array(0..<rounds))
+                #expect(!delivered.isEmpty)
+            }
+        }
+
+        @Test("beyond the cap a blocking command fails with a clear error, and works when a lane is free")
+        func cap() async throws {
+            try await withServer {
+                $0.maximumLanes = 3
+            } _: { _, redis in
+                let waits = (0..<3).map { _ in Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } } }
+                try await until("all lanes are blocked") { try await redis.blockedClients() == 3 }
+                let error = await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                #expect(error?.code == .tooManyLanes)
+                #expect(error?.message.contains("maximumLanes") == true)
+                _ = try await redis.send("LPUSH", "list", "a", "b", "c")
+                for wait in waits { #expect(try await wait.value != nil) }
+                #expect(try await redis.block(.brpop("list"), timeout: .milliseconds(1)) { _ in } == nil)
+            }
+        }
+
+        @Test("lanes that nobody uses are closed")
+        func idleLanes() async throws {
+            try await withServer {
+                $0.laneIdleTimeout = .milliseconds(50)
+            } _: { _, redis in
+                for _ in 0..<5 { _ = try await redis.block(.brpop("list"), timeout: .milliseconds(1)) { _ in } }
+                try await until("only the command connection is left") {
+                    try await redis.info("connected_clients") == "1"
+                }
+            }
+        }
+
+        @Test("a lane that is killed fails its wait as lost, and a wrong type as that")
+        func killed() async throws {
+            try await withServer { _, redis in
+                let wait = Task { await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } } }
+                try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                _ = try await redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                let error = await wait.value
+                #expect(error?.code == .connectionLost)
+                #expect(error?.commandMayHaveRun == true)
+                _ = try await redis.send("SET", "s", "x")
+                let wrong = await redisError { _ = try await redis.block(.brpop("s"), timeout: nil) { _ in } }
+                #expect(wrong?.code == .wrongType)
+            }
+        }
+
+        @Test("a wait that a stopped server cannot end is let go in time, and what comes later is given back")
+        func stalledServer() async throws {
+            try await withServer {
+                $0.settleTimeout = .milliseconds(100)
+            } _: { server, redis in
+                let givenBack = Record<RESPValue>()
+                let wait = Task {
+                    try await redis.block(.brpop("list"), timeout: nil) { late in givenBack.add(late) }
+                }
+                try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                try await withRedisClient(url: server.unixURL) { other in
+                    _ = try await other.send("PING")
+                    try await server.pause()
+                    let push = Task { try await other.send(["LPUSH", "list", "x"], timeout: .seconds(60)) }
+                    wait.cancel()
+                    let error = await redisError { _ = try await wait.value }
+                    #expect(error?.code == .cancelled)
+                    #expect(error?.commandMayHaveRun == true)
+                    try await server.resume()
+                    _ = try await push.value
+                    // The server met the push and the interruption in an order of its own.
+                    try await until("the element is settled") {
+                        let left = try await redis.integer("LLEN", "list")
+                        return left + givenBack.count == 1
+                    }
+                }
+            }
+        }
+    }
+}

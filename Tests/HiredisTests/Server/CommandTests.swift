@@ -1,0 +1,122 @@
+import Hiredis
+import RedisDCTesting
+import Testing
+
+extension ServerTests {
+    @Suite("Commands")
+    struct CommandTests {
+        @Test("10,000 concurrent commands each get their own reply, over one connection")
+        func concurrentCommands() async throws {
+            try await withServer { _, redis in
+                try await withThrowingTaskGroup(of: Bool.self) { group in
+                    for number in 0..<10_000 {
+                        group.addTask { try await redis.send("ECHO", .integer(number)).integer == number }
+                    }
+                    var right = 0
+                    for try await isRight in group where isRight { right += 1 }
+                    #expect(right == 10_000)
+                }
+                let connected = try await redis.info("connected_clients")
+                #expect(connected == "1")
+            }
+        }
+
+        @Test("commands of one task run in the order in which it sends them, concurrent ones not waiting for each other")
+        func order() async throws {
+            try await withServer { _, redis in
+                let log = try await redis.pipeline((0..<5000).map { ["RPUSH", "log", .integer($0)] })
+                #expect(log.map(\.integer) == (1...5000).map { $0 })
+                let values = try await redis.send("LRANGE", "log", 0, -1).array?.map(\.integer)
+                #expect(values == (0..<5000).map { $0 })
+            }
+        }
+
+        @Test("any bytes arrive as they were sent")
+        func bytes() async throws {
+            try await withServer { _, redis in
+                let bytes = (0...255).map { UInt8($0) } + Array("\r\n$5\r\n".utf8)
+                _ = try await redis.send("SET", "k", .bytes(bytes))
+                #expect(try await redis.send("GET", "k") == .bytes(bytes))
+                let big = [UInt8](repeating: 7, count: 8 << 20)
+                _ = try await redis.send("SET", "k", .bytes(big))
+                #expect(try await redis.send("GET", "k") == .bytes(big))
+            }
+        }
+
+        @Test("a pipeline returns error replies in their places")
+        func pipelineErrors() async throws {
+            try await withServer { _, redis in
+                let replies = try await redis.pipeline([["SET", "s", "x"], ["LPUSH", "s", "y"], ["GET", "s"]])
+                #expect(replies[0] == .status("OK"))
+                #expect(replies[1].errorMessage?.hasPrefix("WRONGTYPE") == true)
+                #expect(replies[2] == .bytes(Array("x".utf8)))
+                #expect(try await redis.pipeline([]).isEmpty)
+            }
+        }
+
+        @Test("a transaction runs all or, when a command cannot be queued, none")
+        func transaction() async throws {
+            try await withServer { _, redis in
+                let replies = try await redis.transaction([["SET", "a", 1], ["INCR", "a"]])
+                #expect(replies == [.status("OK"), .integer(2)])
+                let error = await redisError { _ = try await redis.transaction([["SET", "a", 9], ["NOSUCH"]]) }
+                #expect(error?.code == .serverError)
+                #expect(error?.message.contains("NOSUCH") == true)
+                #expect(try await redis.integer("GET", "a") == 2)
+            }
+        }
+
+        @Test("a wrong type, an unknown command and a wrong argument are told apart, and the connection goes on")
+        func serverErrors() async throws {
+            try await withServer { _, redis in
+                _ = try await redis.send("SET", "s", "x")
+                let wrongType = await redisError { _ = try await redis.send("LPUSH", "s", "y") }
+                #expect(wrongType?.code == .wrongType)
+                #expect(wrongType?.command == "LPUSH")
+                let unknown = await redisError { _ = try await redis.send("NOSUCH") }
+                #expect(unknown?.code == .serverError)
+                #expect(unknown?.commandMayHaveRun == false)
+                #expect(try await redis.info("total_connections_received") == "2")
+            }
+        }
+
+        @Test("a script is loaded where it is missing, and again after SCRIPT FLUSH")
+        func scripts() async throws {
+            try await withServer { _, redis in
+                let script = RedisScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
+                for expected in 1...5 {
+                    #expect(try await redis.script(script, keys: ["n"], arguments: [1]) == .integer(expected))
+                    _ = try await redis.send("SCRIPT", "FLUSH")
+                }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<500 {
+                        group.addTask { _ = try await redis.script(script, keys: ["m"], arguments: [1]) }
+                        group.addTask { _ = try await redis.send("SCRIPT", "FLUSH", "SYNC") }
+                    }
+                    try await group.waitForAll()
+                }
+                // Each ran exactly once, however often it was missing.
+                #expect(try await redis.integer("GET", "m") == 500)
+                let failing = RedisScript("return redis.error_reply('MINE oh no')")
+                let error = await redisError { _ = try await redis.script(failing, keys: []) }
+                #expect(error?.message.hasPrefix("MINE oh no") == true)
+            }
+        }
+
+        @Test("Unix socket, database, ACL user and client name of the configuration are used")
+        func configuration() async throws {
+            try await withLocalRedis(.init(aclUsers: ["alice on >se%c:ret ~* &* +@all"])) { server in
+                let url = "unix://alice:se%25c%3Aret@\(server.socketPath)?db=3"
+                var configuration = try RedisConfiguration(url: url)
+                configuration.clientName = "my-game"
+                try await withRedisClient(configuration) { redis in
+                    #expect(try await redis.send("ACL", "WHOAMI").string == "alice")
+                    let client = try await redis.send("CLIENT", "INFO").string ?? ""
+                    #expect(client.contains("db=3"))
+                    #expect(client.contains("name=my-game"))
+                    #expect(redis.serverVersion ?? ServerVersion(0, 0) >= .minimum)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+import Hiredis
+import RedisDCTesting
+import Testing
+
+extension ServerTests {
+    @Suite("Cancel, deadlines and broken connections")
+    struct FailureTests {
+        @Test("cancelling 1,000 of 2,000 commands fails these at once, and the others get their own replies")
+        func cancelThousand() async throws {
+            try await withServer { server, redis in
+                _ = try await redis.send("PING")
+                try await server.pause()
+                let tasks = (0..<2000).map { number in
+                    Task { try await redis.send(["ECHO", .integer(number)], timeout: .seconds(60)) }
+                }
+                for number in stride(from: 0, to: 2000, by: 2) { tasks[number].cancel() }
+                for number in stride(from: 0, to: 2000, by: 2) {
+                    // The server is stopped, so only the cancellation can have ended it.
+                    let error = await redisError { _ = try await tasks[number].value }
+                    #expect(error?.code == .cancelled)
+                }
+                try await server.resume()
+                for number in stride(from: 1, to: 2000, by: 2) {
+                    #expect(try await tasks[number].value.integer == number)
+                }
+                #expect(try await redis.info("total_connections_received") == "2")
+            }
+        }
+
+        @Test("a task that is cancelled already sends nothing")
+        func cancelledBefore() async throws {
+            try await withServer { _, redis in
+                _ = try await redis.send("PING")
+                let task = Task {
+                    withUnsafeCurrentTask { $0?.cancel() }
+                    _ = try await redis.send("INCR", "n")
+                }
+                let error = await redisError { try await task.value }
+                #expect(error?.code == .cancelled)
+                #expect(error?.commandMayHaveRun == false)
+                #expect(try await redis.send("GET", "n").isNull)
+            }
+        }
+
+        @Test("what a cancelled command brings is settled")
+        func settled() async throws {
+            try await withServer { server, redis in
+                _ = try await redis.send("RPUSH", "list", "element")
+                try await server.pause()
+                let settled = Record<RESPValue>()
+                let task = Task {
+                    _ = try await redis.send(["LPOP", "list"], timeout: .seconds(60)) { reply in settled.add(reply) }
+                }
+                task.cancel()
+                let error = await redisError { try await task.value }
+                #expect(error?.code == .cancelled)
+                try await server.resume()
+                try await expectPong(redis)
+                // Either it was never sent, or its reply was settled: nothing in between.
+                let left = try await redis.integer("LLEN", "list")
+                #expect(settled.all == (left == 1 ? [] : [.bytes(Array("element".utf8))]))
+            }
+        }
+
+        @Test("a command behind a stalled one meets its own deadline")
+        func deadlineBehindStalled() async throws {
+            try await withServer { server, redis in
+                _ = try await redis.send("PING")
+                try await server.pause()
+                let first = Task { try await redis.send(["ECHO", "first"], timeout: .seconds(60)) }
+                let second = await redisError { _ = try await redis.send(["ECHO", "second"], timeout: .milliseconds(50)) }
+                #expect(second?.code == .timedOut)
+                #expect(second?.commandMayHaveRun == true)
+                try await server.resume()
+                #expect(try await first.value.string == "first")
+                #expect(try await redis.send("ECHO", "third").string == "third")
+            }
+        }
+
+        @Test("commands wait out a restart of the server, and those under way say that they may have run")
+        func killAndRestart() async throws {
+            try await withServer(.init(persistence: .appendOnly(fsync: .always))) { server, redis in
+                _ = try await redis.send("SET", "k", "kept")
+                try await server.pause()
+                let underWay = Task { await redisError { _ = try await redis.send("INCR", "n") } }
+                // It is under way when the bytes are in the stopped server's socket; one more command proves it.
+                let behind = await redisError { _ = try await redis.send(["PING"], timeout: .milliseconds(100)) }
+                #expect(behind?.code == .timedOut)
+                await server.kill()
+                let error = await underWay.value
+                #expect(error?.code == .connectionLost)
+                #expect(error?.commandMayHaveRun == true)
+                let waiting = Task { try await redis.send(["GET", "k"], timeout: .seconds(60)) }
+                try await server.restart()
+                #expect(try await waiting.value.string == "kept")
+            }
+        }
+
+        @Test("without a server the deadline ends the wait, and the error names the address and the reason")
+        func nobodyThere() async throws {
+            var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: 1))
+            configuration.commandTimeout = .milliseconds(200)
+            try await withRedisClient(configuration) { redis in
+                let error = await redisError { _ = try await redis.send("PING") }
+                #expect(error?.code == .timedOut)
+                #expect(error?.commandMayHaveRun == false)
+                #expect(error?.message.contains("127.0.0.1:1") == true)
+                #expect(error?.message.contains("refused") == true)
+            }
+        }
+
+        @Test("CLIENT KILL in a loop: no command runs twice, and every failure says that it may have run")
+        func clientKill() async throws {
+            try await withServer { server, redis in
+                let done = Record<Bool>()
+                let unknown = Record<Bool>()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<20 {
+                        group.addTask {
+                            for _ in 0..<500 {
+                                do {
+                                    _ = try await redis.send("INCR", "n")
+                                    done.add(true)
+                                } catch let error as RedisError {
+                                    #expect(error.code == .connectionLost)
+                                    #expect(error.commandMayHaveRun)
+                                    unknown.add(true)
+                                }
+                            }
+                        }
+                    }
+                    try await withRedisClient(url: server.unixURL) { killer in
+                        for _ in 0..<50 {
+                            _ = try await killer.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                            try await Task.sleep(for: .milliseconds(3))
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                let count = try await redis.integer("GET", "n")
+                let (sure, open) = (done.count, unknown.count)
+                #expect(count >= sure && count <= sure + open)
+                #expect(sure + open == 10_000)
+            }
+        }
+
+        @Test("a lost reply is reported, and the command is not sent again")
+        func lostReply() async throws {
+            try await withProxiedServer { proxy, redis, direct in
+                _ = try await redis.send("PING")
+                for round in 1...20 {
+                    await proxy.dropNextReply(matching: "INCR")
+                    let error = await redisError { _ = try await redis.send("INCR", "n") }
+                    #expect(error?.code == .connectionLost)
+                    #expect(error?.commandMayHaveRun == true)
+                    #expect(try await direct.integer("GET", "n") == round)
+                }
+            }
+        }
+
+        @Test("a reply that is cut in the middle is a lost one")
+        func cutReply() async throws {
+            try await withProxiedServer { proxy, redis, _ in
+                _ = try await redis.send("SET", "k", .bytes([UInt8](repeating: 65, count: 100_000)))
+                await proxy.cutNextReply(afterBytes: 5000)
+                let error = await redisError { _ = try await redis.send("GET", "k") }
+                #expect(error?.code == .connectionLost)
+                #expect(try await redis.send("GET", "k").bytes?.count == 100_000)
+            }
+        }
+
+        @Test("a server that owes a reply and stays silent is left for a new connection")
+        func silence() async throws {
+            try await withProxiedServer {
+                $0.silenceLimit = .milliseconds(200)
+            } _: { proxy, redis, _ in
+                _ = try await redis.send("PING")
+                await proxy.stall(.toClient)
+                let error = await redisError { _ = try await redis.send(["PING"], timeout: .seconds(60)) }
+                #expect(error?.code == .connectionLost)
+                #expect(error?.message.contains("owes a reply") == true)
+                await proxy.heal()
+                try await expectPong(redis)
+            }
+        }
+
+        @Test("a reply beyond the limit fails with its own code, and the client goes on")
+        func tooLarge() async throws {
+            try await withServer {
+                $0.limits.replyBytes = 10_000
+            } _: { _, redis in
+                _ = try await redis.send("SET", "k", .bytes([UInt8](repeating: 1, count: 20_000)))
+                let error = await redisError { _ = try await redis.send("GET", "k") }
+                #expect(error?.code == .replyTooLarge)
+                try await expectPong(redis)
+            }
+        }
+
+        @Test("a shutdown of the client fails what is under way and refuses what comes")
+        func stop() async throws {
+            try await withLocalRedis { server in
+                let redis = try RedisClient(url: server.url)
+                let running = Task { await redis.run() }
+                _ = try await redis.send("PING")
+                try await server.pause()
+                let underWay = Task { await redisError { _ = try await redis.send("PING") } }
+                _ = await redisError { _ = try await redis.send(["PING"], timeout: .milliseconds(50)) }
+                running.cancel()
+                #expect(await underWay.value?.code == .clientStopped)
+                await running.value
+                let late = await redisError { _ = try await redis.send("PING") }
+                #expect(late?.code == .clientStopped)
+                try await server.resume()
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import Hiredis
+import RedisDCTesting
+import Testing
+
+extension ServerTests {
+    @Suite("Login, TLS and rights")
+    struct LoginTests {
+        @Test("a wrong password fails at once, with advice and without the password")
+        func wrongPassword() async throws {
+            try await withLocalRedis(.init(password: "right")) { server in
+                var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: server.port))
+                configuration.commandTimeout = .seconds(60)
+                configuration.credentials = .init(password: "tell-nobody")
+                try await withRedisClient(configuration) { redis in
+                    let error = await redisError { _ = try await redis.send("PING") }
+                    #expect(error?.code == .authenticationFailed)
+                    #expect("\(error as Any) \(String(reflecting: error))".contains("tell-nobody") == false)
+                }
+                configuration.credentials = nil
+                try await withRedisClient(configuration) { redis in
+                    let error = await redisError { _ = try await redis.send("PING") }
+                    #expect(error?.code == .authenticationFailed)
+                    #expect(error?.message.contains("password") == true)
+                }
+                configuration.credentials = .init(password: "right")
+                try await withRedisClient(configuration) { redis in
+                    try await expectPong(redis)
+                }
+            }
+        }
+
+        @Test("maxclients: the server's reason is in the error, and the client comes in when there is room")
+        func maxClients() async throws {
+            try await withServer(.init(extra: ["maxclients 2"])) { server, first in
+                _ = try await first.send("PING")
+                try await withRedisClient(url: server.url) { second in
+                    _ = try await second.send("PING")
+                    try await withRedisClient(url: server.url) { third in
+                        let error = await redisError { _ = try await third.send(["PING"], timeout: .milliseconds(300)) }
+                        #expect(error?.code == .timedOut)
+                        #expect(error?.message.contains("max number of clients") == true)
+                        _ = try await first.send("CONFIG", "SET", "maxclients", 10)
+                        #expect(try await third.send(["PING"], timeout: .seconds(30)) == .status("PONG"))
+                    }
+                }
+            }
+        }
+
+        @Test("a server that is loading its data is waited for")
+        func loading() async throws {
+            // While it loads, the server looks at its clients every 1,024 commands: here every 0.2 s, for 2 s.
+            let slow = ["key-load-delay 200"]
+            let configuration = LocalRedis.Configuration(
+                persistence: .appendOnly(fsync: .always), extra: slow, waitUntilLoaded: false)
+            try await withServer(configuration) { server, redis in
+                _ = try await redis.pipeline((0..<10_000).map { ["SET", "key:\($0)", .bytes([UInt8](repeating: 1, count: 100))] })
+                await server.kill()
+                try await server.restart()
+                let meanwhile = await redisError { try await loadingReply(server) }
+                #expect(meanwhile?.code == .serverNotReady, "\(String(describing: meanwhile))")
+                #expect(try await redis.send(["GET", "key:9999"], timeout: .seconds(60)).bytes?.count == 100)
+            }
+        }
+
+        /// What a connection that does not wait is told.
+        private func loadingReply(_ server: LocalRedis) async throws {
+            try await withRedisClient(url: server.unixURL) { redis in
+                do { _ = try await redis.send(["PING"], timeout: .milliseconds(1500)) } catch let error as RedisError {
+                    throw error.underlying ?? error
+                }
+            }
+        }
+
+        @Test("TLS: the right authority and name are believed")
+        func tlsGood() async throws {
+            try await withTestCertificates(.good) { certificates in
+                try await withLocalRedis(.init(tls: certificates)) { server in
+                    var configuration = try RedisConfiguration(url: #require(server.tlsURL))
+                    configuration.tls?.authority = .file(certificates.authority)
+                    try await withRedisClient(configuration) { redis in
+                        try await expectPong(redis)
+                        let big = [UInt8](repeating: 9, count: 3 << 20)
+                        _ = try await redis.send("SET", "k", .bytes(big))
+                        #expect(try await redis.send("GET", "k") == .bytes(big))
+                        let popped = Task { try await redis.block(.brpop("list"), timeout: .seconds(30)) { _ in } }
+                        try await until("a lane is blocked") { try await redis.blockedClients() == 1 }
+                        _ = try await redis.send("LPUSH", "list", "x")
+                        #expect(try await popped.value?.array?.last?.string == "x")
+                    }
+                }
+            }
+        }
+
+        @Test(
+            "TLS: an expired, an unknown and a wrongly named certificate are refused",
+            arguments: [TestCertificates.Kind.expired, .unknownAuthority, .wrongHostName])
+        func tlsBad(kind: TestCertificates.Kind) async throws {
+            try await withTestCertificates(kind) { certificates in
+                try await withLocalRedis(.init(tls: certificates)) { server in
+                    var configuration = try RedisConfiguration(url: #require(server.tlsURL))
+                    configuration.tls?.authority = .file(certificates.authority)
+                    configuration.commandTimeout = .milliseconds(500)
+                    try await withRedisClient(configuration) { redis in
+                        let error = await redisError { _ = try await redis.send("PING") }
+                        #expect(error?.code == .timedOut)
+                        #expect(error?.commandMayHaveRun == false)
+                        let reason = (error?.underlying as? RedisError)?.message ?? ""
+                        #expect(reason.contains("CERTIFICATE") || reason.lowercased().contains("hostname"), "\(reason)")
+                    }
+                }
+            }
+        }
+
+        @Test("TLS: a client certificate is shown to a server that demands one")
+        func tlsClientCertificate() async throws {
+            try await withTestCertificates(.good) { certificates in
+                try await withLocalRedis(.init(tls: certificates, extra: ["tls-auth-clients yes"])) { server in
+                    var configuration = try RedisConfiguration(url: #require(server.tlsURL))
+                    configuration.commandTimeout = .milliseconds(500)
+                    configuration.tls?.authority = .file(certificates.authority)
+                    try await withRedisClient(configuration) { redis in
+                        #expect(await redisError { _ = try await redis.send("PING") } != nil)
+                    }
+                    configuration.commandTimeout = .seconds(30)
+                    configuration.tls?.clientCertificate = .init(
+                        certificateFile: certificates.clientCertificate, keyFile: certificates.clientKey)
+                    try await withRedisClient(configuration) { redis in
+                        try await expectPong(redis)
+                    }
+                }
+            }
+        }
+
+        @Test("a user without CLIENT, INFO, @admin and @dangerous can use everything")
+        func leastPrivileged() async throws {
+            let rule = "worker on >secret ~* &* +@all -@admin -@dangerous -client -info"
+            try await withServer(.init(aclUsers: [rule])) { server, admin in
+                var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: server.port))
+                configuration.credentials = .init(username: "worker", password: "secret")
+                configuration.blockingSlice = .milliseconds(50)
+                try await withRedisClient(configuration) { redis in
+                    try await expectPong(redis)
+                    #expect(redis.serverVersion == nil)
+                    let denied = await redisError { _ = try await redis.send("CLIENT", "ID") }
+                    #expect(denied?.code == .notPermitted)
+                    #expect(try await redis.script(RedisScript("return 7"), keys: []) == .integer(7))
+                    #expect(try await redis.transaction([["SET", "a", 1]]) == [.status("OK")])
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        try await redis.withSubscription(to: ["news"]) { events in
+                            #expect(try await redis.publish("hello", to: "news") == 1)
+                            guard case .message(let message)? = try await events.next() else {
+                                Issue.record("no message")
+                                return
+                            }
+                            #expect(message.text == "hello")
+                        }
+                    }
+                    // Longer than several slices, then served.
+                    let served = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                    try await Task.sleep(for: .milliseconds(200))
+                    _ = try await admin.send("LPUSH", "list", "x")
+                    #expect(try await served.value?.array?.last?.string == "x")
+                    #expect(try await redis.block(.brpop("list"), timeout: .milliseconds(120)) { _ in } == nil)
+                    let cancelled = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                    try await until("the wait is blocked") { try await admin.blockedClients() == 1 }
+                    cancelled.cancel()
+                    let error = await redisError { _ = try await cancelled.value }
+                    #expect(error?.code == .cancelled)
+                    try await until("nobody is blocked") { try await admin.blockedClients() == 0 }
+                }
+            }
+        }
+    }
+}
