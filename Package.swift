@@ -112,10 +112,34 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "InMemoryTracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+                .product(
+                    name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
             ],
             swiftSettings: settings
         ),
         .testTarget(name: "RedisDCTestingTests", dependencies: ["RedisDCTesting", "Hiredis"], swiftSettings: settings),
-        .testTarget(name: "RedisDCTests", dependencies: ["RedisDC", "RedisDCTesting"], swiftSettings: settings),
+        .testTarget(
+            name: "RedisDCTests", dependencies: ["RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "redisdcTests", dependencies: ["redisdc", "rendezvous", "Hiredis", "RedisDCTesting", "TestSupport"],
+            swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
+        .executableTarget(
+            name: "redisdc-worker", dependencies: ["RedisDC", "Hiredis"], path: "Tests/Worker", swiftSettings: settings),
     ]
 )

@@ -1,0 +1,51 @@
+import Foundation
+
+/// `bench` runs everything and prints the table; `bench WORKER …` is one of the measured processes.
+@main
+struct Bench {
+    static func main() async {
+        let words = Array(CommandLine.arguments.dropFirst())
+        do {
+            if let first = words.first, !first.hasPrefix("-") {
+                try await work(first, Array(words.dropFirst()))
+            } else {
+                try await Plan(words).run()
+            }
+        } catch {
+            FileHandle.standardError.write(Data("bench: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func work(_ job: String, _ words: [String]) async throws {
+        guard words.count >= 4, let count = Int(words[1]), let placement = Placement(rawValue: words[3]) else {
+            throw Failed("usage: bench WORKER URL COUNT PREFIX pinned|global")
+        }
+        let (url, prefix) = (words[0], words[2])
+        switch job {
+        case "handoff": report(try await Handoff.run(url: url, rounds: count, prefix: prefix, placement: placement))
+        case "handoff-peer": try await Handoff.peer(url: url, rounds: count, prefix: prefix, placement: placement)
+        case "pubsub": try await PublishToReceipt.run(url: url, rounds: count, prefix: prefix, placement: placement)
+        case "pubsub-peer":
+            report(try await PublishToReceipt.peer(url: url, rounds: count, prefix: prefix, placement: placement))
+        case "fanout":
+            report(
+                try await FanOut.run(url: url, subscribers: 1000, rounds: count, prefix: prefix, placement: placement))
+        case "fanout-peer":
+            try await FanOut.peer(url: url, subscribers: 1000, rounds: count, prefix: prefix, placement: placement)
+        case "pushes":
+            print(try await Pushes.run(url: url, tasks: 64, each: count / 64, prefix: prefix, placement: placement))
+        default: throw Failed("unknown worker \(job)")
+        }
+    }
+
+    private static func report(_ figures: Figures) {
+        let data = (try? JSONEncoder().encode(figures)) ?? Data()
+        print(String(decoding: data, as: UTF8.self))
+    }
+}
+
+struct Failed: Error, CustomStringConvertible {
+    var description: String
+    init(_ description: String) { self.description = description }
+}
