@@ -18,11 +18,11 @@ extension LocalRedis {
 
         /// When the append-only file is forced to disk.
         ///
-        /// A killed server loses nothing with either, because the kernel has the bytes; a killed machine would.
         public enum Fsync: String, Sendable, Hashable {
-            /// Before each answer.
+            /// Before each answer: a killed server loses nothing that it has answered.
             case always = "always"
-            /// About once a second.
+            /// About once a second. A killed server seldom loses anything, because the kernel has the bytes; but while the
+            /// disk is slow Redis answers and keeps the bytes to itself for up to two seconds.
             case everySecond = "everysec"
         }
 
