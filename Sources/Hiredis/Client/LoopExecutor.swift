@@ -1,14 +1,44 @@
 // Lets a task live on the client's event loop.
 import NIOCore
+import Synchronization
 
 /// A task executor on the event loop of a `RedisClient`: see ``RedisClient/executor``.
+///
+/// Jobs gather in a queue of its own and are run together: the loop's queue takes a closure and a lock for each entry,
+/// which here only the first of a batch pays.
 final class LoopExecutor: TaskExecutor {
+    private struct State {
+        var jobs: [UnownedJob] = []
+        var spare: [UnownedJob] = []
+        var isScheduled = false
+    }
+
     private let eventLoop: any EventLoop
+    private let state = Mutex(State())
 
     init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        eventLoop.execute { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+        let isFirst = state.withLock { state in
+            state.jobs.append(job)
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if isFirst { eventLoop.execute { self.run() } }
+    }
+
+    private func run() {
+        // Jobs that these make runnable come in the loop's next turn, so that sockets get theirs in between.
+        var jobs = state.withLock { state in
+            state.isScheduled = false
+            let jobs = state.jobs
+            state.jobs = state.spare
+            state.spare = []
+            return jobs
+        }
+        for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
+        jobs.removeAll(keepingCapacity: jobs.capacity <= 1024)
+        state.withLock { [jobs] in if $0.spare.capacity < jobs.capacity { $0.spare = jobs } }
     }
 }

@@ -27,6 +27,8 @@ final class Outbox: Sendable {
 
     private struct State {
         var bytes = ByteBuffer()
+        /// Size of the last batch: room for the next one is made outside the lock.
+        var usualSize = 0
         var submissions: [Submission] = []
         var spare: [Submission] = []
         var isScheduled = false
@@ -54,11 +56,13 @@ final class Outbox: Sendable {
     }
 
     /// All that has gathered since the last call. Give the batch's storage back with `recycle`.
-    func take() -> Batch {
-        state.withLock { state in
+    func take(_ allocator: ByteBufferAllocator) -> Batch {
+        let fresh = allocator.buffer(capacity: state.withLock { $0.usualSize })
+        return state.withLock { state in
             state.isScheduled = false
             let batch = Batch(bytes: state.bytes, submissions: state.submissions)
-            state.bytes = ByteBuffer()
+            state.usualSize = min(64 * 1024, max(batch.bytes.readableBytes, state.usualSize / 2))
+            state.bytes = fresh
             state.submissions = state.spare
             state.spare = []
             return batch
