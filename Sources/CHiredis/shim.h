@@ -111,7 +111,11 @@ static inline int rdc_reader_line_exceeds(const redisReader *reader, size_t limi
 #endif
     if (type != REDIS_REPLY_STRING && type != REDIS_REPLY_VERB) return 1;
     // A bulk string whose length line is complete may be as long as it says.
-    return memchr(reader->buf + reader->pos, '\n', 64) == NULL;
+    const char *line = reader->buf + reader->pos;
+    for (int i = 0; i < 64; i++) {
+        if (line[i] == '\r' && line[i + 1] == '\n') return 0;
+    }
+    return 1;
 }
 
 #endif

@@ -106,7 +106,13 @@ extension RedisError {
             case "READONLY", "MISCONF", "NOREPLICAS": .readOnly
             default: .serverError
             }
-        self.init(code, serverMessage, commandMayHaveRun: false, command: command)
+        self.init(code, Self.withoutArguments(serverMessage), commandMayHaveRun: false, command: command)
+    }
+
+    /// A server that does not know a command quotes its arguments, and those of AUTH hold the password.
+    static func withoutArguments(_ serverMessage: String) -> String {
+        guard serverMessage.hasPrefix("ERR unknown command") else { return serverMessage }
+        return String(serverMessage.prefix { $0 != "," })
     }
 
     func naming(_ command: String) -> RedisError {

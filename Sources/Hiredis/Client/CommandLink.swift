@@ -168,7 +168,7 @@ final class CommandLink: Sendable {
 
     // MARK: Stop
 
-    /// Refuses new commands and, when `draining`, lets those under way end.
+    /// Refuses new commands and, when `draining`, returns when those under way have been answered.
     func stop(draining: Bool) async {
         let error = RedisError(.clientStopped, "the client has stopped")
         let (connection, waiters) = state.withLock { state in
@@ -181,7 +181,12 @@ final class CommandLink: Sendable {
             waiter.continuation.resume(returning: .failure(error))
         }
         guard let connection else { return }
-        if draining { await connection.closeWhenDrained() } else { connection.closeSoon(error) }
+        if draining {
+            await connection.closeWhenDrained()
+            _ = await connection.untilClosed()
+        } else {
+            connection.closeSoon(error)
+        }
     }
 
     var serverVersion: ServerVersion? {

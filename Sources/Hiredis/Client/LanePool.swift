@@ -15,6 +15,15 @@ final class LanePool: Sendable {
         var waits: [UInt64: BlockedWait] = [:]
         var isStopped = false
         var whenUnused: [CheckedContinuation<Void, Never>] = []
+
+        /// A wait may outlast its lane: it ends when what it had taken has been given back.
+        var isUnused: Bool { inUse == 0 && waits.isEmpty }
+
+        mutating func takeWhenUnused() -> [CheckedContinuation<Void, Never>] {
+            guard isUnused else { return [] }
+            defer { whenUnused = [] }
+            return whenUnused
+        }
     }
 
     let transport: Transport
@@ -85,9 +94,7 @@ final class LanePool: Sendable {
     private func release() {
         let (continuations, count) = state.withLock { state in
             state.inUse -= 1
-            guard state.inUse == 0 else { return ([CheckedContinuation<Void, Never>](), state.inUse) }
-            defer { state.whenUnused = [] }
-            return (state.whenUnused, 0)
+            return (state.takeWhenUnused(), state.inUse)
         }
         instruments.lanesInUse(count)
         for continuation in continuations { continuation.resume() }
@@ -104,7 +111,11 @@ final class LanePool: Sendable {
     }
 
     func ended(_ wait: BlockedWait) {
-        state.withLock { _ = $0.waits.removeValue(forKey: wait.id) }
+        let continuations = state.withLock { state in
+            state.waits[wait.id] = nil
+            return state.takeWhenUnused()
+        }
+        for continuation in continuations { continuation.resume() }
     }
 
     // MARK: Run and stop
@@ -144,8 +155,8 @@ final class LanePool: Sendable {
         }
         await withCheckedContinuation { continuation in
             let isUnused = state.withLock { state in
-                if state.inUse > 0 { state.whenUnused.append(continuation) }
-                return state.inUse == 0
+                if !state.isUnused { state.whenUnused.append(continuation) }
+                return state.isUnused
             }
             if isUnused { continuation.resume() }
         }

@@ -31,7 +31,7 @@ struct Reconnecting {
             } catch {
                 let error = error as? RedisError ?? RedisError(.cannotConnect, "\(error)", underlying: error)
                 failed(error)
-                instruments.connectFailed(name, error)
+                if !Task.isCancelled, !isStopped() { instruments.connectFailed(name, error) }
             }
             if !Task.isCancelled, !isStopped() { try? await Task.sleep(for: backoff.next()) }
         }

@@ -73,9 +73,14 @@ extension RedisClient {
             ? lane.eventLoop.scheduleTask(deadline: deadline) { wait.interrupt(.timedOut) } : nil
         let result = await withTaskCancellationHandler {
             await lane.sendUninterrupted(request, id: wait.id) { late in
-                // The caller has been told; the interruption that let it go still holds the lane.
+                // The caller has been told; the interruption that let it go still holds the lane. A shutdown waits for
+                // what is given back.
+                self.lanes.began(wait)
                 _ = wait.finish()
-                if Self.holdsSomething(late) { Task { await self.undo(late, command, giveBack) } }
+                Task {
+                    if Self.holdsSomething(late) { await self.undo(late, command, giveBack) }
+                    self.lanes.ended(wait)
+                }
             }
         } onCancel: {
             wait.interrupt(.cancelled)

@@ -33,12 +33,14 @@ extension RedisConfiguration {
         case "redis", "rediss":
             guard let host = parts.host, !host.isEmpty else { throw invalid("has no host") }
             let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-            let port = parts.port ?? 6379
+            // A port too large for an Int is none.
+            let port = parts.port ?? (parts.rangeOfPort?.isEmpty == false ? 0 : 6379)
             guard (1...65535).contains(port) else { throw invalid("has a port that is not between 1 and 65535") }
             self.init(endpoint: .tcp(host: bare, port: port), credentials: credentials)
             if parts.scheme?.lowercased() == "rediss" { tls = RedisTLS() }
             database = String(parts.path.drop { $0 == "/" })
         case "unix", "redis+unix":
+            guard parts.host?.isEmpty != false else { throw invalid("has a host before the path of the socket") }
             guard parts.path.count > 1 else { throw invalid("has no socket path") }
             self.init(endpoint: .unixSocket(path: parts.path), credentials: credentials)
         default:

@@ -58,15 +58,16 @@ final class ReplyDecoder {
         if let failure { throw failure }
         var object: UnsafeMutableRawPointer?
         guard redisReaderGetReply(reader, &object) == REDIS_OK else { throw fail(readerError()) }
-        if object != nil {
-            bytesOfUnfinishedReply = rdc_reader_unread(reader)
-            return builder.takeReply()
-        }
-        if bytesOfUnfinishedReply > limits.bytes {
+        let unread = rdc_reader_unread(reader)
+        if bytesOfUnfinishedReply - (object == nil ? 0 : unread) > limits.bytes {
             throw fail(
                 .init(
                     kind: .tooLarge,
                     description: "a reply is larger than \(limits.bytes) bytes; ask for less at a time or raise the limit"))
+        }
+        if object != nil {
+            bytesOfUnfinishedReply = unread
+            return builder.takeReply()
         }
         if rdc_reader_line_exceeds(reader, Self.longestLine) != 0 {
             throw fail(

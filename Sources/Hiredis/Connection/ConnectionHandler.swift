@@ -35,12 +35,17 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: From the caller's side, on the event loop
 
-    /// A command from a task on this event loop. Written, with all others of this turn, when the turn ends.
+    /// A command from a task on this event loop. Written, with all others of this turn, when the turn ends; at once when
+    /// it is alone.
     func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
-        let deadline = enqueue(submission, now: eventLoop.now)
-        guard !isClosed else { return }
+        let isAlone = machine.isIdle
+        guard let deadline = enqueue(submission, now: eventLoop.now) else { return }
         encode(&unwritten)
         arm(deadline)
+        if isAlone {
+            writeWhatIsLeft()
+            return
+        }
         guard !isFlushScheduled else { return }
         isFlushScheduled = true
         let loopBound = NIOLoopBound(self, eventLoop: eventLoop)
@@ -52,25 +57,30 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     /// Takes what tasks on other threads have left in the outbox and writes it.
     func drainOutbox() {
-        let batch = outbox.take()
+        let batch = outbox.take(context?.channel.allocator ?? ByteBufferAllocator())
         let now = eventLoop.now
-        var earliest = NIODeadline.distantFuture
-        for submission in batch.submissions { earliest = min(earliest, enqueue(submission, now: now)) }
+        // All of a batch or none of it is refused; what is refused must not be sent.
+        var earliest: NIODeadline?
+        for submission in batch.submissions {
+            guard let next = enqueue(submission, now: now) else { continue }
+            earliest = min(earliest ?? next, next)
+        }
         outbox.recycle(batch.submissions)
-        guard !isClosed, batch.bytes.readableBytes > 0 else { return }
+        guard let earliest else { return }
         if unwritten.readableBytes == 0 { unwritten = batch.bytes } else { unwritten.writeImmutableBuffer(batch.bytes) }
         writeWhatIsLeft()
         arm(earliest)
     }
 
-    /// - Returns: when to look at the clock next.
-    private func enqueue(_ submission: Submission, now: NIODeadline) -> NIODeadline {
+    /// - Returns: when to look at the clock next, or `nil` when the command is refused.
+    private func enqueue(_ submission: Submission, now: NIODeadline) -> NIODeadline? {
         let deadline = submission.timeout.map { now + $0 } ?? .distantFuture
         let slot = ConnectionStateMachine<Caller>.Slot(
             id: submission.id, context: submission.caller, expectedReplies: submission.expectedReplies,
             deadline: deadline)
         if case .fail(let caller, let error) = machine.enqueue(slot, now: now) {
             caller.continuation.resume(returning: .failure(error))
+            return nil
         }
         return silenceLimit.map { min(deadline, now + $0) } ?? deadline
     }
@@ -102,7 +112,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
-        let now = eventLoop.now
+        machine.heard(now: eventLoop.now)
         buffer.withUnsafeReadableBytes { decoder.feed($0) }
         do throws(ReplyDecodingError) {
             if let receive {
@@ -110,7 +120,7 @@ final class ConnectionHandler: ChannelInboundHandler {
                 while let reply = try decoder.next() { pushed.append(reply) }
                 if !pushed.isEmpty { receive(pushed) }
             } else {
-                while let reply = try decoder.next() { handle(machine.received(reply, now: now), reply) }
+                while let reply = try decoder.next() { handle(machine.received(reply), reply) }
             }
         } catch {
             let code: RedisError.Code = error.kind == .tooLarge ? .replyTooLarge : .protocolViolation

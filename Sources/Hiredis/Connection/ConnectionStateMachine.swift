@@ -70,6 +70,9 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 
     // MARK: Reply
 
+    /// Bytes came: a reply, several, or a part of one.
+    mutating func heard(now: NIODeadline) { headSince = now }
+
     enum ReplyAction {
         /// Part of a pipeline that is not complete.
         case none
@@ -80,9 +83,8 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         case unexpected
     }
 
-    mutating func received(_ reply: RESPValue, now: NIODeadline) -> ReplyAction {
+    mutating func received(_ reply: RESPValue) -> ReplyAction {
         guard !entries.isEmpty, entries[0].written else { return .unexpected }
-        headSince = now
         if entries[0].slot.expectedReplies > 1 {
             entries[0].collected.append(reply)
             guard entries[0].collected.count == entries[0].slot.expectedReplies else { return .none }

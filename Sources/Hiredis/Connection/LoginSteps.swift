@@ -108,7 +108,7 @@ struct LoginSteps {
                 "the server at \(configuration.endpoint) wants a password: put it in the URL (redis://user:password@host)")
         }
         return RedisError(
-            .authenticationFailed, "the server at \(configuration.endpoint) refused the login: \(message)",
+            .authenticationFailed, "the server at \(configuration.endpoint) refused the login: \(RedisError.withoutArguments(message))",
             command: "AUTH")
     }
 }

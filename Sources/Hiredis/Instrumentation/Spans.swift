@@ -21,7 +21,8 @@
         func measure<Value>(
             _ operation: String, size: Int, _ body: () async throws -> Value
         ) async throws -> Value {
-            try await tracer.withAnySpan(operation, ofKind: .client) { span in
+            // An error that leaves the closure would be recorded with its text, and a server's text may quote a key.
+            try await tracer.withAnySpan(operation, ofKind: .client) { span -> Result<Value, any Error> in
                 span.attributes["db.system.name"] = "redis"
                 span.attributes["db.operation.name"] = operation
                 span.attributes["db.namespace"] = "\(database)"
@@ -29,7 +30,7 @@
                 if let port { span.attributes["server.port"] = port }
                 if size > 1 { span.attributes["db.operation.batch.size"] = size }
                 do {
-                    return try await body()
+                    return .success(try await body())
                 } catch {
                     let text = (error as? RedisError)?.message ?? "\(type(of: error))"
                     // The prefix of a server's error is its kind; the rest may quote a key.
@@ -37,9 +38,9 @@
                     span.attributes["db.response.status_code"] = (error as? RedisError)?.isServerReply == true ? kind : nil
                     span.attributes["error.type"] = (error as? RedisError)?.code.description ?? "\(type(of: error))"
                     span.setStatus(.init(code: .error))
-                    throw error
+                    return .failure(error)
                 }
-            }
+            }.get()
         }
     }
 

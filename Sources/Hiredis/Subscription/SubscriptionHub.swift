@@ -67,6 +67,9 @@ actor SubscriptionHub {
     }
 
     func leave(_ id: UInt64, topics: [SubscriptionTopic]? = nil) {
+        for join in machine.joins(of: id, on: topics) {
+            give(up: join, RedisError(.cancelled, "the topics were left before they were confirmed"))
+        }
         write(machine.leave(id, topics: topics))
     }
 
@@ -201,8 +204,8 @@ actor SubscriptionHub {
     }
 
     private func tellGap(_ queue: SubscriptionQueue) {
-        queue.push(gap: .reconnected)
         instruments.subscriptionGap()
+        queue.push(gap: .reconnected)
     }
 
     // MARK: Stop

@@ -11,7 +11,13 @@ final class SubscriptionQueue: Sendable, Identifiable {
         var missed = 0
         var isSuspended = false
         var end: Result<Void, RedisError>?
-        var reader: CheckedContinuation<SubscriptionEvent?, any Error>?
+        var reader: Reader?
+    }
+
+    private struct Reader {
+        /// Tells it from the next one: a cancel may come when it has been resumed already.
+        var id: UInt64
+        var continuation: CheckedContinuation<SubscriptionEvent?, any Error>
     }
 
     let id = RedisConnection.makeID()
@@ -23,7 +29,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
     // MARK: From the event loop
 
     func push(_ message: RedisMessage) {
-        let reader: CheckedContinuation<SubscriptionEvent?, any Error>? = state.withLock { state in
+        let reader: Reader? = state.withLock { state in
             guard state.end == nil else { return nil }
             if let reader = state.reader {
                 state.reader = nil
@@ -32,11 +38,11 @@ final class SubscriptionQueue: Sendable, Identifiable {
             append(message, to: &state)
             return nil
         }
-        reader?.resume(returning: .message(message))
+        reader?.continuation.resume(returning: .message(message))
     }
 
     func push(gap: SubscriptionGap) {
-        let reader: CheckedContinuation<SubscriptionEvent?, any Error>? = state.withLock { state in
+        let reader: Reader? = state.withLock { state in
             guard state.end == nil else { return nil }
             if let reader = state.reader {
                 state.reader = nil
@@ -46,7 +52,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
             if state.events.last != .gap(gap) { state.events.append(.gap(gap)) }
             return nil
         }
-        reader?.resume(returning: .gap(gap))
+        reader?.continuation.resume(returning: .gap(gap))
     }
 
     /// The sequence ends after what has gathered, with an error if there is one.
@@ -56,7 +62,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
             defer { state.reader = nil }
             return state.reader
         }
-        if let error { reader?.resume(throwing: error) } else { reader?.resume(returning: nil) }
+        if let error { reader?.continuation.resume(throwing: error) } else { reader?.continuation.resume(returning: nil) }
     }
 
     private func append(_ message: RedisMessage, to state: inout State) {
@@ -97,7 +103,8 @@ final class SubscriptionQueue: Sendable, Identifiable {
 
     /// - Throws: `.cancelled`; or why the subscription has ended.
     func next() async throws -> SubscriptionEvent? {
-        try await withTaskCancellationHandler {
+        let id = RedisConnection.makeID()
+        return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let now: Result<SubscriptionEvent?, RedisError>? = state.withLock { state in
                     if Task.isCancelled { return .failure(RedisError(.cancelled, "the task was cancelled")) }
@@ -106,17 +113,18 @@ final class SubscriptionQueue: Sendable, Identifiable {
                     if state.reader != nil {
                         return .failure(RedisError(.invalidArgument, "a subscription is read by one task at a time"))
                     }
-                    state.reader = continuation
+                    state.reader = Reader(id: id, continuation: continuation)
                     return nil
                 }
                 if let now { continuation.resume(with: now.mapError { $0 as any Error }) }
             }
         } onCancel: {
-            let reader = state.withLock { state in
+            let reader: Reader? = state.withLock { state in
+                guard state.reader?.id == id else { return nil }
                 defer { state.reader = nil }
                 return state.reader
             }
-            reader?.resume(throwing: RedisError(.cancelled, "the task was cancelled"))
+            reader?.continuation.resume(throwing: RedisError(.cancelled, "the task was cancelled"))
         }
     }
 

@@ -28,7 +28,9 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     private struct Member {
         var subscriber: Subscriber
-        var topics: Set<SubscriptionTopic> = []
+        /// Each with the joins that brought it and are not complete yet: it goes with the last of them. Without any it is
+        /// there to stay.
+        var topics: [SubscriptionTopic: [JoinID]] = [:]
         /// Topics that it had and that are not back yet.
         var regaining = 0
         /// A gap must come before the next message.
@@ -37,8 +39,8 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     private struct Join {
         var subscriber: UInt64
-        var topics: [SubscriptionTopic]
-        var missing: Int
+        var wanted: [SubscriptionTopic]
+        var missing = 0
     }
 
     private struct Sent {
@@ -73,14 +75,13 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
     mutating func join(_ subscriber: Subscriber, to wanted: [SubscriptionTopic], id: JoinID) -> JoinAction {
         var action = JoinAction()
         var fresh: [SubscriptionTopic] = []
-        var join = Join(subscriber: subscriber.id, topics: [], missing: 0)
-        var member = members[subscriber.id] ?? Member(subscriber: subscriber)
+        var join = Join(subscriber: subscriber.id, wanted: wanted)
+        // Taken out, not copied: a subscriber may have many topics and add them one by one.
+        var member = members.removeValue(forKey: subscriber.id) ?? Member(subscriber: subscriber)
         for name in wanted {
             var topic = topics[name] ?? Topic()
-            if member.topics.insert(name).inserted {
-                topic.subscribers.append(subscriber)
-                join.topics.append(name)
-            }
+            if member.topics[name] == nil { topic.subscribers.append(subscriber) }
+            if member.topics[name]?.isEmpty != true { member.topics[name, default: []].append(id) }
             if !topic.isConfirmed {
                 join.missing += 1
                 topic.joins.append(id)
@@ -93,46 +94,64 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             topics[name] = topic
         }
         members[subscriber.id] = member
-        if join.missing == 0 { action.isComplete = true } else { joins[id] = join }
+        joins[id] = join
+        if join.missing == 0 {
+            complete(id)
+            action.isComplete = true
+        }
         action.commands = send(fresh, as: Command.subscribe)
         return action
     }
 
     /// The subscriber leaves these topics, or all of them and for good.
     mutating func leave(_ id: UInt64, topics wanted: [SubscriptionTopic]? = nil) -> [Command] {
-        guard var member = members[id] else { return [] }
+        guard var member = members.removeValue(forKey: id) else { return [] }
         var unneeded: [SubscriptionTopic] = []
-        for name in wanted ?? Array(member.topics) {
-            guard member.topics.remove(name) != nil, var topic = topics[name] else { continue }
+        for name in wanted ?? Array(member.topics.keys) {
+            guard member.topics.removeValue(forKey: name) != nil, var topic = topics[name] else { continue }
             topic.subscribers.removeAll { $0.id == id }
-            if let index = topic.regaining.firstIndex(of: id) {
-                topic.regaining.remove(at: index)
-                member.regaining -= 1
-            }
             if topic.subscribers.isEmpty {
                 if isConnected, topic.isWanted {
                     topic.isWanted = false
                     topic.outstanding += 1
                     unneeded.append(name)
                 } else if topic.outstanding == 0 {
+                    for other in topic.regaining where other != id { members[other]?.regaining -= 1 }
+                    if topic.regaining.contains(id) { member.regaining -= 1 }
                     topics[name] = nil
                     continue
                 }
             }
             topics[name] = topic
         }
-        members[id] = member
-        if wanted == nil {
-            if member.owesGap { owedGaps -= 1 }
-            members[id] = nil
-        }
+        if wanted != nil { members[id] = member } else if member.owesGap { owedGaps -= 1 }
         return send(unneeded, as: Command.unsubscribe)
+    }
+
+    /// The waits for confirmation that would never end if the subscriber left these topics, or all.
+    func joins(of id: UInt64, on wanted: [SubscriptionTopic]? = nil) -> [JoinID] {
+        (wanted ?? members[id].map { Array($0.topics.keys) } ?? [])
+            .flatMap { topics[$0]?.joins ?? [] }
+            .filter { joins[$0]?.subscriber == id }
     }
 
     /// Whoever waited for the confirmation has given up: what the join had added is left again.
     mutating func cancelJoin(_ id: JoinID) -> [Command] {
         guard let join = joins.removeValue(forKey: id) else { return [] }
-        return leave(join.subscriber, topics: join.topics)
+        var left: [SubscriptionTopic] = []
+        for name in join.wanted {
+            guard var reasons = members[join.subscriber]?.topics[name], reasons.contains(id) else { continue }
+            reasons.removeAll { $0 == id }
+            if reasons.isEmpty { left.append(name) } else { members[join.subscriber]!.topics[name] = reasons }
+        }
+        return leave(join.subscriber, topics: left)
+    }
+
+    private mutating func complete(_ id: JoinID) {
+        guard let join = joins.removeValue(forKey: id) else { return }
+        for name in join.wanted where members[join.subscriber]?.topics[name]?.contains(id) == true {
+            members[join.subscriber]!.topics[name] = []
+        }
     }
 
     // MARK: Connection
@@ -157,6 +176,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             if topic.isConfirmed { topic.regaining = topic.subscribers.map(\.id) }
             topic.isWanted = false
             topic.outstanding = 0
+            topic.joins = []
             if topic.subscribers.isEmpty {
                 topics[name] = nil
                 continue
@@ -167,6 +187,14 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         for id in members.keys where members[id]!.regaining > 0 && !members[id]!.owesGap {
             members[id]!.owesGap = true
             owedGaps += 1
+        }
+        // Who waits for several topics waits again for those that were confirmed already.
+        for (id, join) in joins {
+            let awaited = join.wanted.filter { name in
+                members[join.subscriber]?.topics[name].map { $0.isEmpty || $0.contains(id) } == true
+            }
+            for name in awaited { topics[name]!.joins.append(id) }
+            joins[id]!.missing = awaited.count
         }
     }
 
@@ -232,6 +260,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             topics[name] = topic
             return outcome
         }
+        outcome.gaps = regained(&topic)
         guard topic.isWanted else {
             topics[name] = nil
             return outcome
@@ -240,29 +269,41 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             guard joins[id] != nil else { continue }
             joins[id]!.missing -= 1
             if joins[id]!.missing == 0 {
-                joins[id] = nil
+                complete(id)
                 outcome.completed.append(id)
             }
         }
-        for id in topic.regaining {
-            guard members[id] != nil else { continue }
-            members[id]!.regaining -= 1
-            if members[id]!.regaining == 0 {
-                outcome.gaps.append(members[id]!.subscriber)
-                settleGap(id)
-            }
-        }
         topic.joins = []
-        topic.regaining = []
         topics[name] = topic
         return outcome
+    }
+
+    /// The server has answered about the topic: who waited for nothing else is told of the gap now.
+    private mutating func regained(_ topic: inout Topic) -> [Subscriber] {
+        var gaps: [Subscriber] = []
+        for id in topic.regaining {
+            guard let member = members[id] else { continue }
+            members[id]!.regaining -= 1
+            guard member.regaining == 1 else { continue }
+            gaps.append(member.subscriber)
+            settleGap(id)
+        }
+        topic.regaining = []
+        return gaps
     }
 
     /// An ACL refuses a command as a whole, so the topics of a refused one are tried one by one.
     private mutating func refused(_ names: [SubscriptionTopic], _ message: String) -> Outcome {
         var outcome = Outcome()
         guard names.count == 1, let name = names.first else {
-            for name in names { outcome.commands += send([name], as: Command.subscribe) }
+            for name in names {
+                if let topic = topics[name], topic.isWanted, topic.outstanding == 1 {
+                    outcome.commands += send([name], as: Command.subscribe)
+                } else {
+                    // It was left meanwhile, or left and wanted again: later commands decide.
+                    outcome.add(confirm(name))
+                }
+            }
             return outcome
         }
         guard var topic = topics[name] else { return outcome }
@@ -275,6 +316,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         let error = RedisError(serverMessage: message, command: "SUBSCRIBE")
         let joining = topic.joins
         topic.joins = []
+        outcome.gaps = regained(&topic)
         topics[name] = topic
         for id in joining {
             guard joins[id] != nil else { continue }
@@ -284,6 +326,9 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         // Who is left had it before the connection broke, and may not have it any more.
         for subscriber in topics[name]?.subscribers ?? [] {
             outcome.ended.append((subscriber, error))
+            for id in joins(of: subscriber.id) where joins.removeValue(forKey: id) != nil {
+                outcome.failed.append((id, error))
+            }
             outcome.commands += leave(subscriber.id)
         }
         return outcome

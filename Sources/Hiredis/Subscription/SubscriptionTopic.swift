@@ -20,6 +20,17 @@ public struct SubscriptionTopic: Sendable, Hashable, ExpressibleByStringInterpol
 
     public init(stringLiteral value: String) { self.init(.channel, value) }
 
+    // By the bytes, as the server compares. String takes an accented letter for equal to the letter and the accent.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.kind == right.kind && left.name.utf8.elementsEqual(right.name.utf8)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(kind)
+        var name = name
+        name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
     public static func channel(_ name: String) -> Self { Self(.channel, name) }
     public static func pattern(_ glob: String) -> Self { Self(.pattern, glob) }
     public static func shard(_ name: String) -> Self { Self(.shard, name) }

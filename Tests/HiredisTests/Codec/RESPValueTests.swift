@@ -1,0 +1,52 @@
+import Testing
+
+@testable import Hiredis
+
+@Suite("What a reply can be read as")
+struct RESPValueTests {
+    @Test("text: a status, and a bulk string that is UTF-8")
+    func string() {
+        #expect(RESPValue.status("OK").string == "OK")
+        #expect(RESPValue.bytes(Array("naïve".utf8)).string == "naïve")
+        #expect(RESPValue.bytes([]).string == "")
+        #expect(RESPValue.bytes([0xFF]).string == nil)
+        for other in [RESPValue.error("ERR"), .integer(1), .array([]), .null] { #expect(other.string == nil) }
+    }
+
+    @Test("a number: an integer, and text that is a decimal integer")
+    func integer() {
+        #expect(RESPValue.integer(.min).integer == .min)
+        #expect(RESPValue.bytes(Array("-12".utf8)).integer == -12)
+        #expect(RESPValue.status("7").integer == 7)
+        for other in ["", "1.5", "x", "9223372036854775808"] {
+            #expect(RESPValue.bytes(Array(other.utf8)).integer == nil)
+        }
+        for other in [RESPValue.error("1"), .array([.integer(1)]), .null] { #expect(other.integer == nil) }
+    }
+
+    @Test("bytes, an array, null and an error each as what they are and nothing else")
+    func others() {
+        #expect(RESPValue.bytes([0, 255]).bytes == [0, 255])
+        #expect(RESPValue.status("OK").bytes == [79, 75])
+        #expect(RESPValue.array([.null]).array == [.null])
+        #expect(RESPValue.null.isNull)
+        #expect(RESPValue.error("ERR x").errorMessage == "ERR x")
+        for value in [RESPValue.integer(1), .error("e"), .null] { #expect(value.bytes == nil && value.array == nil) }
+        for value in [RESPValue.integer(0), .bytes([]), .array([]), .error("")] { #expect(!value.isNull) }
+        for value in [RESPValue.status("ERR"), .bytes([]), .null] { #expect(value.errorMessage == nil) }
+    }
+
+    @Test("an error reply is thrown with the code of its kind, anything else is itself")
+    func orThrow() throws {
+        #expect(try RESPValue.integer(1).orThrow() == .integer(1))
+        let error = #expect(throws: RedisError.self) { try RESPValue.error("WRONGTYPE Operation…").orThrow("LPUSH") }
+        #expect(error?.code == .wrongType)
+        #expect(error?.command == "LPUSH")
+    }
+
+    @Test("the description shows text as text, and of other bytes the number")
+    func description() {
+        let value = RESPValue.array([.status("OK"), .error("ERR"), .integer(1), .bytes([97]), .bytes([255, 0]), .null])
+        #expect("\(value)" == "[OK, (error) ERR, 1, a, (2 bytes), (nil)]")
+    }
+}

@@ -1,0 +1,214 @@
+import NIOCore
+import Testing
+
+@testable import Hiredis
+
+@Suite("A connection that answers commands in order")
+struct ConnectionStateMachineTests {
+    private func second(_ number: UInt64) -> NIODeadline { .uptimeNanoseconds(number * 1_000_000_000) }
+
+    @Test("replies go to the commands in the order in which they were sent")
+    func order() throws {
+        let machine = MachineBox()
+        for (id, name) in ["a", "b", "c"].enumerated() { machine.enqueue(UInt64(id), name, now: second(0)) }
+        machine.wroteAll()
+        for (index, name) in ["a", "b", "c"].enumerated() {
+            let got = try #require(machine.received(.integer(index)).delivered)
+            #expect(got == (name, .integer(index)))
+        }
+        #expect(machine.isIdle)
+    }
+
+    @Test("a pipeline gets all its replies at once, errors among them, and the next command its own")
+    func pipeline() throws {
+        let machine = MachineBox()
+        machine.enqueue(1, "pipeline", replies: 3, now: second(0))
+        machine.enqueue(2, "next", now: second(0))
+        machine.wroteAll()
+        for reply in [RESPValue.integer(1), .error("ERR no")] {
+            let action = machine.received(reply)
+            #expect(action.delivered == nil && action.settled == nil && !action.isUnexpected)
+        }
+        let got = try #require(machine.received(.null).delivered)
+        #expect(got == ("pipeline", .array([.integer(1), .error("ERR no"), .null])))
+        #expect(machine.received(.status("OK")).delivered?.0 == "next")
+    }
+
+    @Test("a cancelled command leaves its slot, and the reply goes to settle")
+    func cancelled() throws {
+        let machine = MachineBox()
+        machine.enqueue(1, "a", now: second(0))
+        machine.enqueue(2, "b", now: second(0))
+        machine.wroteAll()
+        let failure = try #require(machine.cancel(1))
+        #expect(failure.context == "a")
+        #expect(failure.error.code == .cancelled)
+        #expect(failure.error.commandMayHaveRun)
+        #expect(machine.count == 2)
+        let late = try #require(machine.received(.integer(1)).settled)
+        #expect(late == ("a", .integer(1)))
+        let own = try #require(machine.received(.integer(2)).delivered)
+        #expect(own == ("b", .integer(2)))
+    }
+
+    @Test("a second cancel, a cancel after the reply, and a cancel of nobody do nothing")
+    func cancelledInVain() {
+        let machine = MachineBox()
+        machine.enqueue(1, "a", now: second(0))
+        machine.wroteAll()
+        #expect(machine.cancel(7) == nil)
+        #expect(machine.cancel(1) != nil)
+        #expect(machine.cancel(1) == nil)
+        #expect(machine.received(.null).settled != nil)
+        #expect(machine.cancel(1) == nil)
+    }
+
+    @Test("a deadline passes for a command behind one that has none, and only for it")
+    func deadlineBehind() {
+        let machine = MachineBox()
+        machine.enqueue(1, "stalled", now: second(0))
+        machine.enqueue(2, "hurried", deadline: second(5), now: second(0))
+        machine.wroteAll()
+        #expect(machine.nextDeadline == second(5))
+        #expect(machine.expire(now: second(4)).isEmpty)
+        let failures = machine.expire(now: second(5))
+        #expect(failures.map(\.context) == ["hurried"])
+        #expect(failures.first?.error.code == .timedOut)
+        #expect(failures.first?.error.commandMayHaveRun == true)
+        #expect(machine.nextDeadline == .distantFuture)
+        #expect(machine.expire(now: second(100)).isEmpty)
+        #expect(machine.received(.integer(1)).delivered?.0 == "stalled")
+        #expect(machine.received(.integer(2)).settled?.0 == "hurried")
+        #expect(machine.nextDeadline == nil)
+    }
+
+    @Test("on close, what was written may have run and what was not has not")
+    func close() {
+        let machine = MachineBox()
+        machine.enqueue(1, "written", now: second(0))
+        machine.wroteAll()
+        machine.enqueue(2, "held", now: second(0))
+        let failures = machine.close(RedisError(.connectionLost, "gone"))
+        #expect(failures.map(\.context) == ["written", "held"])
+        #expect(failures.map(\.error.commandMayHaveRun) == [true, false])
+        #expect(machine.close(RedisError(.connectionLost, "again")).isEmpty)
+    }
+
+    @Test("the server's last words in an unfinished pipeline are part of the error")
+    func lastWords() {
+        let machine = MachineBox()
+        machine.enqueue(1, "login", replies: 2, now: second(0))
+        machine.wroteAll()
+        _ = machine.received(.error("ERR max number of clients reached"))
+        let failures = machine.close(RedisError(.connectionLost, "gone"))
+        #expect(failures.first?.error.message.contains("max number of clients") == true)
+    }
+
+    @Test("a closed connection refuses with its reason, and nothing has run")
+    func refusedAfterClose() throws {
+        let machine = MachineBox()
+        _ = machine.close(RedisError(.replyTooLarge, "too much", commandMayHaveRun: true))
+        let (name, error) = try #require(machine.enqueue(1, "late", now: second(0)))
+        #expect(name == "late")
+        #expect(error.code == .replyTooLarge)
+        #expect(!error.commandMayHaveRun)
+    }
+
+    @Test("a reply before anything was asked, or before it was written, is unexpected")
+    func unexpected() {
+        let machine = MachineBox()
+        #expect(machine.received(.integer(1)).isUnexpected)
+        machine.enqueue(1, "held", now: second(0))
+        #expect(machine.received(.integer(1)).isUnexpected)
+    }
+
+    @Test("draining takes nothing new and is done with the last reply, a late one included")
+    func drain() throws {
+        let machine = MachineBox()
+        machine.enqueue(1, "a", now: second(0))
+        machine.enqueue(2, "b", now: second(0))
+        machine.wroteAll()
+        #expect(machine.drain() == .none)
+        let (_, error) = try #require(machine.enqueue(3, "late", now: second(0)))
+        #expect(error.code == .clientStopped)
+        #expect(!error.commandMayHaveRun)
+        #expect(machine.cancel(2) != nil)
+        #expect(!machine.isDrained)
+        _ = machine.received(.integer(1))
+        #expect(!machine.isDrained)
+        _ = machine.received(.integer(2))
+        #expect(machine.isDrained)
+    }
+
+    @Test("draining what is idle closes at once")
+    func drainIdle() {
+        let machine = MachineBox()
+        #expect(machine.drain() == .close)
+        #expect(machine.drain() == .none)
+    }
+
+    @Test("the server is silent since the head was sent or the last bytes came, and not when it owes nothing")
+    func silence() {
+        let machine = MachineBox()
+        #expect(machine.silentSince == nil)
+        machine.enqueue(1, "a", now: second(1))
+        #expect(machine.silentSince == nil)
+        machine.wroteAll()
+        #expect(machine.silentSince == second(1))
+        machine.enqueue(2, "b", now: second(5))
+        machine.wroteAll()
+        #expect(machine.silentSince == second(1))
+        machine.heard(now: second(7))
+        #expect(machine.silentSince == second(7))
+        _ = machine.received(.integer(1))
+        #expect(machine.silentSince == second(7))
+        _ = machine.received(.integer(2))
+        #expect(machine.silentSince == nil)
+        machine.enqueue(3, "c", now: second(20))
+        machine.wroteAll()
+        #expect(machine.silentSince == second(20))
+    }
+}
+
+/// The machine cannot be copied, and so not be looked at by #expect.
+private final class MachineBox {
+    typealias Machine = ConnectionStateMachine<String>
+    private var machine = Machine()
+
+    var isIdle: Bool { machine.isIdle }
+    var count: Int { machine.count }
+    var isDrained: Bool { machine.isDrained }
+    var nextDeadline: NIODeadline? { machine.nextDeadline }
+    var silentSince: NIODeadline? { machine.silentSince }
+
+    /// - Returns: who is refused, and why.
+    @discardableResult
+    func enqueue(
+        _ id: UInt64, _ name: String, replies: Int = 1, deadline: NIODeadline = .distantFuture, now: NIODeadline
+    ) -> (String, RedisError)? {
+        let slot = Machine.Slot(id: id, context: name, expectedReplies: replies, deadline: deadline)
+        return if case .fail(let name, let error) = machine.enqueue(slot, now: now) { (name, error) } else { nil }
+    }
+
+    func wroteAll() { machine.wroteAll() }
+    func heard(now: NIODeadline) { machine.heard(now: now) }
+    func received(_ reply: RESPValue) -> Machine.ReplyAction { machine.received(reply) }
+    func cancel(_ id: UInt64) -> Machine.Failure? { machine.cancel(id) }
+    func expire(now: NIODeadline) -> [Machine.Failure] { machine.expire(now: now) }
+    func drain() -> Machine.DrainAction { machine.drain() }
+    func close(_ error: RedisError) -> [Machine.Failure] { machine.close(error) }
+}
+
+extension ConnectionStateMachine<String>.ReplyAction {
+    fileprivate var delivered: (String, RESPValue)? {
+        if case .deliver(let name, let value) = self { (name, value) } else { nil }
+    }
+
+    fileprivate var settled: (String, RESPValue)? {
+        if case .settle(let name, let value) = self { (name, value) } else { nil }
+    }
+
+    fileprivate var isUnexpected: Bool {
+        if case .unexpected = self { true } else { false }
+    }
+}

@@ -1,0 +1,162 @@
+import Dispatch
+import NIOCore
+import NIOEmbedded
+import Synchronization
+import Testing
+
+@testable import Hiredis
+
+@Suite("An outbox", .timeLimit(.minutes(1)))
+struct OutboxTests {
+    private func submission(_ id: UInt64, _ caller: Caller) -> Submission {
+        Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil)
+    }
+
+    @Test("wakes the loop for the first of a batch only, and again after the batch was taken")
+    func first() async {
+        let (caller, _) = await makeCaller()
+        let outbox = Outbox()
+        for _ in 0..<3 {
+            guard case .first = outbox.submit(submission(1, caller), encode: { $0.writeCommand(["A"]) }),
+                case .added = outbox.submit(submission(2, caller), encode: { $0.writeCommand(["B"]) })
+            else {
+                Issue.record("not first and then added")
+                return
+            }
+            guard let batch = outbox.takeBatch() else {
+                Issue.record("nothing was gathered")
+                return
+            }
+            #expect(batch.submissions.map(\.id) == [1, 2])
+            #expect(String(buffer: batch.bytes) == "*1\r\n$1\r\nA\r\n*1\r\n$1\r\nB\r\n")
+            outbox.recycle(batch.submissions)
+            #expect(outbox.takeBatch() == nil)
+        }
+        caller.continuation.resume(returning: .success(.null))
+    }
+
+    @Test("hands back at its end what was never taken, and refuses from then on with the first reason")
+    func close() async {
+        let (caller, _) = await makeCaller()
+        let outbox = Outbox()
+        for id in 1...3 as ClosedRange<UInt64> { _ = outbox.submit(submission(id, caller), encode: { _ in }) }
+        #expect(outbox.close(RedisError(.connectionLost, "first")).map(\.id) == [1, 2, 3])
+        #expect(outbox.close(RedisError(.connectionLost, "second")).isEmpty)
+        var wasEncoded = false
+        guard case .closed(let error) = outbox.submit(submission(4, caller), encode: { _ in wasEncoded = true }) else {
+            Issue.record("taken after the end")
+            return
+        }
+        #expect(error.message == "first")
+        #expect(!wasEncoded)
+        #expect(outbox.takeBatch() == nil)
+        caller.continuation.resume(returning: .success(.null))
+    }
+
+    @Test("many threads lose nothing, keep their own order, and bytes and submissions go together")
+    func threads() async throws {
+        let (caller, _) = await makeCaller()
+        let outbox = Outbox()
+        let (threads, each) = (8, 2000)
+        let wakeUps = Atomic<Int>(0)
+        let remaining = Atomic<Int>(threads)
+        let taken = Mutex<[Outbox.Batch]>([])
+        // One more thread than submit: it takes all the time.
+        DispatchQueue.concurrentPerform(iterations: threads + 1) { thread in
+            if thread == threads {
+                var isLast = false
+                while !isLast {
+                    isLast = remaining.load(ordering: .acquiring) == 0
+                    guard let batch = outbox.takeBatch() else { continue }
+                    taken.withLock { $0.append(batch) }
+                    outbox.recycle(batch.submissions)
+                }
+                return
+            }
+            for number in 0..<each {
+                let id = UInt64(thread * each + number)
+                let submitted = outbox.submit(submission(id, caller)) {
+                    $0.writeCommand([.integer(thread), .integer(number)])
+                }
+                if case .first = submitted { wakeUps.wrappingAdd(1, ordering: .relaxed) }
+            }
+            remaining.wrappingSubtract(1, ordering: .acquiringAndReleasing)
+        }
+        caller.continuation.resume(returning: .success(.null))
+
+        var next = [Int](repeating: 0, count: threads)
+        let batches = taken.withLock { $0 }
+        for batch in batches {
+            let commands = try decode([Array(batch.bytes.readableBytesView)])
+            try #require(commands.count == batch.submissions.count)
+            for (command, submission) in zip(commands, batch.submissions) {
+                let thread = try #require(command.array?[0].integer)
+                let number = try #require(command.array?[1].integer)
+                #expect(submission.id == UInt64(thread * each + number))
+                #expect(number == next[thread], "thread \(thread)")
+                next[thread] = number + 1
+            }
+        }
+        #expect(next == [Int](repeating: each, count: threads))
+        #expect(wakeUps.load(ordering: .relaxed) == batches.count)
+    }
+
+    @Test("many tasks on a connection each get their own reply, whoever is cancelled or refused meanwhile")
+    func tasks() async throws {
+        let connection = try await TestedConnection()
+        let channel = connection.channel
+        try await connection.loop.executeInContext {
+            try channel.pipeline.syncOperations.addHandler(EchoServer(), position: .first)
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<16 {
+                group.addTask {
+                    for number in 0..<100 {
+                        let (caller, reply) = await makeCaller()
+                        let id = RedisConnection.makeID()
+                        let text = "\(task)/\(number)"
+                        let submission = Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil)
+                        switch connection.outbox.submit(
+                            submission, encode: { $0.writeCommand(["ECHO", .string(text)]) })
+                        {
+                        case .first: try await connection.takeOutbox()
+                        case .added: break
+                        case .closed(let error): throw error
+                        }
+                        if number % 7 == 0 { try await connection.onLoop { $0.cancel(id) } }
+                        // What the server has been told is answered in the loop's next turn.
+                        connection.loop.execute {}
+                        switch await reply.value {
+                        case .success(let value): #expect(value.string == text)
+                        case .failure(let error): #expect(error.code == .cancelled && number % 7 == 0)
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await connection.isOpen())
+    }
+}
+
+extension Outbox {
+    /// What has gathered, `nil` for nothing.
+    fileprivate func takeBatch() -> Batch? {
+        let batch: Batch? = take(ByteBufferAllocator())
+        return batch?.submissions.isEmpty == false ? batch : nil
+    }
+}
+
+/// Answers each command with its second word, in the next turn of the loop.
+private final class EchoServer: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+
+    private let decoder = ReplyDecoder()
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        decoder.feed(unwrapOutboundIn(data).readableBytesView)
+        let replies = (try? decoder.drain().flatMap { RESPValue.bytes($0.array?.last?.bytes ?? []).wire }) ?? []
+        let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+        context.eventLoop.execute { bound.value.fireChannelRead(NIOAny(ByteBuffer(bytes: replies))) }
+    }
+}

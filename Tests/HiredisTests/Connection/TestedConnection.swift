@@ -1,0 +1,154 @@
+// A connection's handler on a channel whose server is the test, and whose clock the test moves.
+import NIOCore
+import NIOEmbedded
+
+@testable import Hiredis
+
+/// The result of a command that may still be under way.
+typealias PendingReply = Task<Result<RESPValue, RedisError>, Never>
+
+/// A caller for one submission, and what it will get.
+func makeCaller(settle: (@Sendable (RESPValue) -> Void)? = nil) async -> (Caller, PendingReply) {
+    let (callers, feed) = AsyncStream.makeStream(of: Caller.self)
+    let reply = Task {
+        await withUnsafeContinuation { feed.yield(Caller(continuation: $0, settle: settle)) }
+    }
+    var iterator = callers.makeAsyncIterator()
+    return (await iterator.next()!, reply)
+}
+
+final class TestedConnection: Sendable {
+    enum Origin {
+        /// A task on the event loop.
+        case loop
+        /// A task on another thread, through the outbox. Only `takeOutbox()` lets the loop see it.
+        case elsewhere
+    }
+
+    let loop: NIOAsyncTestingEventLoop
+    let channel: NIOAsyncTestingChannel
+    let outbox = Outbox()
+    private let handler: NIOLoopBound<ConnectionHandler>
+    private let wire: NIOLoopBound<WireRecorder>
+
+    init(
+        silenceLimit: TimeAmount? = .seconds(30), limits: ReplyLimits = ReplyLimits(), breaksOnFlush: Bool = false
+    ) async throws {
+        loop = NIOAsyncTestingEventLoop()
+        channel = NIOAsyncTestingChannel(loop: loop)
+        let (channel, outbox, loop) = (channel, outbox, loop)
+        let (ended, closings) = AsyncStream.makeStream(of: RedisError.self)
+        (handler, wire) = try await loop.executeInContext {
+            let wire = WireRecorder(breaksOnFlush: breaksOnFlush)
+            let handler = ConnectionHandler(
+                eventLoop: loop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
+                onClose: { closings.yield($0) })
+            try channel.pipeline.syncOperations.addHandlers([wire, handler])
+            return (NIOLoopBound(handler, eventLoop: loop), NIOLoopBound(wire, eventLoop: loop))
+        }
+        self.ended = ended
+        try await channel.connect(to: SocketAddress(unixDomainSocketPath: "/nowhere"))
+    }
+
+    /// The reasons that `onClose` was told.
+    let ended: AsyncStream<RedisError>
+
+    func onLoop<Value: Sendable>(_ body: @escaping @Sendable (ConnectionHandler) throws -> Value) async throws -> Value
+    {
+        let handler = handler
+        return try await loop.executeInContext { try body(handler.value) }
+    }
+
+    // MARK: The caller's side
+
+    func submit(
+        _ commands: RedisCommand..., id: UInt64 = RedisConnection.makeID(), timeout: TimeAmount? = nil,
+        from origin: Origin = .elsewhere, settle: (@Sendable (RESPValue) -> Void)? = nil
+    ) async throws -> PendingReply {
+        let (caller, reply) = await makeCaller(settle: settle)
+        let submission = Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)
+        let encode: @Sendable (inout ByteBuffer) -> Void = { for command in commands { $0.writeCommand(command) } }
+        switch origin {
+        case .loop: try await onLoop { $0.submit(submission, encode: encode) }
+        case .elsewhere:
+            if case .closed(let error) = outbox.submit(submission, encode: encode) {
+                caller.continuation.resume(returning: .failure(error))
+            }
+        }
+        return reply
+    }
+
+    func takeOutbox() async throws { try await onLoop { $0.drainOutbox() } }
+
+    /// Submits and sends.
+    func send(
+        _ commands: RedisCommand..., id: UInt64 = RedisConnection.makeID(), timeout: TimeAmount? = nil,
+        settle: (@Sendable (RESPValue) -> Void)? = nil
+    ) async throws -> PendingReply {
+        let (caller, reply) = await makeCaller(settle: settle)
+        let submission = Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)
+        _ = outbox.submit(submission) { for command in commands { $0.writeCommand(command) } }
+        try await takeOutbox()
+        return reply
+    }
+
+    // MARK: The server's side
+
+    /// The commands that came since the last look, decoded.
+    func arrived() async throws -> [RESPValue] {
+        var pieces: [[UInt8]] = []
+        while let buffer = try await channel.readOutbound(as: ByteBuffer.self) {
+            pieces.append(Array(buffer.readableBytesView))
+        }
+        return try decode(pieces)
+    }
+
+    func answer(_ values: RESPValue...) async throws { try await answer(bytes: values.flatMap(\.wire)) }
+
+    func answer(bytes: some Sequence<UInt8>) async throws {
+        // A channel that has closed during the read still counts as read.
+        try await channel.writeInbound(ByteBuffer(bytes: bytes))
+    }
+
+    func setWritable(_ isWritable: Bool) async throws {
+        channel.isWritable = isWritable
+        let channel = channel
+        try await loop.executeInContext { channel.pipeline.fireChannelWritabilityChanged() }
+    }
+
+    var flushes: Int {
+        get async throws {
+            let wire = wire
+            return try await loop.executeInContext { wire.value.flushes }
+        }
+    }
+
+    func isOpen() async throws -> Bool {
+        let channel = channel
+        return try await loop.executeInContext { channel.isActive }
+    }
+}
+
+/// Counts flushes, and can let the connection break in the midst of one.
+final class WireRecorder: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+
+    private let breaksOnFlush: Bool
+    private(set) var flushes = 0
+
+    init(breaksOnFlush: Bool) { self.breaksOnFlush = breaksOnFlush }
+
+    func flush(context: ChannelHandlerContext) {
+        flushes += 1
+        context.flush()
+        if breaksOnFlush { context.close(promise: nil) }
+    }
+}
+
+extension Result<RESPValue, RedisError> {
+    var value: RESPValue? { try? get() }
+
+    var error: RedisError? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}

@@ -1,0 +1,94 @@
+// Everything that a client logs, counts and traces, kept for the test to look at.
+#if LoggingSupport && MetricsSupport && TracingSupport
+    import Hiredis
+    import InMemoryTracing
+    import Logging
+    import MetricsTestKit
+    import Synchronization
+    import Tracing
+
+    struct Capture: Sendable {
+        let metrics = TestMetrics()
+        let tracer = InMemoryTracer()
+        let log = CapturedLog()
+
+        var instruments: RedisInstruments {
+            var instruments = RedisInstruments()
+            instruments.metrics = metrics
+            instruments.tracer = tracer
+            instruments.logger = Logger(label: "test") { [log] _ in log }
+            return instruments
+        }
+
+        // MARK: Metrics
+
+        func count(_ label: String, _ dimensions: [(String, String)] = []) -> Int {
+            (try? metrics.expectCounter(label, dimensions)).map { Int($0.totalValue) } ?? -1
+        }
+
+        func durations() -> [Int64] { (try? metrics.expectTimer("redis_command_duration").values) ?? [] }
+
+        func lanes() -> [Double] { (try? metrics.expectGauge("redis_lanes").values) ?? [] }
+
+        // MARK: Everything as text
+
+        /// Each line, label, dimension, name, attribute and error that has left the client.
+        var allText: [String] {
+            var texts = log.lines.map { "\($0.level) \($0.message) \($0.metadata)" }
+            texts += metrics.counters.map { "\($0.label) \($0.dimensions)" }
+            texts += metrics.timers.map { "\($0.label) \($0.dimensions)" }
+            texts += metrics.recorders.map { "\($0.label) \($0.dimensions)" }
+            for span in tracer.finishedSpans {
+                texts.append("\(span.operationName) \(span.status.map { "\($0)" } ?? "")")
+                span.attributes.forEach { key, value in texts.append("\(key)=\(value)") }
+                texts += span.errors.map { "\($0.error) \($0.attributes)" }
+                texts += span.events.map { "\($0)" }
+            }
+            return texts
+        }
+    }
+
+    /// A log that keeps its lines.
+    final class CapturedLog: LogHandler {
+        struct Line: Sendable {
+            var level: Logger.Level
+            var message: String
+            var metadata: [String: String]
+        }
+
+        private let kept = Mutex<[Line]>([])
+        var lines: [Line] { kept.withLock { $0 } }
+
+        func log(event: LogEvent) {
+            let metadata = (event.metadata ?? [:]).mapValues { "\($0)" }
+            let line = Line(level: event.level, message: "\(event.message)", metadata: metadata)
+            kept.withLock { $0.append(line) }
+        }
+
+        // The client sets none of these.
+        subscript(metadataKey _: String) -> Logger.Metadata.Value? {
+            get { nil }
+            set {}
+        }
+        var metadata: Logger.Metadata {
+            get { [:] }
+            set {}
+        }
+        var logLevel: Logger.Level {
+            get { .trace }
+            set {}
+        }
+    }
+
+    extension FinishedInMemorySpan {
+        /// An attribute as text.
+        subscript(_ key: String) -> String? {
+            switch attributes[key]?.toSpanAttribute() {
+            case .string(let text): text
+            case .int64(let number): "\(number)"
+            case .int32(let number): "\(number)"
+            default: nil
+            }
+        }
+    }
+#endif

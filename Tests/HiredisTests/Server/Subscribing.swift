@@ -1,0 +1,64 @@
+// What tests of publish and subscribe share.
+import Hiredis
+import Testing
+
+struct NotAMessage: Error {
+    var event: SubscriptionEvent?
+}
+
+extension Subscription {
+    /// The next event, which must be a message.
+    func message() async throws -> RedisMessage {
+        let event = try await next()
+        guard case .message(let message)? = event else {
+            Issue.record("\(String(describing: event)) instead of a message")
+            throw NotAMessage(event: event)
+        }
+        return message
+    }
+
+    /// The texts of the next so many events, all of which must be messages.
+    func texts(_ count: Int) async throws -> [String] {
+        var texts: [String] = []
+        for _ in 0..<count { texts.append(try await message().text) }
+        return texts
+    }
+}
+
+extension RedisClient {
+    /// How many connections have subscribed to a channel.
+    func subscribers(of channel: String) async throws -> Int {
+        try await send("PUBSUB", "NUMSUB", .string(channel)).array?.last?.integer ?? -1
+    }
+
+    func activeChannels() async throws -> [String] {
+        try await send("PUBSUB", "CHANNELS").array?.compactMap(\.string).sorted() ?? []
+    }
+
+    /// How often the server has run a command.
+    func calls(of command: String) async throws -> Int {
+        let statistics = try await info("cmdstat_\(command.lowercased())") ?? ""
+        let calls = statistics.split(separator: ",").first { $0.hasPrefix("calls=") }
+        return calls.flatMap { Int($0.dropFirst("calls=".count)) } ?? 0
+    }
+
+    /// How many connections carry subscriptions.
+    func subscriptionConnections() async throws -> Int {
+        let list = try await send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""
+        return list.split(whereSeparator: \.isNewline).count
+    }
+
+    /// Ends every connection that carries a subscription, and returns how many they were.
+    @discardableResult
+    func killSubscriptions() async throws -> Int { try await integer("CLIENT", "KILL", "TYPE", "pubsub") }
+
+    /// Publishes numbers on a channel, many at a time.
+    func publish(_ numbers: Range<Int>, to channel: String) async throws {
+        var rest = numbers
+        while !rest.isEmpty {
+            let part = rest.prefix(1000)
+            _ = try await pipeline(part.map { ["PUBLISH", .string(channel), .integer($0)] })
+            rest = part.upperBound..<numbers.upperBound
+        }
+    }
+}

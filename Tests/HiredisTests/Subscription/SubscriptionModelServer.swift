@@ -1,0 +1,105 @@
+@testable import Hiredis
+
+struct Listener: Identifiable, Hashable, Sendable {
+    let id: UInt64
+}
+
+typealias ListenerMachine = SubscriptionStateMachine<Listener>
+
+/// The server's end of one subscription connection: it carries out one command after the other, and its answers and
+/// messages arrive in that order. It notes what a client must not do.
+struct SubscriptionModelServer {
+    enum Reply {
+        case event(ListenerMachine.Event)
+        case message(SubscriptionTopic, Int)
+    }
+
+    /// What the user may not listen to.
+    var forbidden: Set<SubscriptionTopic> = []
+    var mayPing = true
+    /// Most topics that a command may name.
+    let batch: Int
+
+    private(set) var subscribed: Set<SubscriptionTopic> = []
+    private(set) var faults: [String] = []
+    private var commands: [ListenerMachine.Command] = []
+    private var replies: [Reply] = []
+
+    init(batch: Int) { self.batch = batch }
+
+    var isQuiet: Bool { commands.isEmpty && replies.isEmpty }
+
+    /// It is subscribed, and nothing more about it is under way.
+    func stands(_ topic: SubscriptionTopic) -> Bool {
+        subscribed.contains(topic)
+            && !commands.contains { $0.isAbout(topic) }
+            && !replies.contains {
+                if case .event(.confirmed(_, let other)) = $0 { other == topic } else { false }
+            }
+    }
+
+    /// The connection breaks: what was under way is lost, and the next one begins with nothing.
+    mutating func breakConnection() {
+        commands = []
+        replies = []
+        subscribed = []
+    }
+
+    mutating func send(_ commands: [ListenerMachine.Command]) { self.commands += commands }
+
+    mutating func publish(_ number: Int, on topic: SubscriptionTopic) {
+        if subscribed.contains(topic) { replies.append(.message(topic, number)) }
+    }
+
+    /// The next answer or message that arrives.
+    mutating func nextReply() -> Reply? { replies.isEmpty ? nil : replies.removeFirst() }
+
+    /// Carries the next command out.
+    ///
+    /// - Returns: which.
+    mutating func carryOut() -> String {
+        guard !commands.isEmpty else { return "nothing to do" }
+        let command = commands.removeFirst()
+        carryOut(command)
+        return "server: \(command)"
+    }
+
+    private mutating func carryOut(_ command: ListenerMachine.Command) {
+        switch command {
+        case .ping:
+            replies.append(.event(mayPing ? .pong : .error("NOPERM this user may not PING")))
+        case .subscribe(let kind, let names):
+            let topics = check(kind, names)
+            // An ACL refuses a command as a whole.
+            if topics.contains(where: forbidden.contains) {
+                replies.append(.event(.error("NOPERM this user has no permissions to access one of the channels")))
+                return
+            }
+            for topic in topics {
+                if !subscribed.insert(topic).inserted { faults.append("\(topic.name) was subscribed twice") }
+                replies.append(.event(.confirmed(subscribe: true, topic)))
+            }
+        case .unsubscribe(let kind, let names):
+            for topic in check(kind, names) {
+                subscribed.remove(topic)
+                replies.append(.event(.confirmed(subscribe: false, topic)))
+            }
+        }
+    }
+
+    private mutating func check(_ kind: SubscriptionTopic.Kind, _ names: [String]) -> [SubscriptionTopic] {
+        if names.isEmpty { faults.append("a command without topics") }
+        if names.count > batch { faults.append("\(names.count) topics in a command") }
+        return names.map { SubscriptionTopic(kind, $0) }
+    }
+}
+
+extension ListenerMachine.Command {
+    fileprivate func isAbout(_ topic: SubscriptionTopic) -> Bool {
+        switch self {
+        case .ping: false
+        case .subscribe(let kind, let names), .unsubscribe(let kind, let names):
+            kind == topic.kind && names.contains(topic.name)
+        }
+    }
+}

@@ -1,0 +1,322 @@
+import Testing
+
+@testable import Hiredis
+
+@Suite("Subscriptions of many listeners on one connection")
+struct SubscriptionStateMachineTests {
+    private let alice = Listener(id: 1)
+    private let bob = Listener(id: 2)
+
+    private func connected(batch: Int = 1000) -> ListenerMachine {
+        var machine = ListenerMachine(batch: batch)
+        _ = machine.connected()
+        return machine
+    }
+
+    private func confirm(_ machine: inout ListenerMachine, _ topics: SubscriptionTopic...) -> ListenerMachine.Outcome {
+        topics.reduce(into: ListenerMachine.Outcome()) { $0.add(machine.received(.confirmed(subscribe: true, $1))) }
+    }
+
+    private func heard(_ machine: inout ListenerMachine, _ topic: SubscriptionTopic) -> [String] {
+        var heard: [String] = []
+        machine.message(on: topic) { listener, gapFirst in heard.append("\(listener.id)\(gapFirst ? " gap" : "")") }
+        return heard
+    }
+
+    // MARK: Join
+
+    @Test("a topic is subscribed once, whoever joins, and each join is complete when it is confirmed")
+    func once() {
+        var machine = connected()
+        #expect(machine.join(alice, to: ["a"], id: 10).commands == [.subscribe(.channel, ["a"])])
+        let second = machine.join(bob, to: ["a"], id: 20)
+        #expect(second.commands.isEmpty && !second.isComplete)
+        #expect(confirm(&machine, "a").completed == [10, 20])
+        let third = machine.join(Listener(id: 3), to: ["a"], id: 30)
+        #expect(third.commands.isEmpty && third.isComplete)
+    }
+
+    @Test("a join of several topics is complete with the last of them")
+    func several() {
+        var machine = connected()
+        let topics: [SubscriptionTopic] = ["a", .pattern("p*"), .shard("s"), "b"]
+        #expect(
+            machine.join(alice, to: topics, id: 10).commands
+                == [.subscribe(.channel, ["a", "b"]), .subscribe(.pattern, ["p*"]), .subscribe(.shard, ["s"])])
+        #expect(confirm(&machine, "a", "b", .pattern("p*")).completed.isEmpty)
+        #expect(confirm(&machine, .shard("s")).completed == [10])
+    }
+
+    @Test("what is joined without a connection is asked for when there is one")
+    func beforeConnection() {
+        var machine = ListenerMachine()
+        let action = machine.join(alice, to: ["a"], id: 10)
+        #expect(action.commands.isEmpty && !action.isComplete)
+        #expect(machine.isNeeded)
+        #expect(machine.connected() == [.subscribe(.channel, ["a"])])
+        #expect(confirm(&machine, "a").completed == [10])
+    }
+
+    @Test("commands name no more topics than a batch holds")
+    func batches() {
+        var machine = ListenerMachine(batch: 3)
+        let topics = (0..<8).map { SubscriptionTopic.channel("c\($0)") }
+        _ = machine.join(alice, to: topics, id: 10)
+        let commands = machine.connected()
+        let names: [[String]] = commands.map { command in
+            if case .subscribe(.channel, let names) = command { names } else { [] }
+        }
+        #expect(names.map(\.count) == [3, 3, 2])
+        #expect(Set(names.joined()) == Set(topics.map(\.name)))
+        var completed: [UInt64] = []
+        for name in names.joined() { completed += confirm(&machine, .channel(name)).completed }
+        #expect(completed == [10])
+    }
+
+    @Test("two names that look the same but are other bytes are two topics")
+    func unicode() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["caf\u{E9}"], id: 10)
+        let second = machine.join(bob, to: ["cafe\u{301}"], id: 20)
+        #expect(second.commands.count == 1)
+    }
+
+    // MARK: Leave
+
+    @Test("the last one to leave a topic unsubscribes it, and no message reaches who has left")
+    func leave() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a"], id: 10)
+        _ = machine.join(bob, to: ["a"], id: 20)
+        _ = confirm(&machine, "a")
+        #expect(heard(&machine, "a") == ["1", "2"])
+        #expect(machine.leave(1).isEmpty)
+        #expect(heard(&machine, "a") == ["2"])
+        #expect(machine.leave(2, topics: ["a"]) == [.unsubscribe(.channel, ["a"])])
+        #expect(heard(&machine, "a") == [])
+        _ = machine.received(.confirmed(subscribe: false, "a"))
+        #expect(!machine.isNeeded)
+        _ = machine.leave(2)
+        #expect(machine.isEmpty)
+    }
+
+    @Test("who joins while the last one's UNSUBSCRIBE is under way is complete with the SUBSCRIBE after it")
+    func joinAfterLeave() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a"], id: 10)
+        _ = confirm(&machine, "a")
+        #expect(machine.leave(1) == [.unsubscribe(.channel, ["a"])])
+        let action = machine.join(bob, to: ["a"], id: 20)
+        #expect(action.commands == [.subscribe(.channel, ["a"])] && !action.isComplete)
+        #expect(machine.received(.confirmed(subscribe: false, "a")).completed.isEmpty)
+        #expect(confirm(&machine, "a").completed == [20])
+    }
+
+    @Test("a join that is given up leaves what it added and nothing else")
+    func cancelJoin() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a"], id: 10)
+        _ = confirm(&machine, "a")
+        _ = machine.join(alice, to: ["a", "b"], id: 11)
+        #expect(machine.cancelJoin(11) == [.unsubscribe(.channel, ["b"])])
+        #expect(machine.cancelJoin(11).isEmpty)
+        #expect(confirm(&machine, "b").completed.isEmpty)
+        #expect(heard(&machine, "a") == ["1"])
+    }
+
+    @Test("of two joins of one listener to the same topic, giving up the first leaves the second waiting, and complete")
+    func overlappingJoins() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a"], id: 10)
+        _ = machine.join(alice, to: ["a"], id: 11)
+        #expect(machine.cancelJoin(10).isEmpty)
+        #expect(confirm(&machine, "a").completed == [11])
+        #expect(heard(&machine, "a") == ["1"])
+        // Nor does the end of one take away what another has brought.
+        _ = machine.join(alice, to: ["b", "c"], id: 12)
+        #expect(confirm(&machine, "b").completed.isEmpty)
+        #expect(machine.join(alice, to: ["b"], id: 13).isComplete)
+        #expect(machine.cancelJoin(12) == [.unsubscribe(.channel, ["c"])])
+        #expect(heard(&machine, "b") == ["1"])
+    }
+
+    // MARK: The connection breaks
+
+    @Test("after a break everything is subscribed anew, and a gap is told when all of a listener's topics are back")
+    func gap() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a", "b"], id: 10)
+        _ = machine.join(bob, to: ["b"], id: 20)
+        _ = confirm(&machine, "a", "b")
+        machine.disconnected()
+        guard case .subscribe(.channel, let names)? = machine.connected().first else {
+            Issue.record("nothing is subscribed")
+            return
+        }
+        #expect(names.sorted() == ["a", "b"])
+        let first = confirm(&machine, .channel(names[0])).gaps.map(\.id)
+        let second = confirm(&machine, .channel(names[1])).gaps.map(\.id)
+        #expect(first == (names[0] == "b" ? [2] : []))
+        #expect(second.sorted() == (names[1] == "b" ? [1, 2] : [1]))
+        #expect(heard(&machine, "b") == ["1", "2"])
+    }
+
+    @Test("a message before all topics are back comes after a gap, and another gap follows when they are")
+    func gapBeforeMessage() {
+        var machine = connected(batch: 1)
+        _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
+        _ = confirm(&machine, "a", .pattern("p"))
+        machine.disconnected()
+        _ = machine.connected()
+        #expect(confirm(&machine, "a").gaps.isEmpty)
+        #expect(heard(&machine, "a") == ["1 gap"])
+        #expect(heard(&machine, "a") == ["1"])
+        #expect(confirm(&machine, .pattern("p")).gaps.map(\.id) == [1])
+    }
+
+    @Test("who leaves the topic that is not back yet is told of the gap all the same")
+    func leaveWhatIsMissing() {
+        var machine = connected(batch: 1)
+        _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
+        _ = confirm(&machine, "a", .pattern("p"))
+        machine.disconnected()
+        _ = machine.connected()
+        #expect(confirm(&machine, "a").gaps.isEmpty)
+        _ = machine.leave(1, topics: [.pattern("p")])
+        var gaps = confirm(&machine, .pattern("p")).gaps
+        gaps += machine.received(.confirmed(subscribe: false, .pattern("p"))).gaps
+        #expect(gaps.map(\.id) == [1])
+    }
+
+    @Test(
+        "who leaves a topic that others share, and these leave it too while there is no connection, is told of the gap")
+    func leaveSharedWhileDisconnected() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a", "b"], id: 10)
+        _ = machine.join(bob, to: ["b"], id: 20)
+        _ = confirm(&machine, "a", "b")
+        machine.disconnected()
+        _ = machine.leave(1, topics: ["b"])
+        _ = machine.leave(2, topics: ["b"])
+        #expect(machine.connected() == [.subscribe(.channel, ["a"])])
+        #expect(confirm(&machine, "a").gaps.map(\.id) == [1])
+    }
+
+    @Test("who had nothing confirmed when the connection broke is told of no gap")
+    func noGap() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a"], id: 10)
+        machine.disconnected()
+        _ = machine.connected()
+        let outcome = confirm(&machine, "a")
+        #expect(outcome.gaps.isEmpty)
+        #expect(outcome.completed == [10])
+        #expect(heard(&machine, "a") == ["1"])
+    }
+
+    @Test("a join that had a part of its topics when the connection broke waits for all of them on the next one")
+    func joinAcrossBreak() {
+        var machine = connected(batch: 1)
+        _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
+        #expect(confirm(&machine, "a").completed.isEmpty)
+        machine.disconnected()
+        // One channel and one pattern: the channel is asked for first.
+        #expect(machine.connected() == [.subscribe(.channel, ["a"]), .subscribe(.pattern, ["p"])])
+        #expect(confirm(&machine, "a").completed.isEmpty)
+        #expect(confirm(&machine, .pattern("p")).completed == [10])
+
+        var other = connected(batch: 1)
+        _ = other.join(alice, to: ["a"], id: 20)
+        _ = confirm(&other, "a")
+        _ = other.join(alice, to: ["a", .pattern("p")], id: 21)
+        other.disconnected()
+        _ = other.connected()
+        #expect(confirm(&other, "a").completed.isEmpty)
+        #expect(confirm(&other, .pattern("p")).completed == [21])
+    }
+
+    // MARK: Refusals
+
+    private let noPerm = ListenerMachine.Event.error("NOPERM this user has no permissions to access the channel")
+
+    @Test("a refused batch is tried topic by topic, and only who wants the forbidden one fails")
+    func refused() throws {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a", "secret"], id: 10)
+        var outcome = machine.received(noPerm)
+        #expect(outcome.commands == [.subscribe(.channel, ["a"]), .subscribe(.channel, ["secret"])])
+        _ = machine.join(bob, to: ["a"], id: 20)
+        #expect(confirm(&machine, "a").completed == [20])
+        outcome = machine.received(noPerm)
+        #expect(outcome.failed.map(\.0) == [10])
+        #expect(outcome.failed.first?.1.code == .notPermitted)
+        // Alice has left "a" again, Bob has not.
+        #expect(outcome.commands.isEmpty)
+        #expect(heard(&machine, "a") == ["2"])
+        #expect(heard(&machine, "secret") == [])
+    }
+
+    @Test("what was left while a batch with it was refused is not subscribed again")
+    func leftWhileRefused() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a", "secret"], id: 10)
+        _ = machine.join(bob, to: ["a"], id: 20)
+        #expect(machine.cancelJoin(10) == [.unsubscribe(.channel, ["secret"])])
+        #expect(machine.leave(2) == [.unsubscribe(.channel, ["a"])])
+        #expect(machine.received(noPerm).commands.isEmpty)
+        _ = machine.received(.confirmed(subscribe: false, "secret"))
+        _ = machine.received(.confirmed(subscribe: false, "a"))
+        #expect(!machine.isNeeded)
+    }
+
+    @Test("who loses a topic for good after a break is ended, and its waits fail once")
+    func revoked() {
+        var machine = connected()
+        _ = machine.join(alice, to: ["a"], id: 10)
+        _ = confirm(&machine, "a")
+        machine.disconnected()
+        _ = machine.join(alice, to: ["a", .pattern("p"), .pattern("q")], id: 11)
+        _ = machine.connected()
+        let outcome = machine.received(noPerm)
+        #expect(outcome.failed.map(\.0) == [11])
+        #expect(outcome.ended.map(\.0) == [alice])
+        #expect(outcome.ended.first?.1.code == .notPermitted)
+        #expect(machine.allSubscribers.isEmpty)
+    }
+
+    // MARK: Signs of life, and nonsense
+
+    @Test("a PING is answered in its turn, by an error too, and is sent only on a connection")
+    func ping() {
+        var machine = ListenerMachine()
+        #expect(machine.ping().isEmpty)
+        _ = machine.connected()
+        #expect(machine.ping() == [.ping])
+        _ = machine.join(alice, to: ["a"], id: 10)
+        #expect(machine.ping() == [.ping])
+        #expect(!machine.received(.pong).isUnexpected)
+        #expect(machine.received(.confirmed(subscribe: true, "a")).completed == [10])
+        let refused = machine.received(noPerm)
+        #expect(!refused.isUnexpected && refused.failed.isEmpty)
+    }
+
+    @Test(
+        "an answer that fits nothing that was sent is unexpected",
+        arguments: [
+            ListenerMachine.Event.pong, .confirmed(subscribe: true, "b"), .confirmed(subscribe: false, "a"),
+            .confirmed(subscribe: true, .pattern("a")),
+        ])
+    func unexpected(event: ListenerMachine.Event) {
+        var machine = connected()
+        #expect(machine.received(event).isUnexpected)
+        #expect(machine.received(noPerm).isUnexpected)
+        _ = machine.join(alice, to: ["a"], id: 10)
+        #expect(machine.received(event).isUnexpected)
+    }
+
+    @Test("a message on a topic that nobody wants reaches nobody")
+    func stray() {
+        var machine = connected()
+        #expect(heard(&machine, "a") == [])
+    }
+}
