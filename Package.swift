@@ -133,7 +133,8 @@ let package = Package(
         ),
         .testTarget(name: "RedisDCTestingTests", dependencies: ["RedisDCTesting", "Hiredis"], swiftSettings: settings),
         .testTarget(
-            name: "RedisDCTests", dependencies: ["RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker"],
+            name: "RedisDCTests",
+            dependencies: ["RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker"],
             swiftSettings: settings),
         .testTarget(
             name: "redisdcTests", dependencies: ["redisdc", "rendezvous", "Hiredis", "RedisDCTesting", "TestSupport"],

@@ -18,6 +18,7 @@ struct Run {
         """)
 
     func log(_ event: String, _ round: Int, _ redis: RedisClient) async throws {
-        _ = try await redis.script(Self.append, keys: ["rdc:demo:\(name):log"], arguments: [.string(event), .integer(round)])
+        _ = try await redis.script(
+            Self.append, keys: ["rdc:demo:\(name):log"], arguments: [.string(event), .integer(round)])
     }
 }

@@ -10,7 +10,8 @@ public struct RedisError: Error, Sendable {
         private enum Kind: String {
             case invalidArgument, cannotConnect, connectionLost, timedOut, cancelled, clientStopped
             case authenticationFailed, notPermitted, unsupportedServer, wrongType, noScript, serverNotReady, serverError
-            case replyTooLarge, protocolViolation, unexpectedReply, tooManyLanes, subscriberTooSlow, outOfMemory, readOnly
+            case replyTooLarge, protocolViolation, unexpectedReply, tooManyLanes, subscriberTooSlow, outOfMemory,
+                readOnly
         }
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }

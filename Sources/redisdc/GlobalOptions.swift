@@ -6,7 +6,8 @@ import Hiredis
 struct GlobalOptions: ParsableArguments {
     @Option(
         name: .customLong("redis"),
-        help: "redis://[user:password@]host[:port][/db], rediss://… (TLS) or unix:///path. (default: $REDIS_URL, else redis://127.0.0.1:6379)"
+        help:
+            "redis://[user:password@]host[:port][/db], rediss://… (TLS) or unix:///path. (default: $REDIS_URL, else redis://127.0.0.1:6379)"
     )
     var url: String?
 

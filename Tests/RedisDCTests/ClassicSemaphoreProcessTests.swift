@@ -43,7 +43,9 @@ extension ClassicSemaphoreTests {
                 }
                 for number in 0..<12 {
                     try await semaphore.signal()
-                    try await until("one more was served") { try await redis.send("LLEN", "order").integer == number + 1 }
+                    try await until("one more was served") {
+                        try await redis.send("LLEN", "order").integer == number + 1
+                    }
                 }
                 for worker in workers { _ = try await worker.result() }
                 let order = try await redis.send("LRANGE", "order", 0, -1).array?.compactMap(\.integer)

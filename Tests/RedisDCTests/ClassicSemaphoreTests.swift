@@ -238,7 +238,8 @@ extension ClassicSemaphoreTests {
                 var taken = 0
                 for round in 0..<60 {
                     let wait = Task {
-                        round % 3 == 0 ? try await semaphore.wait(timeout: .milliseconds(5)) : try await semaphore.wait()
+                        round % 3 == 0
+                            ? try await semaphore.wait(timeout: .milliseconds(5)) : try await semaphore.wait()
                     }
                     let signal = Task {
                         try await Task.sleep(for: .milliseconds(Int.random(in: 0...10)))

@@ -49,7 +49,8 @@ public final class Child: Sendable {
     public func end() async throws -> End {
         try await until("the process \(processID) ends", within: .seconds(300)) { !isRunning }
         return End(
-            status: process.withLock { $0?.terminationStatus } ?? -1, output: Self.text(output), error: Self.text(errors))
+            status: process.withLock { $0?.terminationStatus } ?? -1, output: Self.text(output),
+            error: Self.text(errors))
     }
 
     private static func text(_ file: FileHandle) -> String {

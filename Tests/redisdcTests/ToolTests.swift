@@ -49,7 +49,9 @@ struct ToolTests {
             let denied = url.replacing("redis://", with: "redis://nobody:pw@")
             let notPermitted = try await redisdc("classic", "value", "s", url: denied)
             #expect(notPermitted.status == 77)
-            #expect(try await redisdc("classic", "value", "s", url: url.replacing("//", with: "//nobody:wrong@")).status == 77)
+            #expect(
+                try await redisdc("classic", "value", "s", url: url.replacing("//", with: "//nobody:wrong@")).status
+                    == 77)
         }
     }
 
@@ -79,7 +81,8 @@ struct ToolTests {
     func pubSub() async throws {
         try await withLocalRedis { server in
             #expect(try await redisdc("publish", "news", "hello", url: server.url).output == "0")
-            let listener = try Child("redisdc", ["subscribe", "news", "--json"], environment: ["REDIS_URL": server.url])
+            let listener = try Child(
+                "redisdc", ["subscribe", "news", "--json"], environment: ["REDIS_URL": server.url])
             try await until("it listens") {
                 try await redisdc("publish", "news", "hello", url: server.url).output == "1"
             }

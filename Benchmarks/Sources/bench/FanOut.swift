@@ -2,7 +2,9 @@ import Hiredis
 
 /// One message to each of many subscribers of one process: from the first PUBLISH to the last receipt.
 enum FanOut {
-    static func run(url: String, subscribers: Int, rounds: Int, prefix: String, placement: Placement) async throws -> Figures {
+    static func run(url: String, subscribers: Int, rounds: Int, prefix: String, placement: Placement) async throws
+        -> Figures
+    {
         try await withRedisClient(url: url) { redis in
             try await placement.run(redis) {
                 try await redis.withSubscription(to: [.channel("\(prefix):done")]) { done in
@@ -25,7 +27,9 @@ enum FanOut {
         try await withRedisClient(url: url) { redis in
             try await placement.run(redis) {
                 var all: [Subscription] = []
-                for number in 0..<subscribers { all.append(try await redis.subscribe(to: [.channel("\(prefix):\(number)")])) }
+                for number in 0..<subscribers {
+                    all.append(try await redis.subscribe(to: [.channel("\(prefix):\(number)")]))
+                }
                 let done = SubscriptionTopic.channel("\(prefix):done")
                 while try await redis.publish("ready", to: done) == 0 { await Task.yield() }
                 let (received, count) = AsyncStream.makeStream(of: Void.self)

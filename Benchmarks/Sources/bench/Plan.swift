@@ -54,7 +54,8 @@ struct Plan {
         for placement in Placement.allCases {
             let prefix = "bench-\(UInt32.random(in: 0 ... .max))"
             let peer = try Program(programs, "bench", ["handoff-peer", url, "\(handoffs)", prefix, placement.rawValue])
-            let output = try Program(programs, "bench", ["handoff", url, "\(handoffs)", prefix, placement.rawValue]).output()
+            let output = try Program(programs, "bench", ["handoff", url, "\(handoffs)", prefix, placement.rawValue])
+                .output()
             _ = try peer.output()
             let goal = transport == "TCP" ? (placement == .pinned ? "at most 1.10" : "at most 1.5") : nil
             table.add(group, "ClassicSemaphore, \(placement.title)", try figures(output), goal: goal)
@@ -93,7 +94,9 @@ struct Plan {
 
     private func push(_ server: LocalRedis, _ table: inout Table) throws {
         let group = "64 tasks, one connection, LPUSH, TCP, commands/s"
-        let words = ["-p", "\(server.port)", "-P", "64", "-c", "1", "-n", "\(pushes)", "--csv", "lpush", "bench:list", "xxx"]
+        let words = [
+            "-p", "\(server.port)", "-P", "64", "-c", "1", "-n", "\(pushes)", "--csv", "lpush", "bench:list", "xxx",
+        ]
         let csv = try Program(nil, "redis-benchmark", words).output()
         guard let rate = csv.split(separator: "\n").last?.split(separator: ",").dropFirst().first,
             let floor = Double(rate.filter { $0 != "\"" })

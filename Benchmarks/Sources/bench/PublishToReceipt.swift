@@ -5,7 +5,9 @@ enum PublishToReceipt {
     /// Publishes the time, waits for the answer, and does it again.
     static func run(url: String, rounds: Int, prefix: String, placement: Placement) async throws {
         try await withRedisClient(url: url) { redis in
-            let (there, back) = (SubscriptionTopic.channel("\(prefix):there"), SubscriptionTopic.channel("\(prefix):back"))
+            let (there, back) = (
+                SubscriptionTopic.channel("\(prefix):there"), SubscriptionTopic.channel("\(prefix):back")
+            )
             try await placement.run(redis) {
                 try await redis.withSubscription(to: [back]) { answers in
                     // The other side says when it listens.
@@ -21,7 +23,9 @@ enum PublishToReceipt {
 
     static func peer(url: String, rounds: Int, prefix: String, placement: Placement) async throws -> Figures {
         try await withRedisClient(url: url) { redis in
-            let (there, back) = (SubscriptionTopic.channel("\(prefix):there"), SubscriptionTopic.channel("\(prefix):back"))
+            let (there, back) = (
+                SubscriptionTopic.channel("\(prefix):there"), SubscriptionTopic.channel("\(prefix):back")
+            )
             return try await placement.run(redis) {
                 try await redis.withSubscription(to: [there]) { messages in
                     while try await redis.publish("ready", to: back) == 0 { await Task.yield() }
@@ -29,7 +33,9 @@ enum PublishToReceipt {
                     for round in -Handoff.warmUp..<rounds {
                         guard case .message(let message)? = try await messages.next() else { continue }
                         let now = monotonicNow()
-                        if round >= 0, let sent = Int64(message.text) { _ = histogram.record(UInt64(max(0, now - sent))) }
+                        if round >= 0, let sent = Int64(message.text) {
+                            _ = histogram.record(UInt64(max(0, now - sent)))
+                        }
                         _ = try await redis.publish("", to: back)
                     }
                     return Figures(histogram)

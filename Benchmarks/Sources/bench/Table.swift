@@ -65,7 +65,10 @@ struct Table {
         for result in results {
             if result.group != group {
                 group = result.group
-                lines += ["", "### \(group)", "", "| | median | spread | p99 | ratio | to reach |", "|---|---|---|---|---|---|"]
+                lines += [
+                    "", "### \(group)", "", "| | median | spread | p99 | ratio | to reach |",
+                    "|---|---|---|---|---|---|",
+                ]
             }
             let cells = [
                 result.name, number(result.median), "\(number(result.least)) to \(number(result.greatest))",

@@ -71,7 +71,8 @@ final class CommandLink: Sendable {
             && (connection.isClosed || error.code == .connectionLost)
     }
 
-    private func wait(until deadline: NIODeadline, failed: RedisConnection?) async throws(RedisError) -> RedisConnection {
+    private func wait(until deadline: NIODeadline, failed: RedisConnection?) async throws(RedisError) -> RedisConnection
+    {
         let id = RedisConnection.makeID()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -67,7 +67,8 @@ final class LanePool: Sendable {
             guard state.inUse < limit else {
                 throw RedisError(
                     .tooManyLanes,
-                    "\(limit) blocking commands are waiting already, each on a connection of its own; raise maximumLanes")
+                    "\(limit) blocking commands are waiting already, each on a connection of its own; raise maximumLanes"
+                )
             }
             state.inUse += 1
             while let idle = state.idle.popLast() {

@@ -130,7 +130,8 @@ public final class RedisClient: Redis {
             // A command that could not be queued fails the whole; its own error says more than EXECABORT.
             for (command, reply) in zip(commands, replies.dropFirst()) { _ = try reply.orThrow(command.name) }
             guard let results = try replies.last?.orThrow("EXEC").array else {
-                throw RedisError(.unexpectedReply, "EXEC did not return an array", commandMayHaveRun: true, command: "EXEC")
+                throw RedisError(
+                    .unexpectedReply, "EXEC did not return an array", commandMayHaveRun: true, command: "EXEC")
             }
             return results
         }
@@ -173,7 +174,8 @@ public final class RedisClient: Redis {
         }
     }
 
-    private func exchange(pipeline commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
+    private func exchange(pipeline commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
+    {
         let reply = try await link.withConnection(timeout: timeout) { connection, remaining in
             await connection.send(pipeline: commands, timeout: remaining)
         }

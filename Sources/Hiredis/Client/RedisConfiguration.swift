@@ -102,7 +102,8 @@ extension RedisConfiguration {
         }
         try require(database >= 0, "database is \(database), must be 0 or more")
         try require(
-            clientName.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "clientName may only have printable ASCII, no spaces")
+            clientName.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "clientName may only have printable ASCII, no spaces"
+        )
         for (name, value) in [
             ("connectTimeout", connectTimeout), ("commandTimeout", commandTimeout), ("silenceLimit", silenceLimit),
             ("reconnectDelay", reconnectDelay.lowerBound), ("laneIdleTimeout", laneIdleTimeout),

@@ -19,7 +19,8 @@ extension RedisConfiguration {
         func invalid(_ reason: String) -> RedisError {
             RedisError(
                 .invalidArgument,
-                "the Redis URL \(reason); expected redis://[user:password@]host[:port][/db], rediss://… or unix:///path")
+                "the Redis URL \(reason); expected redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
+            )
         }
         guard let parts = URLComponents(string: url) else { throw invalid("cannot be read") }
         var credentials: Credentials?

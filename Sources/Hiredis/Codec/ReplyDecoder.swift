@@ -63,7 +63,8 @@ final class ReplyDecoder {
             throw fail(
                 .init(
                     kind: .tooLarge,
-                    description: "a reply is larger than \(limits.bytes) bytes; ask for less at a time or raise the limit"))
+                    description:
+                        "a reply is larger than \(limits.bytes) bytes; ask for less at a time or raise the limit"))
         }
         if object != nil {
             bytesOfUnfinishedReply = unread
@@ -146,7 +147,8 @@ private final class ReplyBuilder {
         if count > limits.elements || elements > limits.elements {
             refusal = .init(
                 kind: .tooLarge,
-                description: "a reply has more than \(limits.elements) elements; ask for less at a time or raise the limit")
+                description:
+                    "a reply has more than \(limits.elements) elements; ask for less at a time or raise the limit")
             return false
         }
         if frames.count >= limits.depth {

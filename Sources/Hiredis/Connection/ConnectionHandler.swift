@@ -207,7 +207,8 @@ final class ConnectionHandler: ChannelInboundHandler {
                 close(
                     RedisError(
                         .connectionLost,
-                        "the server has sent nothing for \(silenceLimit.nanoseconds / 1_000_000) ms although it owes a reply"))
+                        "the server has sent nothing for \(silenceLimit.nanoseconds / 1_000_000) ms although it owes a reply"
+                    ))
                 return
             }
             next = min(next, since + silenceLimit)

@@ -95,7 +95,8 @@ struct LoginSteps {
         if let version = login.serverVersion, version < .minimum {
             throw RedisError(
                 .unsupportedServer,
-                "the server at \(configuration.endpoint) is Redis \(version); \(ServerVersion.minimum) or later is needed")
+                "the server at \(configuration.endpoint) is Redis \(version); \(ServerVersion.minimum) or later is needed"
+            )
         }
         login.interruptibleID = mayUnblock ? id : nil
         return login
@@ -105,10 +106,12 @@ struct LoginSteps {
         if configuration.credentials == nil {
             return RedisError(
                 .authenticationFailed,
-                "the server at \(configuration.endpoint) wants a password: put it in the URL (redis://user:password@host)")
+                "the server at \(configuration.endpoint) wants a password: put it in the URL (redis://user:password@host)"
+            )
         }
         return RedisError(
-            .authenticationFailed, "the server at \(configuration.endpoint) refused the login: \(RedisError.withoutArguments(message))",
+            .authenticationFailed,
+            "the server at \(configuration.endpoint) refused the login: \(RedisError.withoutArguments(message))",
             command: "AUTH")
     }
 }

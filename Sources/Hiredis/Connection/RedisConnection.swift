@@ -109,7 +109,9 @@ actor RedisConnection {
     }
 
     /// Sends several commands in one piece; the reply is an array with one reply for each.
-    nonisolated func send(pipeline commands: [RedisCommand], timeout: TimeAmount?) async -> Result<RESPValue, RedisError> {
+    nonisolated func send(pipeline commands: [RedisCommand], timeout: TimeAmount?) async -> Result<
+        RESPValue, RedisError
+    > {
         guard commands.count > 1 else {
             guard let command = commands.first else { return .success(.array([])) }
             return await send(command, timeout: timeout).map { .array([$0]) }
@@ -118,7 +120,8 @@ actor RedisConnection {
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let caller = Caller(continuation: continuation, settle: nil)
-                submit(Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)) { buffer in
+                submit(Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)) {
+                    buffer in
                     for command in commands { buffer.writeCommand(command) }
                 }
                 if Task.isCancelled { cancel(id) }

@@ -35,7 +35,8 @@
                     let text = (error as? RedisError)?.message ?? "\(type(of: error))"
                     // The prefix of a server's error is its kind; the rest may quote a key.
                     let kind = String(text.prefix { $0 != " " })
-                    span.attributes["db.response.status_code"] = (error as? RedisError)?.isServerReply == true ? kind : nil
+                    span.attributes["db.response.status_code"] =
+                        (error as? RedisError)?.isServerReply == true ? kind : nil
                     span.attributes["error.type"] = (error as? RedisError)?.code.description ?? "\(type(of: error))"
                     span.setStatus(.init(code: .error))
                     return .failure(error)

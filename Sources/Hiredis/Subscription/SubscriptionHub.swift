@@ -80,7 +80,8 @@ actor SubscriptionHub {
 
     private func timeOut(_ id: Machine.JoinID) {
         let reason = lastError.map { ": \($0.message)" } ?? ""
-        give(up: id, RedisError(.timedOut, "the subscription was not confirmed in time\(reason)", underlying: lastError))
+        give(
+            up: id, RedisError(.timedOut, "the subscription was not confirmed in time\(reason)", underlying: lastError))
     }
 
     private func give(up id: Machine.JoinID, _ error: RedisError) {
@@ -120,7 +121,9 @@ actor SubscriptionHub {
     private func untilNeeded() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if machine.isNeeded || Task.isCancelled || stopped != nil { continuation.resume() } else {
+                if machine.isNeeded || Task.isCancelled || stopped != nil {
+                    continuation.resume()
+                } else {
                     whenNeeded = continuation
                 }
             }

@@ -62,7 +62,11 @@ final class SubscriptionQueue: Sendable, Identifiable {
             defer { state.reader = nil }
             return state.reader
         }
-        if let error { reader?.continuation.resume(throwing: error) } else { reader?.continuation.resume(returning: nil) }
+        if let error {
+            reader?.continuation.resume(throwing: error)
+        } else {
+            reader?.continuation.resume(returning: nil)
+        }
     }
 
     private func append(_ message: RedisMessage, to state: inout State) {
@@ -78,7 +82,8 @@ final class SubscriptionQueue: Sendable, Identifiable {
             case .fail:
                 state.end = .failure(
                     RedisError(
-                        .subscriberTooSlow, "more than \(buffer.messages) messages or \(buffer.bytes) bytes were waiting"))
+                        .subscriberTooSlow,
+                        "more than \(buffer.messages) messages or \(buffer.bytes) bytes were waiting"))
                 return
             case .dropOldest:
                 dropOldest(&state, toFit: message.payload.count)

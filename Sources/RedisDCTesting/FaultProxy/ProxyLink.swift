@@ -48,6 +48,8 @@ final class ProxyLink {
     /// The connection to the server is there.
     func connected(to server: any Channel) {
         self.server = server
+        // A channel that is closed from here has not become active for its handler yet, which then hears of no end.
+        server.closeFuture.assumeIsolated().whenComplete { _ in self.closed(.server, byReset: false) }
         if self.isCut { return server.close(promise: nil) }
         self.toServer.start(from: self.client, to: server)
         self.toClient.start(from: server, to: self.client)

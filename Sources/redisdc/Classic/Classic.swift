@@ -33,7 +33,8 @@ private struct Report: Encodable {
 
 extension Classic {
     struct Create: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Create it with so many permits; once, whoever calls.")
+        static let configuration = CommandConfiguration(
+            abstract: "Create it with so many permits; once, whoever calls.")
         @OptionGroup private var target: Target
         @Option(help: "0 to 1,000,000.") var permits: Int
 

@@ -39,7 +39,9 @@ struct Demo: AsyncParsableCommand {
         let group = NodeProcesses(url: url, run: name, rounds: rounds)
         let parts = nodes == 2 ? [["a"], ["b"]] : (1...nodes).map { ["\($0)", "of", "\(nodes)"] }
         try await options.withRedis { redis in
-            if !options.json { print("Starting \(nodes) processes that meet \(rounds) times at \(configuration.endpoint).") }
+            if !options.json {
+                print("Starting \(nodes) processes that meet \(rounds) times at \(configuration.endpoint).")
+            }
             let pids = try group.start(parts)
             try await group.untilAllHaveEnded()
             let log = try await redis.send("LRANGE", .string("rdc:demo:\(name):log"), 0, -1)

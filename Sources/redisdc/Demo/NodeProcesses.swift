@@ -21,7 +21,8 @@ final class NodeProcesses: Sendable {
         let program = itself.deletingLastPathComponent().appendingPathComponent("rendezvous")
         guard FileManager.default.isExecutableFile(atPath: program.path) else {
             throw Failure(
-                .unavailable, "the program rendezvous is not beside redisdc: build it with `swift build --product rendezvous`")
+                .unavailable,
+                "the program rendezvous is not beside redisdc: build it with `swift build --product rendezvous`")
         }
         return try parts.map { part in
             let process = Process()
@@ -42,7 +43,10 @@ final class NodeProcesses: Sendable {
         defer { processes.withLock { $0.forEach { if $0.isRunning { $0.terminate() } } } }
         while true {
             let (running, failed) = processes.withLock { all in
-                (all.contains { $0.isRunning }, all.first { !$0.isRunning && $0.terminationStatus != 0 }?.terminationStatus)
+                (
+                    all.contains { $0.isRunning },
+                    all.first { !$0.isRunning && $0.terminationStatus != 0 }?.terminationStatus
+                )
             }
             if let failed { throw Failure(.software, "a node failed with status \(failed)") }
             if !running { return }

@@ -3,7 +3,8 @@ import Hiredis
 
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Check a server: can it be reached, what may this user do, is the data safe; and what to do about it.",
+        abstract:
+            "Check a server: can it be reached, what may this user do, is the data safe; and what to do about it.",
         discussion: "Exits with 69 when the server cannot be reached and with 77 when a needed right is missing.")
     @OptionGroup var global: GlobalOptions
 

@@ -130,7 +130,8 @@ struct Examination {
             missing.append("SUBSCRIBE on rdc:* (\(error.message))")
         } catch {}
         var findings = missing.map {
-            Finding(.bad, "rights", "missing: \($0)", advice: "ACL SETUSER … ~rdc:* &rdc:* +@list +@scripting +@pubsub …")
+            Finding(
+                .bad, "rights", "missing: \($0)", advice: "ACL SETUSER … ~rdc:* &rdc:* +@list +@scripting +@pubsub …")
         }
         if missing.isEmpty { findings.append(Finding(.ok, "rights", "everything that is needed")) }
         do {
@@ -138,7 +139,8 @@ struct Examination {
         } catch {
             findings.append(
                 Finding(
-                    .note, "rights", "no CLIENT UNBLOCK: cancelling a wait takes up to a second, and a wait queues anew each second",
+                    .note, "rights",
+                    "no CLIENT UNBLOCK: cancelling a wait takes up to a second, and a wait queues anew each second",
                     advice: "grant +client|id +client|unblock for prompt cancellation; nothing is lost without them"))
         }
         return findings

@@ -4,7 +4,8 @@ import Hiredis
 struct Subscribe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print messages as they come, until interrupted.",
-        discussion: "Goes on through breaks of the connection, and says on a line of its own where messages may be missing.")
+        discussion:
+            "Goes on through breaks of the connection, and says on a line of its own where messages may be missing.")
     @OptionGroup var global: GlobalOptions
     @Flag(help: "The names are patterns such as match:*.") var pattern = false
     @Argument(help: "Channels or patterns.") var channels: [String]

@@ -89,7 +89,8 @@ extension ServerTests {
                             _ = try await other.send("LPUSH", "list", .integer(round))
                         }()
                         let reply = try await redis.block(.brpop("list"), timeout: .milliseconds(2)) { late in
-                            _ = try? await redis.send("RPUSH", "list", late.array?.last?.bytes.map { .bytes($0) } ?? "?")
+                            _ = try? await redis.send(
+                                "RPUSH", "list", late.array?.last?.bytes.map { .bytes($0) } ?? "?")
                         }
                         if let element = reply?.array?.last?.integer { delivered.append(element) }
                         try await push
@@ -132,7 +133,9 @@ extension ServerTests {
         @Test("a lane that is killed fails its wait as lost, and a wrong type as that")
         func killed() async throws {
             try await withServer { _, redis in
-                let wait = Task { await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } } }
+                let wait = Task {
+                    await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                }
                 try await until("it is blocked") { try await redis.blockedClients() == 1 }
                 _ = try await redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                 let error = await wait.value

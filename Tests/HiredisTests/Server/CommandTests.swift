@@ -21,7 +21,8 @@ extension ServerTests {
             }
         }
 
-        @Test("commands of one task run in the order in which it sends them, concurrent ones not waiting for each other")
+        @Test(
+            "commands of one task run in the order in which it sends them, concurrent ones not waiting for each other")
         func order() async throws {
             try await withServer { _, redis in
                 let log = try await redis.pipeline((0..<5000).map { ["RPUSH", "log", .integer($0)] })

@@ -68,7 +68,9 @@ extension ServerTests {
                 _ = try await redis.send("PING")
                 try await server.pause()
                 let first = Task { try await redis.send(["ECHO", "first"], timeout: .seconds(60)) }
-                let second = await redisError { _ = try await redis.send(["ECHO", "second"], timeout: .milliseconds(50)) }
+                let second = await redisError {
+                    _ = try await redis.send(["ECHO", "second"], timeout: .milliseconds(50))
+                }
                 #expect(second?.code == .timedOut)
                 #expect(second?.commandMayHaveRun == true)
                 try await server.resume()

@@ -92,7 +92,8 @@
             @Test("the gauge of lanes shows how many are in use, and goes back to 0")
             func lanes() async throws {
                 try await withCapture { capture, _, redis in
-                    let waits = (0..<3).map { _ in Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } } }
+                    let waits = (0..<3).map { _ in Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                    }
                     try await until("all wait") { try await redis.blockedClients() == 3 }
                     #expect(capture.lanes().max() == 3)
                     _ = try await redis.send("LPUSH", "list", 1, 2, 3)
@@ -126,7 +127,8 @@
                         #expect(span["db.namespace"] == "3")
                         #expect(span["server.address"] == "127.0.0.1")
                         #expect(span["server.port"] == "\(server.port)")
-                        #expect(span["error.type"] == nil && span["db.response.status_code"] == nil && span.status == nil)
+                        #expect(
+                            span["error.type"] == nil && span["db.response.status_code"] == nil && span.status == nil)
                     }
                     #expect(capture.tracer.activeSpans.isEmpty)
                 }
@@ -167,7 +169,8 @@
                     _ = await redisError { _ = try await redis.send(["PING"], timeout: .milliseconds(10)) }
                     try await server.resume()
                     let spans = capture.tracer.finishedSpans
-                    #expect(spans.map { $0["error.type"] } == [nil, "wrongType", "serverError", "serverError", "timedOut"])
+                    #expect(
+                        spans.map { $0["error.type"] } == [nil, "wrongType", "serverError", "serverError", "timedOut"])
                     #expect(spans.map { $0["db.response.status_code"] } == [nil, "WRONGTYPE", "ERR", "MINE", nil])
                     #expect(spans.map { $0.status?.code == .error } == [false, true, true, true, true])
                 }
@@ -233,7 +236,11 @@
                         var configuration = try RedisConfiguration(url: server.url)
                         configuration.instruments = capture.instruments
                         try await withRedisClient(configuration) { redis in
-                            if subscribes { _ = try await redis.subscribe(to: ["a"]) } else { try await expectPong(redis) }
+                            if subscribes {
+                                _ = try await redis.subscribe(to: ["a"])
+                            } else {
+                                try await expectPong(redis)
+                            }
                         }
                     }
                 }
@@ -270,8 +277,10 @@
                 var errors: [RedisError?] = []
                 errors.append(await redisError { _ = try await redis.send("LPUSH", "key-SECRET", "value-SECRET") })
                 errors.append(await redisError { _ = try await redis.send("NOSUCH", "key-SECRET", "value-SECRET") })
-                errors.append(await redisError { _ = try await redis.transaction([["NOSUCH", "key-SECRET"], ["PING"]]) })
-                errors.append(await redisError { _ = try await redis.block(.brpop("key-SECRET"), timeout: nil) { _ in } })
+                errors.append(
+                    await redisError { _ = try await redis.transaction([["NOSUCH", "key-SECRET"], ["PING"]]) })
+                errors.append(
+                    await redisError { _ = try await redis.block(.brpop("key-SECRET"), timeout: nil) { _ in } })
                 for error in errors { #expect("\(String(describing: error))".contains("SECRET") == false) }
                 #expect(errors.allSatisfy { $0 != nil })
                 // What a script says is its own: it is for the caller, not for the log.

@@ -53,7 +53,8 @@ extension ServerTests {
             let configuration = LocalRedis.Configuration(
                 persistence: .appendOnly(fsync: .always), extra: slow, waitUntilLoaded: false)
             try await withServer(configuration) { server, redis in
-                _ = try await redis.pipeline((0..<10_000).map { ["SET", "key:\($0)", .bytes([UInt8](repeating: 1, count: 100))] })
+                _ = try await redis.pipeline(
+                    (0..<10_000).map { ["SET", "key:\($0)", .bytes([UInt8](repeating: 1, count: 100))] })
                 await server.kill()
                 try await server.restart()
                 let meanwhile = await redisError { try await loadingReply(server) }

@@ -45,7 +45,9 @@ extension ServerTests {
                 }
             }
 
-            @Test("what is under way when a graceful shutdown begins is answered, later commands are refused, and run returns")
+            @Test(
+                "what is under way when a graceful shutdown begins is answered, later commands are refused, and run returns"
+            )
             func answered() async throws {
                 try await withRunning { proxy, redis, direct, running, trigger in
                     try await expectPong(redis)
@@ -78,7 +80,9 @@ extension ServerTests {
                     await running.value
                     _ = try await direct.send("LPUSH", "list", "x")
                     #expect(try await direct.integer("LLEN", "list") == 1)
-                    #expect(await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }?.code == .clientStopped)
+                    #expect(
+                        await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }?.code
+                            == .clientStopped)
                 }
             }
 
@@ -131,7 +135,9 @@ extension ServerTests {
             func neverConnected() async throws {
                 try await withRunning { proxy, redis, _, running, trigger in
                     await proxy.refuse()
-                    let waiting = Task { await redisError { _ = try await redis.send(["PING"], timeout: .seconds(60)) } }
+                    let waiting = Task {
+                        await redisError { _ = try await redis.send(["PING"], timeout: .seconds(60)) }
+                    }
                     let subscribing = Task { await redisError { _ = try await redis.subscribe(to: ["a"]) } }
                     try await proxy.waitUntil { $0.refusedConnections > 3 }
                     trigger.triggerGracefulShutdown()
@@ -172,7 +178,9 @@ extension ServerTests {
             try await withServer { server, direct in
                 let redis = try RedisClient(url: server.url)
                 let running = Task { await redis.run() }
-                let wait = Task { await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } } }
+                let wait = Task {
+                    await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }
+                }
                 try await until("it waits") { try await direct.blockedClients() == 1 }
                 running.cancel()
                 await running.value

@@ -148,7 +148,9 @@ extension ServerTests {
 
         enum Death: CaseIterable { case stalled, deaf }
 
-        @Test("a connection that has died silently is found by the probe and replaced, with a gap", arguments: Death.allCases)
+        @Test(
+            "a connection that has died silently is found by the probe and replaced, with a gap",
+            arguments: Death.allCases)
         func silentDeath(_ death: Death) async throws {
             try await withProxiedServer {
                 $0.probeInterval = .milliseconds(100)
@@ -208,7 +210,9 @@ extension ServerTests {
             }
         }
 
-        @Test("a subscriber that never reads delays nobody; with .dropOldest it finds the count of the lost, and the newest")
+        @Test(
+            "a subscriber that never reads delays nobody; with .dropOldest it finds the count of the lost, and the newest"
+        )
         func dropOldest() async throws {
             try await withSlowSubscriber(.init(messages: 100)) { slow, redis in
                 #expect(try await slow.next() == .gap(.overflow(missed: 9_900)))
@@ -274,7 +278,8 @@ extension ServerTests {
         private func withWorker(
             _ body: (_ worker: RedisClient, _ admin: RedisClient) async throws -> Void
         ) async throws {
-            try await withServer(.init(aclUsers: ["worker on >pw ~* +@all resetchannels &ok:* &may:*"])) { server, admin in
+            try await withServer(.init(aclUsers: ["worker on >pw ~* +@all resetchannels &ok:* &may:*"])) {
+                server, admin in
                 var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: server.port))
                 configuration.credentials = .init(username: "worker", password: "pw")
                 configuration.reconnectDelay = Self.soon
@@ -315,7 +320,9 @@ extension ServerTests {
                 #expect(try await good.next() == .gap(.reconnected))
                 #expect(try await alsoGood.next() == .gap(.reconnected))
                 #expect(try await bad.texts(1) == ["x"])
-                let error = await redisError { while let event = try await bad.next() { #expect(event == .gap(.reconnected)) } }
+                let error = await redisError {
+                    while let event = try await bad.next() { #expect(event == .gap(.reconnected)) }
+                }
                 #expect(error?.code == .notPermitted)
                 #expect(try await admin.publish("y", to: "ok:0") == 1)
                 #expect(try await good.texts(1) == ["y"])
@@ -421,7 +428,9 @@ extension ServerTests {
 
         // MARK: All at once
 
-        @Test("kills in a tight loop while 200 tasks subscribe, receive and leave: nobody hangs, nothing stays subscribed")
+        @Test(
+            "kills in a tight loop while 200 tasks subscribe, receive and leave: nobody hangs, nothing stays subscribed"
+        )
         func churn() async throws {
             try await withServer {
                 $0.reconnectDelay = Self.soon

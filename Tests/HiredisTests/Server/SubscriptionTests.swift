@@ -54,7 +54,8 @@ extension ServerTests {
                     _ = try await redis.publish("not wanted", to: "other")
                     #expect(try await redis.publish("b", to: "match:7") == 2)
                     let first = try await events.message()
-                    #expect(first == RedisMessage(channel: "match:1", topic: .pattern("match:*"), payload: Array("a".utf8)))
+                    #expect(
+                        first == RedisMessage(channel: "match:1", topic: .pattern("match:*"), payload: Array("a".utf8)))
                     let both = [try await events.message(), try await events.message()]
                     #expect(both.allSatisfy { $0.channel == "match:7" && $0.text == "b" })
                     #expect(Set(both.map(\.topic)) == [.pattern("match:*"), "match:7"])
@@ -86,7 +87,8 @@ extension ServerTests {
         func bytes() async throws {
             try await withServer { _, redis in
                 let payloads = [
-                    (0...255).map { UInt8($0) } + Array("\r\n$5\r\n*3\r\n".utf8), [], [UInt8](repeating: 0xFF, count: 1 << 20),
+                    (0...255).map { UInt8($0) } + Array("\r\n$5\r\n*3\r\n".utf8), [],
+                    [UInt8](repeating: 0xFF, count: 1 << 20),
                 ]
                 let events = try await redis.subscribe(to: ["bytes"])
                 for payload in payloads { _ = try await redis.publish(.bytes(payload), to: "bytes") }
@@ -122,7 +124,8 @@ extension ServerTests {
             try await withServer { _, redis in
                 var all: [Subscription] = []
                 for number in 0..<50 {
-                    all.append(try await redis.subscribe(to: ["c:\(number)", .pattern("p:\(number)"), .shard("s:\(number)")]))
+                    all.append(
+                        try await redis.subscribe(to: ["c:\(number)", .pattern("p:\(number)"), .shard("s:\(number)")]))
                 }
                 #expect(try await redis.subscriptionConnections() == 1)
                 #expect(try await redis.info("connected_clients") == "2")
@@ -177,7 +180,8 @@ extension ServerTests {
                 }
                 try await until("b is left") { try await redis.activeChannels() == ["a"] }
                 _ = try await redis.publish("y", to: "a")
-                #expect(try await iterator?.next() == .message(.init(channel: "a", topic: "a", payload: Array("y".utf8))))
+                #expect(
+                    try await iterator?.next() == .message(.init(channel: "a", topic: "a", payload: Array("y".utf8))))
                 iterator = nil
                 try await until("a is left") { try await redis.activeChannels().isEmpty }
             }
