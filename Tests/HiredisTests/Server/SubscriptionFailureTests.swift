@@ -436,10 +436,11 @@ extension ServerTests {
                 $0.reconnectDelay = Self.soon
                 $0.commandTimeout = .seconds(60)
             } _: { _, redis in
+                let killed = Record<Int>()
                 let killing = Task {
                     var generator = SplitMix(seed: 99)
                     while !Task.isCancelled {
-                        try await redis.killSubscriptions()
+                        killed.add(try await redis.killSubscriptions())
                         try await Task.sleep(for: .milliseconds(Int.random(in: 0...8, using: &generator)))
                     }
                 }
@@ -447,13 +448,14 @@ extension ServerTests {
                     for seed in 0..<200 {
                         group.addTask {
                             var generator = SplitMix(seed: UInt64(seed))
-                            for _ in 0..<3 { try await receiveOne(redis, &generator) }
+                            for _ in 0..<20 { try await receiveOne(redis, &generator) }
                         }
                     }
                     try await group.waitForAll()
                 }
                 killing.cancel()
                 _ = await killing.result
+                #expect(killed.all.reduce(0, +) > 5)
                 try await until("nothing is subscribed") {
                     let patterns = try await redis.integer("PUBSUB", "NUMPAT")
                     return try await redis.activeChannels().isEmpty && patterns == 0
