@@ -1,4 +1,4 @@
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// Awaits `operation`, but not beyond the cancellation of the current task: then it throws `.cancelled` at once, and what
 /// the operation brings later goes to `discard`. For operations that cannot be cancelled themselves.
@@ -39,12 +39,12 @@ private final class Handoff<Value: Sendable>: Sendable {
         case waiting(CheckedContinuation<Value, any Error>)
         case over
     }
-    private let phase = Mutex(Phase.starting)
+    private let phase = NIOLockedValueBox(Phase.starting)
 
     static var cancelled: RedisError { RedisError(.cancelled, "the task was cancelled") }
 
     func begin(_ continuation: CheckedContinuation<Value, any Error>) -> Bool {
-        phase.withLock { phase in
+        phase.withLockedValue { phase in
             if case .over = phase { return false }
             phase = .waiting(continuation)
             return true
@@ -52,7 +52,7 @@ private final class Handoff<Value: Sendable>: Sendable {
     }
 
     func end() -> CheckedContinuation<Value, any Error>? {
-        phase.withLock { phase in
+        phase.withLockedValue { phase in
             defer { phase = .over }
             if case .waiting(let continuation) = phase { return continuation }
             return nil

@@ -5,7 +5,7 @@
 // popped after all: the caller gets it, or it is given back. UNBLOCK may arrive before the blocking command itself, so it
 // is repeated until the reply is there. The lane goes back to the pool only when no UNBLOCK can hit it any more.
 import NIOCore
-import Synchronization
+import NIOConcurrencyHelpers
 
 final class BlockedWait: Sendable {
     enum Interruption: Sendable {
@@ -32,7 +32,7 @@ final class BlockedWait: Sendable {
     private let lane: RedisConnection
     private let interruptibleID: Int?
     private let client: RedisClient
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
     init(lane: RedisConnection, interruptibleID: Int?, client: RedisClient) {
         self.lane = lane
@@ -40,13 +40,13 @@ final class BlockedWait: Sendable {
         self.client = client
     }
 
-    var interruption: Interruption? { state.withLock { $0.interruption } }
+    var interruption: Interruption? { state.withLockedValue { $0.interruption } }
 
     // MARK: Interrupt
 
     /// Ends the wait. The first reason counts; nothing happens when it is over already.
     func interrupt(_ reason: Interruption) {
-        let isFirst = state.withLock { state in
+        let isFirst = state.withLockedValue { state in
             guard !state.isOver, state.interruption == nil else { return false }
             state.interruption = reason
             state.isInterrupting = true
@@ -57,7 +57,7 @@ final class BlockedWait: Sendable {
 
     /// Ends the wait without asking the server: the client stops at once.
     func abort() {
-        state.withLock { $0.interruption = $0.interruption ?? .stopped }
+        state.withLockedValue { $0.interruption = $0.interruption ?? .stopped }
         lane.closeSoon(RedisError(.clientStopped, "the client has stopped"))
     }
 
@@ -65,13 +65,13 @@ final class BlockedWait: Sendable {
     ///
     /// - Returns: whether the lane is the caller's to return. Otherwise the interruption under way returns it.
     func finish() -> Bool {
-        state.withLock { state in
+        state.withLockedValue { state in
             state.isOver = true
             return !state.isInterrupting
         }
     }
 
-    private var isOver: Bool { state.withLock { $0.isOver } }
+    private var isOver: Bool { state.withLockedValue { $0.isOver } }
 
     /// Makes the server answer, and returns the lane when nothing can hit it any more.
     private func release() async {

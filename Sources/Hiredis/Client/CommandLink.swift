@@ -3,7 +3,7 @@
 // While there is none, callers wait until their deadline; a refusal that waiting cannot mend (a wrong password) fails
 // them at once, and the attempts go on. A command that certainly has not been sent moves to the next connection.
 import NIOCore
-import Synchronization
+import NIOConcurrencyHelpers
 
 final class CommandLink: Sendable {
     private struct Waiter {
@@ -23,7 +23,7 @@ final class CommandLink: Sendable {
     private let transport: Transport
     private let instruments: Instruments
     let commandTimeout: TimeAmount
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
     init(transport: Transport, instruments: Instruments) {
         self.transport = transport
@@ -34,7 +34,7 @@ final class CommandLink: Sendable {
     // MARK: Send
 
     /// The connection there is now, if any.
-    var current: RedisConnection? { state.withLock { $0.connection } }
+    var current: RedisConnection? { state.withLockedValue { $0.connection } }
 
     /// Carries out `operation` on a connection, on a new one again if the first ended before the command was sent.
     func withConnection(
@@ -47,7 +47,7 @@ final class CommandLink: Sendable {
         var deadline: NIODeadline?
         while true {
             let connection: RedisConnection
-            if failed == nil, let current = state.withLock({ $0.connection }) {
+            if failed == nil, let current = state.withLockedValue({ $0.connection }) {
                 connection = current
             } else {
                 let end = deadline ?? .now() + timeout
@@ -77,7 +77,7 @@ final class CommandLink: Sendable {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let timer = transport.eventLoop.scheduleTask(deadline: deadline) { self.timeOut(id) }
-                let now: Result<RedisConnection, RedisError>? = state.withLock { state in
+                let now: Result<RedisConnection, RedisError>? = state.withLockedValue { state in
                     if let error = state.stopped { return .failure(error) }
                     if Task.isCancelled { return .failure(Self.cancelled) }
                     if let current = state.connection, current !== failed { return .success(current) }
@@ -98,7 +98,7 @@ final class CommandLink: Sendable {
     private static var cancelled: RedisError { RedisError(.cancelled, "the task was cancelled") }
 
     private func timeOut(_ id: UInt64) {
-        let (lastError, isRunning) = state.withLock { ($0.lastError, $0.isRunning) }
+        let (lastError, isRunning) = state.withLockedValue { ($0.lastError, $0.isRunning) }
         let reason =
             lastError.map { "no connection within the deadline: \($0.message)" }
             ?? (isRunning ? "no connection within the deadline" : "no connection: the client's run() is not running")
@@ -106,7 +106,7 @@ final class CommandLink: Sendable {
     }
 
     private func finish(_ id: UInt64, _ result: Result<RedisConnection, RedisError>) {
-        guard let waiter = state.withLock({ $0.waiters.removeValue(forKey: id) }) else { return }
+        guard let waiter = state.withLockedValue({ $0.waiters.removeValue(forKey: id) }) else { return }
         waiter.timer.cancel()
         waiter.continuation.resume(returning: result)
     }
@@ -115,9 +115,9 @@ final class CommandLink: Sendable {
 
     /// Connects, and connects again, until the task is cancelled or the link is stopped.
     func run() async {
-        state.withLock { $0.isRunning = true }
+        state.withLockedValue { $0.isRunning = true }
         await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "command").run {
-            self.state.withLock { $0.stopped != nil }
+            self.state.withLockedValue { $0.stopped != nil }
         } connect: {
             try await RedisConnection.connect(self.transport, role: .command)
         } serve: { connection in
@@ -134,7 +134,7 @@ final class CommandLink: Sendable {
     }
 
     private func established(_ connection: RedisConnection) -> Bool {
-        let (waiters, isStopped) = state.withLock { state in
+        let (waiters, isStopped) = state.withLockedValue { state in
             defer { state.waiters = [:] }
             state.connection = connection
             state.lastError = nil
@@ -148,14 +148,14 @@ final class CommandLink: Sendable {
     }
 
     private func lost(_ connection: RedisConnection, _ reason: RedisError) {
-        state.withLock { state in
+        state.withLockedValue { state in
             if state.connection === connection { state.connection = nil }
             state.lastError = reason
         }
     }
 
     private func failed(_ error: RedisError) {
-        let waiters = state.withLock { state in
+        let waiters = state.withLockedValue { state in
             state.lastError = error
             guard error.isPermanent else { return [UInt64: Waiter]() }
             defer { state.waiters = [:] }
@@ -172,7 +172,7 @@ final class CommandLink: Sendable {
     /// Refuses new commands and, when `draining`, returns when those under way have been answered.
     func stop(draining: Bool) async {
         let error = RedisError(.clientStopped, "the client has stopped")
-        let (connection, waiters) = state.withLock { state in
+        let (connection, waiters) = state.withLockedValue { state in
             state.stopped = state.stopped ?? error
             defer { state.waiters = [:] }
             return (state.connection, state.waiters)
@@ -191,7 +191,7 @@ final class CommandLink: Sendable {
     }
 
     var serverVersion: ServerVersion? {
-        state.withLock { $0.connection }?.login.serverVersion
+        state.withLockedValue { $0.connection }?.login.serverVersion
     }
 }
 

@@ -1,6 +1,6 @@
 // The connections for blocking commands: made when needed, kept while used, capped.
 import NIOCore
-import Synchronization
+import NIOConcurrencyHelpers
 
 final class LanePool: Sendable {
     private struct Idle {
@@ -28,7 +28,7 @@ final class LanePool: Sendable {
 
     let transport: Transport
     private let instruments: Instruments
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
     private var configuration: RedisConfiguration { transport.configuration }
 
     init(transport: Transport, instruments: Instruments) {
@@ -62,24 +62,26 @@ final class LanePool: Sendable {
 
     private func reserve() throws(RedisError) -> (RedisConnection?, Int) {
         let limit = configuration.maximumLanes
-        return try state.withLock { state throws(RedisError) in
-            if state.isStopped { throw RedisError(.clientStopped, "the client has stopped") }
+        let reserved: Result<(RedisConnection?, Int), RedisError> = state.withLockedValue { state in
+            if state.isStopped { return .failure(RedisError(.clientStopped, "the client has stopped")) }
             guard state.inUse < limit else {
-                throw RedisError(
-                    .tooManyLanes,
-                    "\(limit) blocking commands are waiting already, each on a connection of its own; raise maximumLanes"
-                )
+                return .failure(
+                    RedisError(
+                        .tooManyLanes,
+                        "\(limit) blocking commands are waiting already, each on a connection of its own; raise maximumLanes"
+                    ))
             }
             state.inUse += 1
             while let idle = state.idle.popLast() {
-                if !idle.lane.isClosed { return (idle.lane, state.inUse) }
+                if !idle.lane.isClosed { return .success((idle.lane, state.inUse)) }
             }
-            return (nil, state.inUse)
+            return .success((nil, state.inUse))
         }
+        return try reserved.get()
     }
 
     func put(_ lane: RedisConnection) {
-        let isKept = state.withLock { state in
+        let isKept = state.withLockedValue { state in
             guard !state.isStopped, !lane.isClosed else { return false }
             state.idle.append(Idle(lane: lane, since: .now()))
             return true
@@ -93,7 +95,7 @@ final class LanePool: Sendable {
     }
 
     private func release() {
-        let (continuations, count) = state.withLock { state in
+        let (continuations, count) = state.withLockedValue { state in
             state.inUse -= 1
             return (state.takeWhenUnused(), state.inUse)
         }
@@ -104,7 +106,7 @@ final class LanePool: Sendable {
     // MARK: Waits under way, so that a shutdown can interrupt them
 
     func began(_ wait: BlockedWait) {
-        let isStopped = state.withLock { state in
+        let isStopped = state.withLockedValue { state in
             state.waits[wait.id] = wait
             return state.isStopped
         }
@@ -112,7 +114,7 @@ final class LanePool: Sendable {
     }
 
     func ended(_ wait: BlockedWait) {
-        let continuations = state.withLock { state in
+        let continuations = state.withLockedValue { state in
             state.waits[wait.id] = nil
             return state.takeWhenUnused()
         }
@@ -127,7 +129,7 @@ final class LanePool: Sendable {
         while !Task.isCancelled {
             try? await Task.sleep(for: configuration.laneIdleTimeout / 2)
             let now = NIODeadline.now()
-            let old = state.withLock { state in
+            let old = state.withLockedValue { state in
                 let old = state.idle.filter { $0.since + limit <= now }
                 state.idle.removeAll { $0.since + limit <= now }
                 return old
@@ -139,7 +141,7 @@ final class LanePool: Sendable {
     /// Takes no new work and interrupts all waits. `settling` waits until each has been settled with the server, at
     /// most for `settleTimeout`.
     func stop(settling: Bool) async {
-        let (idle, waits) = state.withLock { state in
+        let (idle, waits) = state.withLockedValue { state in
             state.isStopped = true
             defer { state.idle = [] }
             return (state.idle, state.waits)
@@ -148,14 +150,14 @@ final class LanePool: Sendable {
         for wait in waits.values { if settling { wait.interrupt(.stopped) } else { wait.abort() } }
         guard settling else { return }
         let timer = transport.eventLoop.scheduleTask(in: TimeAmount(configuration.settleTimeout)) { [self] in
-            let continuations = state.withLock { state in
+            let continuations = state.withLockedValue { state in
                 defer { state.whenUnused = [] }
                 return state.whenUnused
             }
             for continuation in continuations { continuation.resume() }
         }
         await withCheckedContinuation { continuation in
-            let isUnused = state.withLock { state in
+            let isUnused = state.withLockedValue { state in
                 if !state.isUnused { state.whenUnused.append(continuation) }
                 return state.isUnused
             }

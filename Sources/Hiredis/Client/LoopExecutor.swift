@@ -1,6 +1,6 @@
 // Lets a task live on the client's event loop.
 import NIOCore
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// A task executor on the event loop of a `RedisClient`: see ``RedisClient/executor``.
 ///
@@ -14,13 +14,13 @@ final class LoopExecutor: TaskExecutor {
     }
 
     private let eventLoop: any EventLoop
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
     init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let isFirst = state.withLock { state in
+        let isFirst = state.withLockedValue { state in
             state.jobs.append(job)
             defer { state.isScheduled = true }
             return !state.isScheduled
@@ -30,7 +30,7 @@ final class LoopExecutor: TaskExecutor {
 
     private func run() {
         // Jobs that these make runnable come in the loop's next turn, so that sockets get theirs in between.
-        var jobs = state.withLock { state in
+        var jobs = state.withLockedValue { state in
             state.isScheduled = false
             let jobs = state.jobs
             state.jobs = state.spare
@@ -39,6 +39,6 @@ final class LoopExecutor: TaskExecutor {
         }
         for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
         jobs.removeAll(keepingCapacity: jobs.capacity <= 1024)
-        state.withLock { [jobs] in if $0.spare.capacity < jobs.capacity { $0.spare = jobs } }
+        state.withLockedValue { [jobs] in if $0.spare.capacity < jobs.capacity { $0.spare = jobs } }
     }
 }

@@ -5,6 +5,12 @@
 ///
 /// `RedisClient` is the real one. Code written against this protocol can be tested against a scripted fake.
 public protocol Redis: Sendable {
+    /// Where replies arrive: an actor that lives on it takes them without changing threads.
+    var serialExecutor: any SerialExecutor { get }
+
+    /// Runs `body` on `serialExecutor`: at once when the caller is there, soon otherwise. It must not block.
+    func execute(_ body: @escaping @Sendable () -> Void)
+
     /// Sends one command and returns its reply.
     ///
     /// The command may share its connection with others and is sent at once. When the task is cancelled or the deadline
@@ -32,6 +38,12 @@ public protocol Redis: Sendable {
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws -> RESPValue
+
+    /// The same for a caller on `serialExecutor`, who is called back there instead of being suspended.
+    func post(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
+        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    )
 
     /// Runs a blocking command on a lane of its own.
     ///

@@ -25,7 +25,7 @@ import Synchronization
 /// ```
 ///
 /// - All tasks share one command connection; what they send in one moment travels in one write. Blocking commands have
-///   connections of their own ("lanes"). All subscriptions of the process share one more.
+///   connections of their own ("lanes"). All subscriptions of the client share one more.
 /// - When a connection breaks it is made anew, for ever, with growing pauses. Commands that certainly were not sent wait
 ///   for it until their deadline; those under way fail with an error that says whether they may have run. Nothing that
 ///   was sent is sent again.
@@ -37,7 +37,7 @@ public final class RedisClient: Redis {
     let instruments: Instruments
     let lanes: LanePool
     let subscriptions: SubscriptionHub
-    private let link: CommandLink
+    let link: CommandLink
     private let eventLoop: any EventLoop
     private let hasRun = Atomic<Bool>(false)
 
@@ -51,6 +51,12 @@ public final class RedisClient: Redis {
     ///
     /// It must never block its thread: all of the client's connections wait meanwhile.
     public let executor: any TaskExecutor
+
+    public var serialExecutor: any SerialExecutor { eventLoop.executor }
+
+    public func execute(_ body: @escaping @Sendable () -> Void) {
+        if eventLoop.inEventLoop { body() } else { eventLoop.execute(body) }
+    }
 
     /// - Parameter eventLoopGroup: one loop of it will carry all connections of this client.
     /// - Throws: `RedisError.Code.invalidArgument` for a configuration out of range, or TLS files that cannot be read.

@@ -15,7 +15,7 @@ public enum RESPValue: Sendable, Hashable {
     /// An error reply. `RedisClient.send` throws it; in the replies of a pipeline it stands in its place.
     case error(String)
     case integer(Int)
-    /// A bulk string: any bytes, up to `Configuration.Limits.replyBytes`.
+    /// A bulk string: any bytes, up to `RedisConfiguration.Limits.replyBytes`.
     case bytes([UInt8])
     case array([RESPValue])
     /// A null bulk string or a null array.

@@ -79,7 +79,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             id: submission.id, context: submission.caller, expectedReplies: submission.expectedReplies,
             deadline: deadline)
         if case .fail(let caller, let error) = machine.enqueue(slot, now: now) {
-            caller.continuation.resume(returning: .failure(error))
+            caller.answer(.failure(error))
             return nil
         }
         return silenceLimit.map { min(deadline, now + $0) } ?? deadline
@@ -132,7 +132,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func handle(_ action: ConnectionStateMachine<Caller>.ReplyAction, _ reply: RESPValue) {
         switch action {
         case .none: break
-        case .deliver(let caller, let reply): caller.continuation.resume(returning: .success(reply))
+        case .deliver(let caller, let reply): caller.answer(.success(reply))
         case .settle(let caller, let reply): caller.settle?(reply)
         case .unexpected:
             // Before it closes a connection the server may say why ("max number of clients reached").
@@ -179,11 +179,11 @@ final class ConnectionHandler: ChannelInboundHandler {
         // Before anyone is resumed, so that who sends again at once sees that this connection is over.
         onClose(reason)
         for failure in machine.close(reason) { fail(failure) }
-        for submission in neverTaken { submission.caller.continuation.resume(returning: .failure(unsent)) }
+        for submission in neverTaken { submission.caller.answer(.failure(unsent)) }
     }
 
     private func fail(_ failure: ConnectionStateMachine<Caller>.Failure) {
-        failure.context.continuation.resume(returning: .failure(failure.error))
+        failure.context.answer(.failure(failure.error))
     }
 
     // MARK: Time

@@ -2,6 +2,7 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
+import NIOConcurrencyHelpers
 import Synchronization
 
 /// An actor on its event loop's executor. `send` does not enter it: commands go through the outbox, so that a burst from
@@ -29,7 +30,7 @@ actor RedisConnection {
     private static let nextID = Atomic<UInt64>(0)
 
     private nonisolated let handler: NIOLoopBound<ConnectionHandler>
-    private nonisolated let learned = Mutex(Login())
+    private nonisolated let learned = NIOLockedValueBox(Login())
 
     private init(eventLoop: any EventLoop, outbox: Outbox, handler: ConnectionHandler, closing: ClosePromise) {
         self.eventLoop = eventLoop
@@ -39,7 +40,7 @@ actor RedisConnection {
         unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
     }
 
-    nonisolated var login: Login { learned.withLock { $0 } }
+    nonisolated var login: Login { learned.withLockedValue { $0 } }
 
     // MARK: Connect
 
@@ -78,7 +79,7 @@ actor RedisConnection {
         switch reply {
         case .success(let value):
             let login = try steps.read(value.array ?? [])
-            learned.withLock { $0 = login }
+            learned.withLockedValue { $0 = login }
         case .failure(let error):
             throw RedisError(
                 .cannotConnect, "no login at \(configuration.endpoint): \(error.message)", underlying: error.underlying)
@@ -96,7 +97,7 @@ actor RedisConnection {
         let id = Self.makeID()
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let caller = Caller(continuation: continuation, settle: settle)
+                let caller = Caller(answer: .resume(continuation), settle: settle)
                 submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: timeout)) {
                     $0.writeCommand(command)
                 }
@@ -119,7 +120,7 @@ actor RedisConnection {
         let id = Self.makeID()
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let caller = Caller(continuation: continuation, settle: nil)
+                let caller = Caller(answer: .resume(continuation), settle: nil)
                 submit(Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)) {
                     buffer in
                     for command in commands { buffer.writeCommand(command) }
@@ -136,8 +137,19 @@ actor RedisConnection {
         _ command: RedisCommand, id: UInt64, settle: @escaping @Sendable (RESPValue) -> Void
     ) async -> Result<RESPValue, RedisError> {
         await withUnsafeContinuation { continuation in
-            let caller = Caller(continuation: continuation, settle: settle)
+            let caller = Caller(answer: .resume(continuation), settle: settle)
             submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil)) { $0.writeCommand(command) }
+        }
+    }
+
+    /// Sends one command for a caller on the event loop, who is called back there.
+    nonisolated func post(
+        _ command: RedisCommand, timeout: TimeAmount?,
+        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        let caller = Caller(answer: .call(completion), settle: nil)
+        submit(Submission(id: Self.makeID(), caller: caller, expectedReplies: 1, timeout: timeout)) {
+            $0.writeCommand(command)
         }
     }
 
@@ -158,7 +170,7 @@ actor RedisConnection {
         switch outbox.submit(submission, encode: encode) {
         case .added: break
         case .first: eventLoop.execute { [handler] in handler.value.drainOutbox() }
-        case .closed(let error): submission.caller.continuation.resume(returning: .failure(error))
+        case .closed(let error): submission.caller.answer(.failure(error))
         }
     }
 
@@ -191,12 +203,12 @@ final class ClosePromise: Sendable {
         var reason: RedisError?
         var waiters: [CheckedContinuation<RedisError, Never>] = []
     }
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
-    var isFinished: Bool { state.withLock { $0.reason != nil } }
+    var isFinished: Bool { state.withLockedValue { $0.reason != nil } }
 
     func finish(_ reason: RedisError) {
-        let waiters = state.withLock { state in
+        let waiters = state.withLockedValue { state in
             state.reason = state.reason ?? reason
             defer { state.waiters = [] }
             return state.waiters
@@ -206,7 +218,7 @@ final class ClosePromise: Sendable {
 
     func value() async -> RedisError {
         await withCheckedContinuation { continuation in
-            let reason = state.withLock { state in
+            let reason = state.withLockedValue { state in
                 if state.reason == nil { state.waiters.append(continuation) }
                 return state.reason
             }

@@ -1,5 +1,6 @@
 // Lua scripts: run by hash, loaded where they are missing.
-import Synchronization
+import NIOConcurrencyHelpers
+import NIOCore
 
 /// A Lua script. Make it once and keep it: it learns its hash when it is first loaded.
 ///
@@ -12,7 +13,7 @@ import Synchronization
 /// other command in between, but does not undo what it wrote before an error: check first, then write.
 public final class RedisScript: Sendable {
     public let source: String
-    private let learnedHash = Mutex<String?>(nil)
+    private let learnedHash = NIOLockedValueBox<String?>(nil)
 
     public init(_ source: String) { self.source = source }
 
@@ -21,8 +22,8 @@ public final class RedisScript: Sendable {
 
     /// The hash that the server told. It depends on the source alone, so it holds for every server.
     var hash: String? {
-        get { learnedHash.withLock { $0 } }
-        set { learnedHash.withLock { $0 = newValue } }
+        get { learnedHash.withLockedValue { $0 } }
+        set { learnedHash.withLockedValue { $0 = newValue } }
     }
 }
 
@@ -60,6 +61,52 @@ extension RedisClient {
         } catch {
             if error.code == .notPermitted { return nil }
             throw error
+        }
+    }
+}
+
+extension RedisClient {
+    public func post(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
+        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        // The way that almost every script goes. Whatever is out of the ordinary takes the one that suspends.
+        guard instruments.areOff, let hash = script.hash, let connection = link.current else {
+            postSuspending(script, keys, arguments, timeout, completion)
+            return
+        }
+        let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
+        let amount = timeout.map { TimeAmount($0) } ?? link.commandTimeout
+        connection.post(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: amount) { result in
+            let error: RedisError
+            switch result {
+            case .success(let reply):
+                guard let message = reply.errorMessage else { return completion(result) }
+                error = RedisError(serverMessage: message)
+                if error.code != .noScript { return completion(.failure(error.naming("EVALSHA"))) }
+            case .failure(let failure):
+                error = failure
+                if !CommandLink.wasNotSent(error, on: connection) {
+                    return completion(.failure(error.naming("EVALSHA")))
+                }
+            }
+            // It has not run.
+            self.postSuspending(script, keys, arguments, timeout, completion)
+        }
+    }
+
+    private func postSuspending(
+        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], _ timeout: Duration?,
+        _ completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        Task {
+            let result: Result<RESPValue, RedisError>
+            do {
+                result = .success(try await self.script(script, keys: keys, arguments: arguments, timeout: timeout))
+            } catch {
+                result = .failure(error as? RedisError ?? RedisError(.connectionLost, "\(error)", underlying: error))
+            }
+            execute { completion(result) }
         }
     }
 }

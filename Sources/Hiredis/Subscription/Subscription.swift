@@ -41,6 +41,15 @@ public final class Subscription: AsyncSequence, Sendable {
     /// The next event, for loops that are not a `for`.
     public func next() async throws -> SubscriptionEvent? { try await queue.next() }
 
+    /// Hands events to `sink` on the event loop as they come, without waking a task for each; returns at the end. It must be
+    /// called there, and the sink must not block.
+    package func drain(
+        isolation: isolated (any Actor)? = #isolation, into sink: @escaping @Sendable (SubscriptionEvent) -> Void
+    ) async throws {
+        queue.drain(into: sink)
+        _ = try await queue.next()
+    }
+
     /// Listens to more topics. Returns when the server has confirmed them.
     ///
     /// - Throws: `.notPermitted` (an ACL rule forbids a channel), `.timedOut`, `.cancelled`, `.clientStopped`; then none of

@@ -1,7 +1,6 @@
 // The process's one subscription connection: runs SubscriptionStateMachine, hands messages to the subscribers' queues,
 // reconnects, and probes a connection that is suspiciously silent.
 import NIOCore
-import Synchronization
 
 actor SubscriptionHub {
     private typealias Machine = SubscriptionStateMachine<SubscriptionQueue>

@@ -1,6 +1,6 @@
 // The bounded buffer between the event loop and one subscriber.
 import DequeModule
-import Synchronization
+import NIOConcurrencyHelpers
 
 final class SubscriptionQueue: Sendable, Identifiable {
     private struct State {
@@ -12,6 +12,20 @@ final class SubscriptionQueue: Sendable, Identifiable {
         var isSuspended = false
         var end: Result<Void, RedisError>?
         var reader: Reader?
+        var sink: (@Sendable (SubscriptionEvent) -> Void)?
+    }
+
+    /// To whom an event goes at once; if to nobody, it is kept.
+    private enum Taker {
+        case reader(Reader)
+        case sink(@Sendable (SubscriptionEvent) -> Void)
+
+        func take(_ event: SubscriptionEvent) {
+            switch self {
+            case .reader(let reader): reader.continuation.resume(returning: event)
+            case .sink(let sink): sink(event)
+            }
+        }
     }
 
     private struct Reader {
@@ -22,42 +36,42 @@ final class SubscriptionQueue: Sendable, Identifiable {
 
     let id = RedisConnection.makeID()
     private let buffer: SubscriptionBuffer
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
     init(_ buffer: SubscriptionBuffer) { self.buffer = buffer }
 
     // MARK: From the event loop
 
     func push(_ message: RedisMessage) {
-        let reader: Reader? = state.withLock { state in
+        let taker: Taker? = state.withLockedValue { state in
             guard state.end == nil else { return nil }
-            if let reader = state.reader {
-                state.reader = nil
-                return reader
-            }
+            if let taker = Self.taker(&state) { return taker }
             append(message, to: &state)
             return nil
         }
-        reader?.continuation.resume(returning: .message(message))
+        taker?.take(.message(message))
     }
 
     func push(gap: SubscriptionGap) {
-        let reader: Reader? = state.withLock { state in
+        let taker: Taker? = state.withLockedValue { state in
             guard state.end == nil else { return nil }
-            if let reader = state.reader {
-                state.reader = nil
-                return reader
-            }
+            if let taker = Self.taker(&state) { return taker }
             // Gaps take no room; equal ones in a row say no more than one.
             if state.events.last != .gap(gap) { state.events.append(.gap(gap)) }
             return nil
         }
-        reader?.continuation.resume(returning: .gap(gap))
+        taker?.take(.gap(gap))
+    }
+
+    private static func taker(_ state: inout State) -> Taker? {
+        if let sink = state.sink { return .sink(sink) }
+        defer { state.reader = nil }
+        return state.reader.map { .reader($0) }
     }
 
     /// The sequence ends after what has gathered, with an error if there is one.
     func end(_ error: RedisError?) {
-        let reader = state.withLock { state in
+        let reader = state.withLockedValue { state in
             state.end = state.end ?? error.map { .failure($0) } ?? .success(())
             defer { state.reader = nil }
             return state.reader
@@ -106,12 +120,24 @@ final class SubscriptionQueue: Sendable, Identifiable {
 
     // MARK: From the reader
 
+    /// From now on events go to `sink` on the event loop, which is where this must be called; what has gathered goes first.
+    /// Then `next` returns only the end.
+    func drain(into sink: @escaping @Sendable (SubscriptionEvent) -> Void) {
+        let gathered = state.withLockedValue { state in
+            state.sink = sink
+            var gathered: [SubscriptionEvent] = []
+            while let event = pop(&state) { gathered.append(event) }
+            return gathered
+        }
+        for event in gathered { sink(event) }
+    }
+
     /// - Throws: `.cancelled`; or why the subscription has ended.
     func next() async throws -> SubscriptionEvent? {
         let id = RedisConnection.makeID()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let now: Result<SubscriptionEvent?, RedisError>? = state.withLock { state in
+                let now: Result<SubscriptionEvent?, RedisError>? = state.withLockedValue { state in
                     if Task.isCancelled { return .failure(RedisError(.cancelled, "the task was cancelled")) }
                     if let event = pop(&state) { return .success(event) }
                     if let end = state.end { return end.map { nil } }
@@ -124,7 +150,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
                 if let now { continuation.resume(with: now.mapError { $0 as any Error }) }
             }
         } onCancel: {
-            let reader: Reader? = state.withLock { state in
+            let reader: Reader? = state.withLockedValue { state in
                 guard state.reader?.id == id else { return nil }
                 defer { state.reader = nil }
                 return state.reader

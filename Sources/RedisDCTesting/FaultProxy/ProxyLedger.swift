@@ -1,5 +1,5 @@
 import NIOCore
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// The counters of a proxy and the tasks that wait for them.
 final class ProxyLedger: Sendable {
@@ -19,12 +19,13 @@ final class ProxyLedger: Sendable {
         var isStopped = false
     }
 
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
-    var counters: Counters { self.state.withLock { $0.counters } }
+    var counters: Counters { self.state.withLockedValue { $0.counters } }
 
     func count(_ change: (inout Counters) -> Void) {
-        let (satisfied, closers) = self.state.withLock { state -> ([Waiter], [CheckedContinuation<Void, Never>]) in
+        let (satisfied, closers) = self.state.withLockedValue {
+            state -> ([Waiter], [CheckedContinuation<Void, Never>]) in
             change(&state.counters)
             let ids = state.waiters.filter { $0.value.condition(state.counters) }.keys
             let satisfied = ids.compactMap { state.waiters.removeValue(forKey: $0) }
@@ -38,7 +39,7 @@ final class ProxyLedger: Sendable {
 
     /// Ends every wait with an error, now and from now on.
     func stop() {
-        let waiters = self.state.withLock { state in
+        let waiters = self.state.withLockedValue { state in
             state.isStopped = true
             defer { state.waiters = [:] }
             return state.waiters.values
@@ -49,7 +50,7 @@ final class ProxyLedger: Sendable {
     func wait(
         within timeout: Duration, on loop: any EventLoop, until condition: @escaping @Sendable (Counters) -> Bool
     ) async throws {
-        let id = self.state.withLock { state in
+        let id = self.state.withLockedValue { state in
             defer { state.nextID += 1 }
             return state.nextID
         }
@@ -67,7 +68,7 @@ final class ProxyLedger: Sendable {
     /// Waits until no connection is open, also after the end of all other waits. Cancelling does not shorten it.
     func waitUntilAllClosed() async {
         await withCheckedContinuation { continuation in
-            let isDone = self.state.withLock { state in
+            let isDone = self.state.withLockedValue { state in
                 if state.counters.openConnections > 0 { state.closers.append(continuation) }
                 return state.counters.openConnections == 0
             }
@@ -76,7 +77,7 @@ final class ProxyLedger: Sendable {
     }
 
     private func add(_ waiter: Waiter, id: Int) {
-        let outcome: Result<Void, any Error>? = self.state.withLock { state in
+        let outcome: Result<Void, any Error>? = self.state.withLockedValue { state in
             if waiter.condition(state.counters) { return .success(()) }
             if state.isStopped { return .failure(Self.stopped) }
             // A cancellation that came before this found no waiter to fail.
@@ -88,7 +89,7 @@ final class ProxyLedger: Sendable {
     }
 
     private func fail(_ id: Int, with error: any Error) {
-        let waiter = self.state.withLock { $0.waiters.removeValue(forKey: id) }
+        let waiter = self.state.withLockedValue { $0.waiters.removeValue(forKey: id) }
         waiter?.continuation.resume(throwing: error)
     }
 

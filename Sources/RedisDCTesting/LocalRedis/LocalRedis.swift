@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// A private Redis or Valkey server for a test: its own port, its own folder, its own death.
 ///
@@ -49,7 +49,7 @@ public final class LocalRedis: Sendable {
     private let folder: TemporaryFolder
     private let serverLog: ServerLog
     private let allowsDebug: Bool
-    private let state: Mutex<State>
+    private let state: NIOLockedValueBox<State>
 
     private init(_ launch: ServerLaunch, process: LeashedProcess) {
         self.binary = launch.binary
@@ -58,7 +58,7 @@ public final class LocalRedis: Sendable {
         self.folder = launch.folder
         self.serverLog = launch.log
         self.allowsDebug = launch.allowsDebug
-        self.state = Mutex(State(process: process))
+        self.state = NIOLockedValueBox(State(process: process))
     }
 
     deinit {
@@ -120,7 +120,7 @@ public final class LocalRedis: Sendable {
     /// The server is asked with `SIGTERM` and killed if it has not ended two seconds later. Cancelling the task does not
     /// shorten that.
     public func stop() async {
-        let process = self.state.withLock { state in
+        let process = self.state.withLockedValue { state in
             state.isStopped = true
             return state.process
         }
@@ -174,7 +174,7 @@ public final class LocalRedis: Sendable {
             throw LocalRedisError(
                 .startFailed, "Another process took port \(self.port) while the server was down: start a new server.")
         }
-        let isStopped = self.state.withLock { state in
+        let isStopped = self.state.withLockedValue { state in
             if !state.isStopped { state.process = process }
             return state.isStopped
         }
@@ -210,13 +210,13 @@ public final class LocalRedis: Sendable {
     }
 
     private var running: LeashedProcess? {
-        self.state.withLock { state in
+        self.state.withLockedValue { state in
             state.process.flatMap { $0.hasEnded ? nil : $0 }
         }
     }
 
     private func checkNotStopped() throws {
-        if self.state.withLock({ $0.isStopped }) {
+        if self.state.withLockedValue({ $0.isStopped }) {
             throw LocalRedisError(.stopped, "The server's data is gone after stop(): start a new server.")
         }
     }

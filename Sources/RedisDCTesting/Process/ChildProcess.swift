@@ -1,26 +1,30 @@
-import Foundation
+package import Foundation
 
 /// Starting and reaping a program with `posix_spawn`, with nothing inherited but the descriptors it is given.
 ///
 /// Foundation's `Process` is not used: it can neither place a descriptor above 2 nor be waited for without a run loop.
-enum ChildProcess {
+package enum ChildProcess {
     /// A system call that failed, with what it was to do.
-    struct Failure: Error, CustomStringConvertible {
+    package struct Failure: Error, CustomStringConvertible {
         let action: String
         let code: CInt
-        var description: String { "cannot \(action): \(String(cString: strerror(code)))" }
+        package var description: String { "cannot \(action): \(String(cString: strerror(code)))" }
     }
 
-    /// Starts a program in a process group of its own.
+    /// Starts a program, in a process group of its own unless it is to share ours.
     ///
-    /// The child gets the default action for the usual signals and an empty signal mask: threads of a concurrency
-    /// runtime may block `SIGTERM`, and a server that inherits that mask could not be told to end.
+    /// The child gets the default action for the signals in `resetting` and an empty signal mask: threads of a
+    /// concurrency runtime may block `SIGTERM`, and a server that inherits that mask could not be told to end.
     ///
     /// - Parameters:
     ///   - command: an absolute path and the arguments that follow the program's name.
     ///   - descriptors: for each descriptor of the child, ours that it becomes. 0, 1 and 2 are `/dev/null` unless given.
-    /// - Returns: the process id, which is also the id of its group. ``reap(_:)`` it.
-    static func spawn(_ command: [String], descriptors: [CInt: CInt]) throws -> pid_t {
+    /// - Returns: the process id, which is also the id of a group of its own. ``reap(_:)`` it.
+    package static func spawn(
+        _ command: [String], descriptors: [CInt: CInt],
+        environment: [String: String] = ProcessInfo.processInfo.environment, sharesGroup: Bool = false,
+        resetting: [CInt] = [SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD]
+    ) throws -> pid_t {
         #if canImport(Darwin)
             var actions: posix_spawn_file_actions_t?
             var attributes: posix_spawnattr_t?
@@ -49,17 +53,17 @@ enum ChildProcess {
         posix_spawnattr_setsigmask(&attributes, &none)
         var defaults = sigset_t()
         sigemptyset(&defaults)
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD] { sigaddset(&defaults, signal) }
+        for signal in resetting { sigaddset(&defaults, signal) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setpgroup(&attributes, 0)
-        let flags =
-            CInt(POSIX_SPAWN_SETPGROUP) | CInt(POSIX_SPAWN_SETSIGMASK) | CInt(POSIX_SPAWN_SETSIGDEF) | platformFlags
+        let groupFlag = sharesGroup ? 0 : CInt(POSIX_SPAWN_SETPGROUP)
+        let flags = groupFlag | CInt(POSIX_SPAWN_SETSIGMASK) | CInt(POSIX_SPAWN_SETSIGDEF) | platformFlags
         posix_spawnattr_setflags(&attributes, Int16(flags))
 
         var process: pid_t = 0
-        let environment = ProcessInfo.processInfo.environment.map { "\($0.key)=\($0.value)" }
+        let variables = environment.map { "\($0.key)=\($0.value)" }
         let code = withCStrings(command) { arguments in
-            withCStrings(environment) { posix_spawn(&process, command[0], &actions, &attributes, arguments, $0) }
+            withCStrings(variables) { posix_spawn(&process, command[0], &actions, &attributes, arguments, $0) }
         }
         guard code == 0 else { throw Failure(action: "start \(command[0])", code: code) }
         return process

@@ -1,13 +1,13 @@
 import Foundation
 
 /// Finding a program as a shell would.
-enum Executable {
+package enum Executable {
     /// The first of the names that is a program.
     ///
     /// - Parameters:
     ///   - names: program names; one with a slash is taken as a path.
     ///   - searchPath: folders separated by colons; `PATH` unless given.
-    static func find(_ names: [String], searchPath: String? = nil) -> String? {
+    package static func find(_ names: [String], searchPath: String? = nil) -> String? {
         let folders = (searchPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         return names.lazy
             .flatMap { name in name.contains("/") ? [name] : folders.map { "\($0)/\(name)" } }

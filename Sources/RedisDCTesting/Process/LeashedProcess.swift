@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// A program that cannot outlive the process that started it.
 ///
@@ -32,10 +32,10 @@ final class LeashedProcess: Sendable {
     ///   - log: the file that what it prints is appended to.
     ///   - folder: what to remove if the leash has to kill it.
     static func start(_ command: [String], log: String, folder: String) async throws -> LeashedProcess {
-        try await withCheckedThrowingContinuation { continuation in
+        let end = OneTimeEvent()
+        let (processID, leash) = try await withCheckedThrowingContinuation { continuation in
             // One thread lives as long as the program does, and does all the waiting that blocks.
             Thread.detachNewThread {
-                let end = OneTimeEvent()
                 let shell: pid_t
                 do {
                     let leash = try ChildPipe()
@@ -48,8 +48,7 @@ final class LeashedProcess: Sendable {
                         ChildProcess.reap(shell)
                         throw ChildProcess.Failure(action: "start \(command[0]) under a shell", code: ECHILD)
                     }
-                    continuation.resume(
-                        returning: LeashedProcess(processID: processID, leash: leash.takeWriteEnd(), end: end))
+                    continuation.resume(returning: (processID, leash.takeWriteEnd()))
                 } catch {
                     continuation.resume(throwing: error)
                     return
@@ -58,6 +57,7 @@ final class LeashedProcess: Sendable {
                 end.arrive()
             }
         }
+        return LeashedProcess(processID: processID, leash: leash, end: end)
     }
 
     /// Whether the program has ended and been reaped.
@@ -124,12 +124,12 @@ private final class OneTimeEvent: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
-    var hasArrived: Bool { self.state.withLock { $0.hasArrived } }
+    var hasArrived: Bool { self.state.withLockedValue { $0.hasArrived } }
 
     func arrive() {
-        let waiters = self.state.withLock { state in
+        let waiters = self.state.withLockedValue { state in
             state.hasArrived = true
             defer { state.waiters = [] }
             return state.waiters
@@ -139,7 +139,7 @@ private final class OneTimeEvent: Sendable {
 
     func wait() async {
         await withCheckedContinuation { continuation in
-            let hasArrived = self.state.withLock { state in
+            let hasArrived = self.state.withLockedValue { state in
                 if !state.hasArrived { state.waiters.append(continuation) }
                 return state.hasArrived
             }
@@ -149,6 +149,6 @@ private final class OneTimeEvent: Sendable {
 
     /// Runs the body before the event can be marked, or not at all.
     func unlessArrived(_ body: () -> Void) {
-        self.state.withLock { if !$0.hasArrived { body() } }
+        self.state.withLockedValue { if !$0.hasArrived { body() } }
     }
 }

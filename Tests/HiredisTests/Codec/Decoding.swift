@@ -7,6 +7,8 @@ import CHiredis
 enum HiredisVersion {
     static let major = Int(HIREDIS_MAJOR)
     static let knowsRESP3 = major >= 1
+    /// From 1.3 on.
+    static let knowsAttributes = major > 1 || (major == 1 && Int(HIREDIS_MINOR) >= 3)
 }
 
 extension ReplyDecoder {

@@ -194,7 +194,9 @@ struct ReplyDecoderLimitTests {
 
     @Test("a byte that begins no reply is malformed", arguments: UInt8.min...UInt8.max)
     func typeByte(byte: UInt8) {
-        let known: [Character] = ["+", "-", ":", "$", "*"] + (HiredisVersion.knowsRESP3 ? Array("%~>,#_=(") : [])
+        let known: [Character] =
+            ["+", "-", ":", "$", "*"] + (HiredisVersion.knowsRESP3 ? Array("%~>,#_=(") : [])
+            + (HiredisVersion.knowsAttributes ? ["|"] : [])
         guard !known.contains(Character(Unicode.Scalar(byte))) else { return }
         for start in ["", "*2\r\n", "*1\r\n*1\r\n"] {
             #expect(decodingError(of: Array(start.utf8) + [byte])?.kind == .malformed)

@@ -1,6 +1,6 @@
 import NIOCore
 import NIOEmbedded
-import Synchronization
+import NIOConcurrencyHelpers
 import Testing
 
 @testable import Hiredis
@@ -84,7 +84,7 @@ struct ConnectionHandlerTests {
 
     @Test("a connection that breaks in the midst of a write may have run what was written")
     func breaksInWrite() async throws {
-        let connection = try await TestedConnection(breaksOnFlush: true)
+        let connection = try await TestedConnection(wire: .breaksOnFlush)
         let reply = try await connection.send(["INCR", "n"])
         let error = await reply.value.error
         #expect(error?.code == .connectionLost)
@@ -95,11 +95,11 @@ struct ConnectionHandlerTests {
 
     @Test("a deadline passes at its time for a command behind a stalled one, whose late reply goes to settle")
     func deadlineBehind() async throws {
-        let settled = Mutex<[RESPValue]>([])
+        let settled = NIOLockedValueBox<[RESPValue]>([])
         let connection = try await TestedConnection(silenceLimit: nil)
         let stalled = try await connection.send(["A"])
         let hurried = try await connection.send(["B"], timeout: .seconds(5)) { late in
-            settled.withLock { $0.append(late) }
+            settled.withLockedValue { $0.append(late) }
         }
         await connection.loop.advanceTime(by: .seconds(5))
         let error = await hurried.value.error
@@ -107,7 +107,7 @@ struct ConnectionHandlerTests {
         #expect(error?.commandMayHaveRun == true)
         try await connection.answer(.integer(1), .integer(2))
         #expect(await stalled.value.value == .integer(1))
-        #expect(settled.withLock { $0 } == [.integer(2)])
+        #expect(settled.withLockedValue { $0 } == [.integer(2)])
         #expect(try await connection.isOpen())
     }
 
@@ -223,17 +223,17 @@ struct ConnectionHandlerTests {
 
     @Test("a cancelled command fails at once, its neighbours get their own replies, and its reply goes to settle")
     func cancelled() async throws {
-        let settled = Mutex<[RESPValue]>([])
+        let settled = NIOLockedValueBox<[RESPValue]>([])
         let connection = try await TestedConnection()
         let before = try await connection.send(["A"])
-        let victim = try await connection.send(["B"], id: 77) { late in settled.withLock { $0.append(late) } }
+        let victim = try await connection.send(["B"], id: 77) { late in settled.withLockedValue { $0.append(late) } }
         let after = try await connection.send(["C"])
         try await connection.onLoop { $0.cancel(77) }
         #expect(await victim.value.error?.code == .cancelled)
         try await connection.answer(.integer(1), .integer(2), .integer(3))
         #expect(await before.value.value == .integer(1))
         #expect(await after.value.value == .integer(3))
-        #expect(settled.withLock { $0 } == [.integer(2)])
+        #expect(settled.withLockedValue { $0 } == [.integer(2)])
         try await connection.onLoop { $0.cancel(77) }
     }
 
@@ -297,6 +297,21 @@ struct ConnectionHandlerTests {
         #expect(try await connection.arrived().count == 1)
     }
 
+    @Test("while the channel is still closing, the first reason stays the reason, and replies still arrive")
+    func slowClose() async throws {
+        let connection = try await TestedConnection(wire: .closesSlowly)
+        let first = try await connection.send(["A"])
+        let second = try await connection.send(["B"])
+        try await connection.onLoop { handler in
+            handler.close(RedisError(.clientStopped, "first"))
+            handler.close(RedisError(.connectionLost, "second"))
+        }
+        try await connection.answer(.integer(1))
+        #expect(await first.value.value == .integer(1))
+        try await connection.finishClosing()
+        #expect(await second.value.error?.message == "first")
+    }
+
     // MARK: Drain
 
     @Test("a draining connection closes with the last reply that it is owed, and not before")
@@ -342,17 +357,17 @@ struct ConnectionHandlerTests {
 
     @Test("a connection that was taken over pushes what comes, as much as came at once, and asks nobody")
     func takenOver() async throws {
-        let pushed = Mutex<[[RESPValue]]>([])
+        let pushed = NIOLockedValueBox<[[RESPValue]]>([])
         let connection = try await TestedConnection()
         try await connection.onLoop { handler in
-            handler.receive = { replies in pushed.withLock { $0.append(replies) } }
+            handler.receive = { replies in pushed.withLockedValue { $0.append(replies) } }
             handler.write([["SUBSCRIBE", "a"], ["PING"]])
         }
         #expect(try await connection.arrived().count == 2)
         try await connection.answer(.integer(1), .integer(2))
         try await connection.answer(bytes: ":3".utf8)
         try await connection.answer(bytes: "\r\n".utf8)
-        #expect(pushed.withLock { $0 } == [[.integer(1), .integer(2)], [.integer(3)]])
+        #expect(pushed.withLockedValue { $0 } == [[.integer(1), .integer(2)], [.integer(3)]])
         #expect(try await connection.isOpen())
     }
 }

@@ -1,6 +1,7 @@
 import Dispatch
 import NIOCore
 import NIOEmbedded
+import NIOConcurrencyHelpers
 import Synchronization
 import Testing
 
@@ -32,7 +33,7 @@ struct OutboxTests {
             outbox.recycle(batch.submissions)
             #expect(outbox.takeBatch() == nil)
         }
-        caller.continuation.resume(returning: .success(.null))
+        caller.answer(.success(.null))
     }
 
     @Test("hands back at its end what was never taken, and refuses from then on with the first reason")
@@ -50,7 +51,7 @@ struct OutboxTests {
         #expect(error.message == "first")
         #expect(!wasEncoded)
         #expect(outbox.takeBatch() == nil)
-        caller.continuation.resume(returning: .success(.null))
+        caller.answer(.success(.null))
     }
 
     @Test("many threads lose nothing, keep their own order, and bytes and submissions go together")
@@ -60,7 +61,7 @@ struct OutboxTests {
         let (threads, each) = (8, 2000)
         let wakeUps = Atomic<Int>(0)
         let remaining = Atomic<Int>(threads)
-        let taken = Mutex<[Outbox.Batch]>([])
+        let taken = NIOLockedValueBox<[Outbox.Batch]>([])
         // One more thread than submit: it takes all the time.
         DispatchQueue.concurrentPerform(iterations: threads + 1) { thread in
             if thread == threads {
@@ -68,7 +69,7 @@ struct OutboxTests {
                 while !isLast {
                     isLast = remaining.load(ordering: .acquiring) == 0
                     guard let batch = outbox.takeBatch() else { continue }
-                    taken.withLock { $0.append(batch) }
+                    taken.withLockedValue { $0.append(batch) }
                     outbox.recycle(batch.submissions)
                 }
                 return
@@ -82,10 +83,10 @@ struct OutboxTests {
             }
             remaining.wrappingSubtract(1, ordering: .acquiringAndReleasing)
         }
-        caller.continuation.resume(returning: .success(.null))
+        caller.answer(.success(.null))
 
         var next = [Int](repeating: 0, count: threads)
-        let batches = taken.withLock { $0 }
+        let batches = taken.withLockedValue { $0 }
         for batch in batches {
             let commands = try decode([Array(batch.bytes.readableBytesView)])
             try #require(commands.count == batch.submissions.count)

@@ -11,7 +11,7 @@ typealias PendingReply = Task<Result<RESPValue, RedisError>, Never>
 func makeCaller(settle: (@Sendable (RESPValue) -> Void)? = nil) async -> (Caller, PendingReply) {
     let (callers, feed) = AsyncStream.makeStream(of: Caller.self)
     let reply = Task {
-        await withUnsafeContinuation { feed.yield(Caller(continuation: $0, settle: settle)) }
+        await withUnsafeContinuation { feed.yield(Caller(answer: .resume($0), settle: settle)) }
     }
     var iterator = callers.makeAsyncIterator()
     return (await iterator.next()!, reply)
@@ -32,14 +32,15 @@ final class TestedConnection: Sendable {
     private let wire: NIOLoopBound<WireRecorder>
 
     init(
-        silenceLimit: TimeAmount? = .seconds(30), limits: ReplyLimits = ReplyLimits(), breaksOnFlush: Bool = false
+        silenceLimit: TimeAmount? = .seconds(30), limits: ReplyLimits = ReplyLimits(),
+        wire behaviour: WireRecorder.Behaviour = .ordinary
     ) async throws {
         loop = NIOAsyncTestingEventLoop()
         channel = NIOAsyncTestingChannel(loop: loop)
         let (channel, outbox, loop) = (channel, outbox, loop)
         let (ended, closings) = AsyncStream.makeStream(of: RedisError.self)
         (handler, wire) = try await loop.executeInContext {
-            let wire = WireRecorder(breaksOnFlush: breaksOnFlush)
+            let wire = WireRecorder(behaviour)
             let handler = ConnectionHandler(
                 eventLoop: loop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
                 onClose: { closings.yield($0) })
@@ -72,7 +73,7 @@ final class TestedConnection: Sendable {
         case .loop: try await onLoop { $0.submit(submission, encode: encode) }
         case .elsewhere:
             if case .closed(let error) = outbox.submit(submission, encode: encode) {
-                caller.continuation.resume(returning: .failure(error))
+                caller.answer(.failure(error))
             }
         }
         return reply
@@ -123,26 +124,51 @@ final class TestedConnection: Sendable {
         }
     }
 
+    /// Lets a slow close end.
+    func finishClosing() async throws {
+        let wire = wire
+        try await loop.executeInContext { wire.value.finishClosing() }
+    }
+
     func isOpen() async throws -> Bool {
         let channel = channel
         return try await loop.executeInContext { channel.isActive }
     }
 }
 
-/// Counts flushes, and can let the connection break in the midst of one.
+/// Counts flushes, and can make trouble.
 final class WireRecorder: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
 
-    private let breaksOnFlush: Bool
+    enum Behaviour {
+        case ordinary
+        /// The connection breaks in the midst of a write.
+        case breaksOnFlush
+        /// Closing takes its time, as it does with TLS: it is done when the test says so.
+        case closesSlowly
+    }
+
+    private let behaviour: Behaviour
+    private var whenClosed: (() -> Void)?
     private(set) var flushes = 0
 
-    init(breaksOnFlush: Bool) { self.breaksOnFlush = breaksOnFlush }
+    init(_ behaviour: Behaviour) { self.behaviour = behaviour }
 
     func flush(context: ChannelHandlerContext) {
         flushes += 1
         context.flush()
-        if breaksOnFlush { context.close(promise: nil) }
+        if behaviour == .breaksOnFlush { context.close(promise: nil) }
     }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        guard behaviour == .closesSlowly else {
+            context.close(mode: mode, promise: promise)
+            return
+        }
+        whenClosed = whenClosed ?? { context.close(mode: mode, promise: promise) }
+    }
+
+    func finishClosing() { whenClosed?() }
 }
 
 extension Result<RESPValue, RedisError> {

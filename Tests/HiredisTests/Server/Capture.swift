@@ -4,7 +4,7 @@
     import InMemoryTracing
     import Logging
     import MetricsTestKit
-    import Synchronization
+    import NIOConcurrencyHelpers
     import Tracing
 
     struct Capture: Sendable {
@@ -56,13 +56,13 @@
             var metadata: [String: String]
         }
 
-        private let kept = Mutex<[Line]>([])
-        var lines: [Line] { kept.withLock { $0 } }
+        private let kept = NIOLockedValueBox<[Line]>([])
+        var lines: [Line] { kept.withLockedValue { $0 } }
 
         func log(event: LogEvent) {
             let metadata = (event.metadata ?? [:]).mapValues { "\($0)" }
             let line = Line(level: event.level, message: "\(event.message)", metadata: metadata)
-            kept.withLock { $0.append(line) }
+            kept.withLockedValue { $0.append(line) }
         }
 
         // The client sets none of these.

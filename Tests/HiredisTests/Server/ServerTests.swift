@@ -1,7 +1,7 @@
 // Tests against a real redis-server of their own, one after the other: each may stall, kill or starve its server.
 import Hiredis
 import RedisDCTesting
-import Synchronization
+import NIOConcurrencyHelpers
 import Testing
 
 @Suite("With a real server", .serialized)
@@ -78,11 +78,11 @@ extension RedisClient {
 
 /// What tasks and callbacks have seen.
 final class Record<Element: Sendable>: Sendable {
-    private let elements = Mutex<[Element]>([])
+    private let elements = NIOLockedValueBox<[Element]>([])
 
-    func add(_ element: Element) { elements.withLock { $0.append(element) } }
-    var all: [Element] { elements.withLock { $0 } }
-    var count: Int { elements.withLock { $0.count } }
+    func add(_ element: Element) { elements.withLockedValue { $0.append(element) } }
+    var all: [Element] { elements.withLockedValue { $0 } }
+    var count: Int { elements.withLockedValue { $0.count } }
 }
 
 func expectPong(_ redis: RedisClient) async throws {

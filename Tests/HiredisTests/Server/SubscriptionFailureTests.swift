@@ -199,7 +199,7 @@ extension ServerTests {
             try await withServer { _, redis in
                 // First in line: when the fast one has a message, the slow one's buffer has met it.
                 let slow = try await redis.subscribe(to: ["n"], buffer: buffer)
-                let fast = try await redis.subscribe(to: ["n"])
+                let fast = try await redis.subscribe(to: ["n"], buffer: .init(messages: 10_000))
                 let numbers = (0..<10_000).map { "\($0)" }
                 let reading = Task { try await fast.texts(numbers.count) }
                 for start in stride(from: 0, to: numbers.count, by: 500) {
