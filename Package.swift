@@ -60,6 +60,7 @@ let package = Package(
             name: "Hiredis",
             dependencies: [
                 "CHiredis",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -75,9 +76,21 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .target(name: "Wakeup", dependencies: ["Hiredis"], swiftSettings: settings),
         .target(
             name: "RedisDC",
-            dependencies: ["Hiredis"],
+            dependencies: [
+                "Hiredis", "Wakeup",
+                .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+            ],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
         ),
@@ -85,6 +98,7 @@ let package = Package(
             name: "RedisDCTesting",
             dependencies: [
                 "Hiredis",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
@@ -109,6 +123,7 @@ let package = Package(
             name: "HiredisTests",
             dependencies: [
                 "Hiredis", "RedisDCTesting", "CHiredis",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -134,7 +149,18 @@ let package = Package(
         .testTarget(name: "RedisDCTestingTests", dependencies: ["RedisDCTesting", "Hiredis"], swiftSettings: settings),
         .testTarget(
             name: "RedisDCTests",
-            dependencies: ["RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker"],
+            dependencies: [
+                "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker",
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "InMemoryTracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "redisdcTests", dependencies: ["redisdc", "rendezvous", "Hiredis", "RedisDCTesting", "TestSupport"],

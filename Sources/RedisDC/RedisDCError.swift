@@ -6,7 +6,7 @@ public struct RedisDCError: Error, Sendable {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, timedOut, cancelled, destroyed, conflict, connectionLost, notConnected, notPermitted
-            case wrongType, serverError, stopped
+            case wrongType, serverError, stopped, lost, notFound
         }
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
@@ -19,6 +19,10 @@ public struct RedisDCError: Error, Sendable {
         public static let cancelled = Code(.cancelled)
         /// Someone has destroyed the object while we waited for it.
         public static let destroyed = Code(.destroyed)
+        /// It is not held any more: the session was lost, or an operator took it away. Somebody else may hold it.
+        public static let lost = Code(.lost)
+        /// There is no such object, and the call does not say how to make it.
+        public static let notFound = Code(.notFound)
         /// The object exists with other settings: the message names both.
         public static let conflict = Code(.conflict)
         /// The connection broke while the operation was under way; `mayHaveRun` says whether it may have taken effect.

@@ -10,6 +10,10 @@ struct Worker {
         guard words.count >= 3 else { fatalError("worker JOB URL NAME …") }
         let (job, url, name) = (words[0], words[1], words[2])
         try await withRedisClient(url: url) { redis in
+            if job.hasPrefix("engine-") {
+                try await engine(job, redis, name, Array(words.dropFirst(3)))
+                return
+            }
             let semaphore = try ClassicSemaphore(name, redis: redis)
             switch job {
             case "mix":
@@ -20,6 +24,43 @@ struct Worker {
             case "wait":
                 try await semaphore.wait()
                 _ = try await redis.send("RPUSH", .string(words[3]), .string(words[4]))
+            default: fatalError("unknown job \(job)")
+            }
+        }
+    }
+
+    private static func engine(_ job: String, _ redis: RedisClient, _ name: String, _ words: [String]) async throws {
+        var configuration = CoordinatorConfiguration()
+        configuration.ttl = .seconds(2)
+        try await withCoordinator(redis: redis, configuration: configuration) { coordinator in
+            switch job {
+            case "engine-mix":
+                try await EngineMix(coordinator: coordinator, redis: redis, seed: UInt64(words[0])!).run()
+            case "engine-hold":
+                // Says so, holds on, and says how it ended.
+                do {
+                    try await coordinator.mutex(name).withLock { lease in
+                        _ = try await redis.send("RPUSH", "log", .string("in \(lease.fence)"))
+                        while !Task.isCancelled {
+                            // The shortest nap that does not keep the processor busy.
+                            try? await Task.sleep(for: .milliseconds(5))
+                        }
+                        let isHeld = lease.isHeld
+                        // Not in the cancelled task, which sends nothing any more.
+                        try await Task { _ = try await redis.send("RPUSH", "log", .string("cancelled \(isHeld)")) }
+                            .value
+                    }
+                } catch let error as RedisDCError {
+                    _ = try await redis.send("RPUSH", "log", .string("\(error.code)"))
+                }
+            case "engine-turns":
+                // Takes turns at a mutex, as often as it is told, and counts under it without any atomic help.
+                for _ in 0..<Int(words[0])! {
+                    try await coordinator.mutex(name).withLock { _ in
+                        let count = try await redis.send("GET", "count").string.flatMap { Int($0) } ?? 0
+                        _ = try await redis.send("SET", "count", .integer(count + 1))
+                    }
+                }
             default: fatalError("unknown job \(job)")
             }
         }

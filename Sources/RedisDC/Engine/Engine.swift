@@ -1,0 +1,377 @@
+// Runs an EngineMachine against Redis: sends what it asks for, keeps its timer and its channel, resumes the callers.
+import Hiredis
+import Synchronization
+import Wakeup
+
+/// Time, injectable: the process's monotonic clock, which also runs while the machine sleeps, or a test's.
+struct EngineClock: Sendable {
+    var now: @Sendable () -> Duration
+    var sleep: @Sendable (Duration) async throws -> Void
+
+    static func continuous() -> EngineClock {
+        let start = ContinuousClock.now
+        return EngineClock(now: { ContinuousClock.now - start }, sleep: { try await Task.sleep(for: $0) })
+    }
+}
+
+actor Engine {
+    typealias Machine = EngineMachine
+    private typealias Waiter = CheckedContinuation<Result<Machine.Outcome, RedisDCError>, Never>
+
+    nonisolated let unownedExecutor: UnownedSerialExecutor
+    private nonisolated let redis: any Redis
+    private let namespace: Namespace
+    private let keys: [String]
+    /// Without the sessions, which few scripts need.
+    private let tableKeys: [String]
+    private let wakePrefix: String
+    private let settings: Machine.Settings
+    private let usesWakeUps: Bool
+    private let info: String
+    private nonisolated let clock: EngineClock
+    nonisolated let instruments: EngineInstruments
+    private let tell: @Sendable (CoordinatorEvent) -> Void
+    private let executor: any SerialExecutor
+    private var machine: Machine
+    private nonisolated let lastID = Atomic<UInt64>(0)
+    private nonisolated let bodies = Bodies()
+    private var waiting: [UInt64: Waiter] = [:]
+    private var watches: [UInt64: LeaseWatch] = [:]
+    private var listener: Task<Void, Never>?
+    private var timer: Task<Void, Never>?
+    private var timerAt: Duration?
+    private var mayStart = false
+    private var isNeeded: Bool
+
+    init(
+        redis: any Redis, namespace: Namespace, partition: Int, settings: Machine.Settings, usesWakeUps: Bool,
+        info: String, clock: EngineClock, instruments: EngineInstruments,
+        tell: @escaping @Sendable (CoordinatorEvent) -> Void
+    ) {
+        self.redis = redis
+        self.namespace = namespace
+        keys = ["book", "index", "sessions"].map { namespace.key($0, partition: partition) }
+        tableKeys = Array(keys.prefix(2))
+        wakePrefix = namespace.key("wake:", partition: partition)
+        self.settings = settings
+        self.usesWakeUps = usesWakeUps
+        self.info = info
+        self.clock = clock
+        self.instruments = instruments
+        self.tell = tell
+        executor = redis.serialExecutor
+        unownedExecutor = executor.asUnownedSerialExecutor()
+        isNeeded = partition == 0
+        machine = Machine(settings: settings) { SessionLife(id: randomID(), now: clock.now) }
+    }
+
+    // MARK: Life
+
+    /// From now on a session is begun when there is need for one.
+    func run() {
+        mayStart = true
+        if isNeeded { perform(machine.start()) }
+    }
+
+    private func need() {
+        isNeeded = true
+        if mayStart { perform(machine.start()) }
+    }
+
+    /// Lets go of everything, waits for the bodies that are told so, and ends the session with the server.
+    func stop() async {
+        let session = machine.sessionLife.id
+        let wasLive = machine.isLive
+        perform(machine.stop())
+        await bodies.end(within: settings.ttl, clock)
+        listener?.cancel()
+        timer?.cancel()
+        if wasLive { await leave(session) }
+    }
+
+    private func leave(_ session: String) async {
+        let requests = machine.farewell()
+        let (redis, keys, ttl) = (redis, keys, settings.ttl)
+        await withTaskGroup(of: Void.self) { group in
+            for request in requests {
+                group.addTask {
+                    _ = try? await redis.script(
+                        request.script, keys: Array(keys.prefix(2)), arguments: request.arguments(ttl: ttl),
+                        timeout: .seconds(2))
+                }
+            }
+        }
+        _ = try? await redis.script(
+            Scripts.engineLeave, keys: keys, arguments: [.string(session)], timeout: .seconds(2))
+    }
+
+    /// Bodies that run with something of ours in hand: a shutdown waits for them.
+    nonisolated func bodyBegan() { bodies.begin() }
+    nonisolated func bodyEnded() { bodies.end() }
+
+    // MARK: Callers
+
+    // They hand their wish over and are resumed with the outcome: a task on the client's executor does not change its
+    // executor for it, and one elsewhere does so once.
+
+    /// - Parameter timeout: `nil` waits as long as it takes.
+    nonisolated func acquire(
+        _ thing: Thing, count: Int, mode: Mode, queues: Bool, timeout: Duration?
+    ) async throws(RedisDCError) -> Machine.Outcome {
+        let now = clock.now()
+        let deadline = timeout.map { now + $0 }
+        return try await outcome { machine, id, now in
+            machine.acquire(id, thing, count: count, mode: mode, queues: queues, deadline: deadline, now: now)
+        }
+    }
+
+    nonisolated func call(_ operation: Operation) async throws(RedisDCError) -> Int {
+        let outcome = try await outcome { machine, id, now in machine.call(id, operation, now: now) }
+        guard case .done(let count) = outcome else { return 0 }
+        return count
+    }
+
+    private nonisolated func outcome(
+        _ begin: @escaping @Sendable (inout Machine, UInt64, Duration) -> [Machine.Action]
+    ) async throws(RedisDCError) -> Machine.Outcome {
+        let id = makeID()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: Waiter) in
+                if Task.isCancelled {
+                    waiter.resume(returning: .failure(Self.cancelled))
+                    return
+                }
+                enter { engine in engine.begin(id, waiter, begin) }
+                // A cancel that came before has found nothing to cancel.
+                if Task.isCancelled { cancel(id) }
+            }
+        } onCancel: {
+            cancel(id)
+        }
+        return try result.get()
+    }
+
+    /// Gives a lease back, whether the task is cancelled or not.
+    nonisolated func release(_ claim: UInt64) async throws(RedisDCError) {
+        let id = makeID()
+        let result = await withCheckedContinuation { (waiter: Waiter) in
+            enter { engine in
+                engine.watches[claim] = nil
+                engine.begin(id, waiter) { machine, id, now in machine.release(claim, releaser: id, now: now) }
+            }
+        }
+        _ = try result.get()
+    }
+
+    /// Gives a lease back that nobody waits for.
+    nonisolated func releaseSoon(_ claim: UInt64) {
+        enter { engine in
+            engine.watches[claim] = nil
+            engine.perform(engine.machine.release(claim, releaser: nil, now: engine.clock.now()))
+        }
+    }
+
+    private nonisolated func cancel(_ id: UInt64) {
+        enter { engine in
+            engine.perform(engine.machine.abandon(id, Self.cancelled, now: engine.clock.now()))
+        }
+    }
+
+    private nonisolated func enter(_ body: @escaping @Sendable (isolated Engine) -> Void) {
+        redis.execute { self.assumeIsolated { body($0) } }
+    }
+
+    private func begin(
+        _ id: UInt64, _ waiter: Waiter, _ event: (inout Machine, UInt64, Duration) -> [Machine.Action]
+    ) {
+        need()
+        waiting[id] = waiter
+        perform(event(&machine, id, clock.now()))
+    }
+
+    private nonisolated func makeID() -> UInt64 { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    private static var cancelled: RedisDCError { RedisDCError(.cancelled, "the task was cancelled") }
+
+    // MARK: Actions
+
+    private func perform(_ actions: [Machine.Action]) {
+        for action in actions {
+            switch action {
+            case .listen(let life): listen(life)
+            case .join(let life): Task { await join(life) }
+            case .send(let request, .zero): send(request)
+            case .send(let request, let pause): Task { await send(request, after: pause) }
+            case .finish(let id, let result): finish(id, result)
+            case .lose(let claim, let error):
+                instruments.leaseLost()
+                watches.removeValue(forKey: claim)?.lose(error)
+            case .event(let event): happened(event)
+            }
+        }
+        arm()
+    }
+
+    private func happened(_ event: CoordinatorEvent) {
+        instruments.happened(event)
+        tell(event)
+    }
+
+    private func finish(_ id: UInt64, _ result: Result<Machine.Outcome, RedisDCError>) {
+        guard let waiter = waiting.removeValue(forKey: id) else { return }
+        // Before the caller has it, so that no loss goes unheard.
+        if case .success(.granted(let grant)) = result { watches[id] = grant.watch }
+        waiter.resume(returning: result)
+    }
+
+    private func send(_ request: EngineRequest, after pause: Duration) async {
+        try? await clock.sleep(pause)
+        send(request)
+    }
+
+    private func send(_ request: EngineRequest) {
+        redis.post(
+            request.script, keys: request.keyCount == keys.count ? keys : tableKeys,
+            arguments: request.arguments(ttl: settings.ttl), timeout: settings.heartbeatInterval
+        ) { result in self.assumeIsolated { $0.received(result, request) } }
+    }
+
+    private func received(_ result: Result<RESPValue, RedisError>, _ request: EngineRequest) {
+        let answer: Result<EngineReply, Machine.Failure>
+        switch result {
+        case .success(let reply):
+            answer =
+                EngineReply(reply, to: request.operation).map { .success($0) }
+                ?? .failure(.fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
+        case .failure(let error):
+            let failure = Machine.Failure(error, keys: keys)
+            if case .retry = failure { instruments.retried() }
+            answer = .failure(failure)
+        }
+        if case .success(.heartbeat) = answer { instruments.heartbeat(waiting: waiting.count) }
+        perform(machine.reply(request, answer, now: clock.now()))
+    }
+
+    private func join(_ life: SessionLife) async {
+        let arguments: [RedisArgument] = [
+            .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
+            .integer(namespace.partitions), .string(info),
+        ]
+        do {
+            let reply = try await redis.script(
+                Scripts.engineJoin, keys: keys, arguments: arguments, timeout: settings.heartbeatInterval)
+            switch (reply.array?.first?.string, reply.array?.last?.string) {
+            case ("ok", let epoch?): perform(machine.joined(life.id, epoch: epoch, now: clock.now()))
+            case ("lost", _): perform(machine.joinedTooLate(life.id))
+            case ("conflict", let partitions?):
+                let error = RedisDCError(
+                    .conflict,
+                    "namespace \"\(namespace.name)\" has \(partitions) partitions, this coordinator is configured with \(namespace.partitions)"
+                )
+                await joinFailed(life, .fatal(error))
+            default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
+            }
+        } catch {
+            await joinFailed(life, Machine.Failure(error, keys: keys))
+        }
+    }
+
+    private func joinFailed(_ life: SessionLife, _ failure: Machine.Failure) async {
+        // What waits is told at once; another attempt is made a little later, for what comes then.
+        let actions = machine.joinFailed(life.id, failure, now: clock.now())
+        for action in actions { if case .finish(let id, let result) = action { finish(id, result) } }
+        if case .fatal(let error) = failure { happened(.sessionRefused(error)) }
+        let pause: Duration = if case .fatal = failure { .seconds(1) } else { .milliseconds(50) }
+        try? await clock.sleep(pause)
+        for action in actions { if case .join(let life) = action { perform([.join(life)]) } }
+    }
+
+    private func listen(_ life: SessionLife) {
+        listener?.cancel()
+        guard usesWakeUps else {
+            perform(machine.listening(life.id, hears: false, now: clock.now()))
+            return
+        }
+        listener = Task {
+            await Wakeup.listen(redis, to: wakePrefix + life.id) { wakeUp in
+                self.assumeIsolated { $0.received(wakeUp, for: life) }
+            }
+        }
+    }
+
+    private func received(_ wakeUp: WakeUp, for life: SessionLife) {
+        let now = clock.now()
+        switch wakeUp {
+        case .listening: perform(machine.listening(life.id, hears: true, now: now))
+        case .deaf: perform(machine.listening(life.id, hears: false, now: now))
+        case .hint(let text): perform(machine.hint(life.id, text, now: now))
+        case .gap: perform(machine.gap(life.id, now: now))
+        }
+    }
+
+    // MARK: Timer
+
+    private func arm() {
+        guard let next = machine.nextTick else { return }
+        if let timerAt, timerAt <= next { return }
+        timer?.cancel()
+        timerAt = next
+        timer = Task {
+            try? await clock.sleep(max(.zero, next - clock.now()))
+            if Task.isCancelled { return }
+            timerAt = nil
+            perform(machine.tick(now: clock.now()))
+        }
+    }
+}
+
+extension EngineMachine.Failure {
+    init(_ error: any Error, keys: [String]) {
+        guard let error = error as? RedisError else {
+            self = .fatal(RedisDCError(error, key: keys[0]))
+            return
+        }
+        switch error.code {
+        case .connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly: self = .retry(error)
+        default: self = .fatal(RedisDCError(error, key: keys.joined(separator: ", ")))
+        }
+    }
+}
+
+/// Counts bodies, and waits until there are none.
+private final class Bodies: Sendable {
+    private struct State {
+        var count = 0
+        var whenOver: CheckedContinuation<Void, Never>?
+
+        mutating func taken() -> CheckedContinuation<Void, Never>? {
+            defer { whenOver = nil }
+            return whenOver
+        }
+    }
+    private let state = Locked(State())
+
+    func begin() { state.withLock { $0.count += 1 } }
+
+    func end() {
+        state.withLock { state in
+            state.count -= 1
+            return state.count == 0 ? state.taken() : nil
+        }?.resume()
+    }
+
+    func end(within limit: Duration, _ clock: EngineClock) async {
+        let timeout = Task { [state] in
+            try? await clock.sleep(limit)
+            state.withLock { $0.taken() }?.resume()
+        }
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.count > 0 { state.whenOver = continuation }
+                return state.count == 0
+            }
+            if isOver { continuation.resume() }
+        }
+        timeout.cancel()
+    }
+}

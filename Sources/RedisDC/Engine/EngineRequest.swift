@@ -1,0 +1,224 @@
+// What the engine asks of Redis, and how it reads the answers. The scripts are in Scripts/engine_*.lua.
+import Hiredis
+import Wakeup
+
+/// Who gets permits when several want them.
+public enum Fairness: Sendable, Hashable {
+    /// First come, first served. Nobody overtakes, however many permits the first one wants.
+    case fifo
+    /// Whoever asks while there are enough permits gets them, even if others wait: more throughput, and one who wants
+    /// many at once may wait for ever.
+    case barging
+}
+
+/// A thing that the engine counts permits of.
+struct Thing: Sendable, Hashable {
+    enum Kind: String, Sendable {
+        case semaphore = "s"
+        case mutex = "m"
+    }
+
+    var name: String
+    var kind: Kind
+    /// What it is made with when it is not there; `nil` wants it to be there.
+    var permits: Int?
+    var fairness = Fairness.fifo
+
+    /// As engine_thing.lua takes it.
+    fileprivate var arguments: [RedisArgument] {
+        [.string(kind.rawValue), permits.map { .integer($0) } ?? "", fairness == .fifo ? "f" : "b"]
+    }
+}
+
+/// Whether permits are gone with the taking, or come back with the session at the latest.
+enum Mode: Sendable {
+    case consume, lease
+}
+
+enum Operation: Sendable {
+    case acquire(Thing, count: Int, mode: Mode, queues: Bool)
+    /// Ends a claim, whatever has become of it: of this session, of a dead one, or, by force, of any.
+    case release(name: String, claim: UInt64, owner: String? = nil, force: Bool = false)
+    case signal(Thing, count: Int)
+    case create(Thing)
+    case resize(Thing, permits: Int)
+    case give(name: String)
+    case destroy(Thing)
+    case heartbeat
+    case reconcile(after: String)
+}
+
+struct EngineRequest: Sendable {
+    var session: String
+    var number: UInt64
+    var settled: UInt64?
+    var acknowledged: [UInt64] = []
+    var operation: Operation
+
+    static let reconcilePage = 1000
+
+    var script: RedisScript {
+        switch operation {
+        case .acquire: Scripts.engineAcquire
+        case .release: Scripts.engineRelease
+        case .signal: Scripts.engineSignal
+        case .create: Scripts.engineCreate
+        case .resize: Scripts.engineResize
+        case .give: Scripts.engineGive
+        case .destroy: Scripts.engineDestroy
+        case .heartbeat: Scripts.engineHeartbeat
+        case .reconcile: Scripts.engineReconcile
+        }
+    }
+
+    /// Of the partition's keys, those that the script declares.
+    var keyCount: Int { if case .heartbeat = operation { 3 } else { 2 } }
+
+    func arguments(ttl: Duration) -> [RedisArgument] {
+        let head: [RedisArgument] = [
+            .string(session), .string(String(number)), settled.map { .string(String($0)) } ?? "",
+            acknowledged.isEmpty ? "" : .string(acknowledged.map { String($0) }.joined(separator: ",")),
+            .string(operation.name),
+        ]
+        switch operation {
+        case .acquire(let thing, let count, let mode, let queues):
+            return head + thing.arguments + [.integer(count), mode == .consume ? "c" : "l", queues ? "0" : "1"]
+        case .release(_, let claim, let owner, let force):
+            return head + [.string(String(claim)), .string(owner ?? ""), force ? "1" : "0"]
+        case .signal(let thing, let count): return head + thing.arguments + [.integer(count)]
+        case .create(let thing): return head + thing.arguments
+        case .resize(let thing, let permits): return head + thing.existing.arguments + [.integer(permits)]
+        case .destroy(let thing): return head + [.string(thing.kind.rawValue)]
+        case .give: return head
+        case .heartbeat: return head + [.integer(ttl.wholeMicroseconds)]
+        case .reconcile(let after): return head + [.string(after), .integer(Self.reconcilePage)]
+        }
+    }
+}
+
+extension Thing {
+    /// The same, but it must be there.
+    fileprivate var existing: Thing {
+        var thing = self
+        thing.permits = nil
+        return thing
+    }
+}
+
+extension Operation {
+    /// What it is about; empty when it is about the session.
+    var name: String {
+        switch self {
+        case .acquire(let thing, _, _, _), .signal(let thing, _), .create(let thing), .resize(let thing, _),
+            .destroy(let thing):
+            thing.name
+        case .release(let name, _, _, _), .give(let name): name
+        case .heartbeat, .reconcile: ""
+        }
+    }
+}
+
+/// What a script of the engine says.
+enum EngineReply: Sendable {
+    case granted(fence: UInt64)
+    case queued
+    /// Not enough permits now, and the request was not to queue.
+    case none
+    /// The claim had been ended before its request came.
+    case over
+    /// `count`: what the operation counts. `more`: waiters are left that may have what is free.
+    case done(count: Int, more: Bool)
+    case conflict(kind: String, permits: Int, fairness: String)
+    case missing
+    case gone
+    /// The session is not there any more.
+    case lost
+    /// A request that has been answered long ago.
+    case stale
+    case heartbeat(grants: Int, claims: Int, Duties)
+    case page(next: String, [Line])
+
+    struct Line: Sendable {
+        var number: UInt64
+        var state: Character
+        var fence: UInt64
+        var name: String
+    }
+
+    /// What is left to do for all, for whoever comes by.
+    struct Duties: Sendable {
+        /// Claims of a session that has ended.
+        var dead: (session: String, claims: [(number: UInt64, name: String)])?
+        /// Things whose waiters are to be looked at again.
+        var names: [String]
+
+        init(_ dead: [RESPValue], _ names: [RESPValue]) {
+            self.names = names.compactMap(\.string)
+            guard let session = dead.first?.string else { return }
+            let claims = stride(from: 1, to: dead.count - 1, by: 2).compactMap {
+                index -> (number: UInt64, name: String)? in
+                guard let number = dead[index].number, let name = dead[index + 1].string else { return nil }
+                return (UInt64(number), name)
+            }
+            self.dead = (session, claims)
+        }
+    }
+
+    /// `nil`: no script of ours says such a thing.
+    init?(_ reply: RESPValue, to operation: Operation) {
+        guard let parts = reply.array, let word = parts.first?.string else { return nil }
+        func number(_ index: Int) -> Int? { index < parts.count ? parts[index].number : nil }
+        switch (word, operation) {
+        case ("granted", _):
+            guard let fence = number(1) else { return nil }
+            self = .granted(fence: UInt64(fence))
+        case ("queued", _): self = .queued
+        case ("none", _): self = .none
+        case ("over", _): self = .over
+        case ("missing", _): self = .missing
+        case ("gone", _): self = .gone
+        case ("lost", _): self = .lost
+        case ("stale", _): self = .stale
+        case ("ended", _):
+            guard let state = parts[1].string else { return nil }
+            self = .done(count: state == "d" ? 0 : 1, more: number(2) == 1)
+        case ("conflict", _):
+            guard parts.count == 4, let kind = parts[1].string, let permits = number(2), let fair = parts[3].string
+            else { return nil }
+            self = .conflict(kind: kind, permits: permits, fairness: fair)
+        case ("ok", .heartbeat):
+            guard parts.count == 5, let grants = number(1), let claims = number(2), let dead = parts[3].array,
+                let names = parts[4].array
+            else { return nil }
+            self = .heartbeat(grants: grants, claims: claims, Duties(dead, names))
+        case ("ok", .reconcile):
+            guard parts.count == 3, let next = parts[1].string, let cells = parts[2].array else { return nil }
+            let lines = stride(from: 0, to: cells.count - 3, by: 4).compactMap { index -> Line? in
+                guard let number = cells[index].number, let state = cells[index + 1].string?.first,
+                    let fence = cells[index + 2].number, let name = cells[index + 3].string
+                else { return nil }
+                return Line(number: UInt64(number), state: state, fence: UInt64(fence), name: name)
+            }
+            guard lines.count == cells.count / 4 else { return nil }
+            self = .page(next: next, lines)
+        case ("ok", .signal), ("ok", .resize), ("ok", .give):
+            self = .done(count: 1, more: number(1) == 1)
+        case ("ok", _):
+            guard let count = number(1) else { return nil }
+            self = .done(count: count, more: number(2) == 1)
+        default: return nil
+        }
+    }
+}
+
+extension RESPValue {
+    /// A number, however it was sent: a script's numbers would lose their digits beyond 2^53 as integers.
+    var number: Int? { integer ?? string.flatMap { Int($0) } }
+}
+
+extension Duration {
+    var wholeMicroseconds: Int {
+        let (seconds, attoseconds) = components
+        return Int(seconds) * 1_000_000 + Int(attoseconds / 1_000_000_000_000)
+    }
+}

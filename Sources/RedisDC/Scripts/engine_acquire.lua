@@ -1,0 +1,35 @@
+-- Takes permits, or queues for them.
+-- ARGV[9] permits wanted  [10] mode: c consume, l lease  [11] 1: do not queue
+-- Reply: {'granted', fence}, {'queued'}, {'none'}, {'over'} (this request was cancelled before it came), or a refusal.
+if answer == 'd' then
+  reply = {'over'}
+elseif answer then
+  local state, _, _, at = unpacked('<c1c1dd', answer)
+  reply = state == 'w' and {'queued'} or {'granted', format('%.0f', at)}
+elseif refusal then
+  reply = refusal
+else
+  local n, mode = tonumber(ARGV[9]), ARGV[10]
+  if free >= n and (waiting == 0 or fair == 'b') then
+    tick = math.max(tick + 1, now)
+    -- The first to be written, because it is what Redis refuses at maxmemory.
+    if mode == 'c' then
+      call('ZADD', index, 0, 's' .. me)
+    else
+      call('ZADD', index, 0, 's' .. me, 0, 'h' .. name .. '\0' .. me)
+    end
+    free, thing_changed = free - n, true
+    sets[#sets + 1] = 'c:' .. me
+    sets[#sets + 1] = pack('<c1c1dd', mode == 'c' and 'g' or 'h', mode, n, tick) .. name
+    reply = {'granted', format('%.0f', tick)}
+  elseif ARGV[11] == '1' then
+    reply = {'none'}
+  else
+    tick = math.max(tick + 1, now)
+    call('ZADD', index, 0, 's' .. me, 0, 'q' .. name .. '\0' .. pack('>I8', tick) .. me)
+    waiting, thing_changed = waiting + 1, true
+    sets[#sets + 1] = 'c:' .. me
+    sets[#sets + 1] = pack('<c1c1dd', 'w', mode, n, tick) .. name
+    reply = {'queued'}
+  end
+end

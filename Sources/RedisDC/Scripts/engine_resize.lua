@@ -1,0 +1,12 @@
+-- Changes how many permits a thing has. What is taken stays taken: free may fall below zero.
+-- ARGV[9] permits
+-- Reply: {'ok', 1 if there may be more to give}, or a refusal.
+if refusal then
+  reply = refusal
+else
+  call('HDEL', book, '')
+  local wanted = tonumber(ARGV[9])
+  free, limit, thing_changed = free + wanted - limit, wanted, true
+  gives = 'fair'
+  reply = {'ok'}
+end

@@ -1,0 +1,127 @@
+-- The end of every script of a session: gives to waiters, writes what has changed, wakes those who have something.
+
+-- First come, first served, while there is enough for the first one; of a thing that is being destroyed, all are told so.
+-- At most so many by one script: the rest is left for the next (t NAME).
+if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
+  local budget = 128
+  local others = {}
+  news = news or {}
+  local from, to = '[q' .. name .. '\0', '(q' .. name .. '\1'
+  if fair == 'b' and gives == 'fair' and kind ~= 'x' then
+    -- Where overtaking is allowed, the first is only told to try, and whoever comes before it may be faster. The name is
+    -- noted, in case it never tries.
+    local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', 0, 1)[1]
+    if line then
+      local owner, number = string.match(string.sub(line, #name + 11), '^(%w+):(%d+)$')
+      news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' try'
+      adds[#adds + 1] = 0
+      adds[#adds + 1] = 't' .. name
+    end
+  else
+    local at, is_over = 0, false
+    -- Lines that this script takes away are still in the index.
+    local taken = {}
+    for _, line in ipairs(rems) do taken[line] = true end
+    while waiting > 0 and budget > 0 and not is_over and (free > 0 or kind == 'x') do
+      local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', at, at == 0 and 2 or 32)
+      at = at + #lines
+      if #lines == 0 then
+        -- Someone has tampered with the index.
+        waiting, thing_changed = 0, true
+      end
+      for _, line in ipairs(lines) do
+        if budget == 0 or free <= 0 and kind ~= 'x' then break end
+        if not taken[line] then
+          local id = string.sub(line, #name + 11)
+          local owner, number = string.match(id, '^(%w+):(%d+)$')
+          local pair = call('HMGET', book, 'c:' .. id, 's:' .. owner)
+          local state, mode, n = 'd', nil, nil
+          if pair[1] and pair[1] ~= 'd' then state, mode, n = unpacked('<c1c1dd', pair[1]) end
+          local other = others[owner]
+          if not other and owner ~= sid then
+            other = {0, 0, 0, 0}
+            if pair[2] then other = {unpacked('<dddd', pair[2])} end
+            others[owner] = other
+          end
+          local is_alive = owner == sid or other[1] > now
+          if state ~= 'w' or not is_alive then
+            -- Whose session has ended is passed over.
+            rems[#rems + 1] = line
+            rems[#rems + 1] = 's' .. id
+            dels[#dels + 1] = 'c:' .. id
+            waiting = waiting - 1
+          elseif kind == 'x' then
+            rems[#rems + 1] = line
+            rems[#rems + 1] = 's' .. id
+            -- Its request may come a second time.
+            sets[#sets + 1] = 'c:' .. id
+            sets[#sets + 1] = 'd'
+            if owner == sid then
+              last, session_changed = math.max(last, tonumber(number)), true
+            else
+              other[3], other.changed = math.max(other[3], tonumber(number)), true
+            end
+            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' gone'
+            waiting = waiting - 1
+          elseif free < n then
+            is_over = true
+            break
+          else
+            tick = math.max(tick + 1, now)
+            free, waiting = free - n, waiting - 1
+            rems[#rems + 1] = line
+            if mode ~= 'c' then
+              adds[#adds + 1] = 0
+              adds[#adds + 1] = 'h' .. name .. '\0' .. id
+            end
+            sets[#sets + 1] = 'c:' .. id
+            sets[#sets + 1] = pack('<c1c1dd', mode == 'c' and 'g' or 'h', mode, n, tick) .. name
+            if owner == sid then
+              grants, session_changed = grants + 1, true
+            else
+              other[4], other.changed = other[4] + 1, true
+            end
+            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. format('%.0f', tick)
+          end
+          thing_changed = true
+          budget = budget - 1
+        end
+      end
+    end
+    for owner, other in pairs(others) do
+      if other.changed then
+        sets[#sets + 1] = 's:' .. owner
+        sets[#sets + 1] = pack('<dddd', other[1], other[2], other[3], other[4])
+      end
+    end
+    if budget == 0 and waiting > 0 then
+      adds[#adds + 1] = 0
+      adds[#adds + 1] = 't' .. name
+      reply[#reply + 1] = 1
+    end
+  end
+end
+
+if thing_changed then
+  if waiting == 0 and (kind == 'x' or kind == 'm' and free == limit) then
+    -- A mutex that nobody has or wants leaves nothing behind.
+    dels[#dels + 1] = 't:' .. name
+  else
+    sets[#sets + 1] = 't:' .. name
+    sets[#sets + 1] = pack('<c1c1ddddddd', kind, fair, permits, limit, free, waiting, created, signalled, consumed)
+  end
+end
+if session_changed then
+  sets[#sets + 1] = 's:' .. sid
+  sets[#sets + 1] = pack('<dddd', ends, settled, last, grants)
+end
+-- What is taken away comes first, which Redis allows at maxmemory; then it allows the rest.
+if #rems > 0 then call('ZREM', index, unpack(rems)) end
+if #dels > 0 then call('HDEL', book, unpack(dels)) end
+if #adds > 0 then call('ZADD', index, unpack(adds)) end
+if #sets > 0 then call('HSET', book, 'clock', pack('<d', tick), unpack(sets)) end
+if news then
+  local channel = string.sub(book, 1, -5) .. 'wake:'
+  for owner, text in pairs(news) do call('PUBLISH', channel .. owner, text) end
+end
+return reply

@@ -1,0 +1,202 @@
+// The default semaphore: permits kept by the engine, safe through crashes, cancels, retries and lost replies.
+import Hiredis
+
+/// A counting semaphore that nodes share.
+///
+/// ```swift
+/// let seats = try coordinator.semaphore("seats", permits: 4)
+/// try await seats.withPermit { permit in … }        // comes back, also when the process dies
+///
+/// let arrived = try coordinator.semaphore("arrived", permits: 0)
+/// try await arrived.signal()                        // on one machine
+/// try await arrived.wait(timeout: .seconds(5))      // on another: the permit is gone with the taking
+/// ```
+///
+/// There are two ways to take. `withPermit` **leases**: the permit comes back at the end of the body, when the session is
+/// lost, or when the process dies. `wait` **consumes**: the permit is gone until someone signals.
+///
+/// **Guarantees**
+/// - Free, held and not yet confirmed permits are always as many as were made and signalled, less those consumed.
+/// - First come, first served, whatever the numbers: a wait for many is not overtaken by waits for few.
+/// - `wait(n)` takes all or nothing, `signal(n)` gives all at once.
+/// - A wait that is cancelled or times out holds nothing and has taken nothing.
+/// - Sending again after a lost reply has one effect.
+/// - A consumed permit whose process dies before it has confirmed the receipt (milliseconds) goes back.
+///
+/// **Limits**
+/// - A consumed permit belongs to nobody: what its taker does not signal is gone.
+/// - It is as durable as the Redis. When Redis loses data, holders are told (``CoordinatorEvent/dataLost``, `.lost`).
+///
+/// ``ClassicSemaphore`` is the plain Redis idiom: other programs take part with `LPUSH` and `BRPOP`, and nothing more.
+public struct Semaphore: Sendable {
+    /// Most permits of one semaphore when it is made, and of one operation.
+    public static let maximumPermits = 1_000_000
+
+    let thing: Thing
+    let engine: Engine
+    let coordinator: Coordinator
+
+    public var name: String { thing.name }
+
+    // MARK: Lease
+
+    /// Runs `body` with a permit, which comes back at its end.
+    ///
+    /// When the permit is lost before, `body` is cancelled and `.lost` is thrown.
+    ///
+    /// - Parameter timeout: how long to wait for the permit; `nil` as long as it takes, 0 tries once.
+    /// - Throws: what `body` throws, and what ``acquire(_:timeout:)`` and ``Lease/release()`` throw.
+    public func withPermit<Result: Sendable>(
+        timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
+    ) async throws -> Result {
+        try await withPermits(1, timeout: timeout, body)
+    }
+
+    /// Runs `body` with `count` permits, taken all at once.
+    public func withPermits<Result: Sendable>(
+        _ count: Int, timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
+    ) async throws -> Result {
+        try await engine.holding(try await acquire(count, timeout: timeout), body)
+    }
+
+    /// Leases `count` permits until ``Lease/release()``.
+    ///
+    /// - Parameters:
+    ///   - count: 1 to what the semaphore is made with.
+    ///   - timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
+    /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.notFound`, `.stopped`, `.invalidArgument`, and what
+    ///   the server refuses.
+    public func acquire(_ count: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
+        if let permits = thing.permits, count > permits {
+            throw RedisDCError(
+                .invalidArgument, "count is \(count), but the semaphore has \(permits) permits: it would wait for ever")
+        }
+        guard let grant = try await take(count, .lease, timeout) else { throw timedOut }
+        return Lease(grant, name: name, count: count, engine: engine)
+    }
+
+    // MARK: Consume
+
+    /// Takes a permit for good, waiting for it as long as it takes.
+    public func wait() async throws(RedisDCError) { try await wait(1) }
+
+    /// Takes a permit for good, waiting at most so long.
+    ///
+    /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
+    /// - Throws: `.timedOut`, and what ``acquire(_:timeout:)`` throws. Then nothing was taken.
+    public func wait(timeout: Duration) async throws(RedisDCError) { try await wait(1, timeout: timeout) }
+
+    /// Takes `count` permits for good, all at once.
+    ///
+    /// - Parameter count: 1 to 1,000,000.
+    public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
+        guard try await take(count, .consume, timeout) != nil else { throw timedOut }
+    }
+
+    /// Takes `count` permits for good if they are there now.
+    public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
+        try await take(count, .consume, .zero) != nil
+    }
+
+    /// `nil`: not to be had without waiting, and that was not wanted.
+    private func take(
+        _ count: Int, _ mode: Mode, _ timeout: Duration?
+    ) async throws(RedisDCError) -> EngineMachine.Grant? {
+        try Self.check(count)
+        return try await engine.take(thing, count: count, mode: mode, timeout: timeout)
+    }
+
+    // MARK: Signal
+
+    /// Adds permits, for those who wait or will.
+    ///
+    /// - Parameter count: 1 to 1,000,000. They are there all at once.
+    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while it was under way.
+    public func signal(_ count: Int = 1) async throws(RedisDCError) {
+        try Self.check(count)
+        _ = try await engine.call(.signal(thing, count: count))
+    }
+
+    /// How many permits there are to be had now. Others change it at any time; below zero after shrinking.
+    public var value: Int {
+        get async throws(RedisDCError) {
+            guard let inspection = try await coordinator.inspect(name, limit: 1) else {
+                if let permits = thing.permits { return permits }
+                throw RedisDCError(.notFound, "there is no semaphore \"\(name)\"")
+            }
+            guard inspection.kind == "semaphore" else {
+                throw RedisDCError(.conflict, "\"\(name)\" is a \(inspection.kind), not a semaphore")
+            }
+            return inspection.available
+        }
+    }
+
+    // MARK: Create, resize, destroy
+
+    /// Makes it now, instead of with the first use.
+    ///
+    /// - Returns: whether this call made it.
+    /// - Throws: `.conflict` when it is there with another number of permits or another fairness.
+    @discardableResult
+    public func create() async throws(RedisDCError) -> Bool {
+        guard thing.permits != nil else {
+            throw RedisDCError(.invalidArgument, "creating \"\(name)\" takes a number of permits")
+        }
+        return try await engine.call(.create(thing)) == 1
+    }
+
+    /// Changes how many permits there are in all. What is taken stays taken, so `value` may fall below zero for a while.
+    ///
+    /// Handles made with the former number go on working.
+    public func resize(to permits: Int) async throws(RedisDCError) {
+        guard (0...Self.maximumPermits).contains(permits) else {
+            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maximumPermits)")
+        }
+        _ = try await engine.call(.resize(thing, permits: permits))
+    }
+
+    /// Deletes it, and wakes everyone who waits for it with `.destroyed`. Leases go on until they are released.
+    ///
+    /// - Returns: whether there was one.
+    /// - Throws: `.conflict` when the name is a mutex's.
+    @discardableResult
+    public func destroy() async throws(RedisDCError) -> Bool {
+        try await engine.call(.destroy(thing)) == 1
+    }
+
+    private var timedOut: RedisDCError { RedisDCError(.timedOut, "no permit of semaphore \"\(name)\" in time") }
+
+    private static func check(_ count: Int) throws(RedisDCError) {
+        guard (1...maximumPermits).contains(count) else {
+            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(maximumPermits)")
+        }
+    }
+}
+
+extension Engine {
+    /// - Parameter timeout: `nil` waits as long as it takes, 0 tries once.
+    /// - Returns: `nil` when it was only tried, and not to be had.
+    nonisolated func take(
+        _ thing: Thing, count: Int, mode: Mode, timeout: Duration?
+    ) async throws(RedisDCError) -> EngineMachine.Grant? {
+        if let timeout, timeout < .zero {
+            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+        }
+        let queues = timeout != .zero
+        if instruments.areOff { return try await grant(thing, count, mode, queues, timeout) }
+        return try await instruments.waiting { () async throws(RedisDCError) in
+            try await grant(thing, count, mode, queues, timeout)
+        } isGranted: {
+            $0 != nil
+        }
+    }
+
+    private nonisolated func grant(
+        _ thing: Thing, _ count: Int, _ mode: Mode, _ queues: Bool, _ timeout: Duration?
+    ) async throws(RedisDCError) -> EngineMachine.Grant? {
+        let outcome = try await acquire(
+            thing, count: count, mode: mode, queues: queues, timeout: queues ? timeout : nil)
+        guard case .granted(let grant) = outcome else { return nil }
+        return grant
+    }
+}

@@ -1,0 +1,44 @@
+// The channel on which a process hears that something may have changed for it.
+package import Hiredis
+
+/// What arrives on a wake-up channel.
+package enum WakeUp: Sendable {
+    /// The server has confirmed the subscription: what is published from now on arrives.
+    case listening
+    /// It cannot be had now, and will be tried again.
+    case deaf(RedisError)
+    case hint(String)
+    /// Hints may have been missed.
+    case gap
+}
+
+/// Listens until the task is cancelled, through every break. A wake-up is a hint: whoever listens must do as well, only
+/// slower, when none comes.
+///
+/// `receive` is called on the client's executor, on which the caller must be too.
+package func listen(
+    _ redis: any Redis, to channel: String, isolation: isolated (any Actor)? = #isolation,
+    _ receive: @escaping @Sendable (WakeUp) -> Void
+) async {
+    var pause = Duration.milliseconds(50)
+    while !Task.isCancelled {
+        do {
+            let subscription = try await redis.subscribe(
+                to: [.channel(channel)], buffer: SubscriptionBuffer(messages: 16_384, policy: .dropOldest))
+            pause = .milliseconds(50)
+            receive(.listening)
+            try await subscription.drain { event in
+                switch event {
+                case .message(let message): receive(.hint(message.text))
+                case .gap: receive(.gap)
+                }
+            }
+            return
+        } catch {
+            if Task.isCancelled { return }
+            receive(.deaf(error as? RedisError ?? RedisError(.connectionLost, "\(error)")))
+            try? await Task.sleep(for: pause)
+            pause = min(pause * 2, .seconds(5))
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import Hiredis
+import RedisDC
+import TestSupport
+import Testing
+
+extension EngineTests {
+    @Suite("Races")
+    struct RaceTests {
+        @Test("10,000 waiters, a random half of which is cancelled while permits are signalled")
+        func manyWaiters() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let semaphore = try one.semaphore("s", permits: 0)
+                let signaller = try two.semaphore("s", permits: 0)
+                let waiting = (0..<10_000).map { _ in
+                    Task { () -> Bool in
+                        do {
+                            try await semaphore.wait()
+                            return true
+                        } catch let error as RedisDCError where error.code == .cancelled { return false }
+                    }
+                }
+                try await until("all wait") { try await two.inspect("s", limit: 1)?.waiterCount == 10_000 }
+                let cancelling = Task {
+                    for task in waiting.shuffled().prefix(5000) {
+                        task.cancel()
+                        await Task.yield()
+                    }
+                }
+                for _ in 0..<100 { try await signaller.signal(50) }
+                await cancelling.value
+                // Whoever is left gets one: 5,000 were signalled, and at most 5,000 cancelled before they had one.
+                try await signaller.signal(5000)
+                var taken = 0
+                for task in waiting where try await task.value { taken += 1 }
+                #expect(taken >= 5000)
+                try await until("all is confirmed") { try await Audit(redis).things["s"]?.consumed == taken }
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things["s"]?.free == 10_000 - taken)
+                #expect(audit.claims.isEmpty)
+            }
+        }
+
+        @Test("a timeout and a grant in the same moment, in both orders, thousands of times")
+        func timeoutAndGrant() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let semaphore = try one.semaphore("s", permits: 0)
+                let signaller = try two.semaphore("s", permits: 0)
+                try await semaphore.create()
+                var (taken, timedOut) = (0, 0)
+                for round in 0..<2000 {
+                    async let signal: Void = signal(signaller, after: .microseconds(500 + round % 1500))
+                    do {
+                        try await semaphore.wait(timeout: .milliseconds(1))
+                        taken += 1
+                    } catch let error as RedisDCError where error.code == .timedOut {
+                        timedOut += 1
+                    }
+                    try await signal
+                }
+                try await until("all is confirmed") { try await Audit(redis).things["s"]?.consumed == taken }
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things["s"]?.free == timedOut)
+                #expect(audit.claims.isEmpty)
+            }
+        }
+
+        private func signal(_ semaphore: Semaphore, after pause: Duration) async throws {
+            try await Task.sleep(for: pause)
+            try await semaphore.signal()
+        }
+
+        @Test("random operations leave what a small model says", arguments: 0..<8)
+        func model(seed: Int) async throws {
+            try await withCoordinators { _, one, two, redis in
+                var generator = SplitMix(seed: UInt64(seed))
+                var (free, limit) = (3, 3)
+                var leases: [Lease] = []
+                let handles = try [one, two].map { try $0.semaphore("s", permits: 3) }
+                try await handles[0].create()
+                for step in 0..<300 {
+                    let semaphore = handles.randomElement(using: &generator)!
+                    let count = Int.random(in: 1...3, using: &generator)
+                    switch Int.random(in: 0..<6, using: &generator) {
+                    case 0:
+                        try await semaphore.signal(count)
+                        free += count
+                    case 1:
+                        let isTaken = try await semaphore.tryWait(count)
+                        #expect(isTaken == (free >= count), "step \(step)")
+                        if isTaken { free -= count }
+                    case 2:
+                        do {
+                            leases.append(try await semaphore.acquire(count, timeout: .zero))
+                            #expect(free >= count, "step \(step)")
+                            free -= count
+                        } catch let error as RedisDCError {
+                            #expect(error.code == .timedOut && free < count, "step \(step)")
+                        }
+                    case 3:
+                        guard let lease = leases.popLast() else { break }
+                        try await lease.release()
+                        free += lease.count
+                    case 4:
+                        let size = Int.random(in: 0...6, using: &generator)
+                        try await semaphore.resize(to: size)
+                        free += size - limit
+                        limit = size
+                    default:
+                        do {
+                            // Where it must succeed it has time enough.
+                            try await semaphore.wait(count, timeout: free >= count ? .seconds(20) : .milliseconds(1))
+                            #expect(free >= count, "step \(step)")
+                            free -= count
+                        } catch let error as RedisDCError {
+                            #expect(error.code == .timedOut && free < count, "step \(step)")
+                        }
+                    }
+                    let value = try await semaphore.value
+                    #expect(value == free, "step \(step)")
+                }
+                try await Audit(redis).check("seed \(seed)")
+            }
+        }
+    }
+
+    @Suite("Fairness and re-entry")
+    struct PolicyTests {
+        @Test("with barging, who asks while there is enough overtakes; who waits is served all the same")
+        func barging() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let semaphore = try one.semaphore("s", permits: 2, fairness: .barging)
+                let big = Task { try await semaphore.wait(3) }
+                try await until("it waits") { try await one.inspect("s")?.waiterCount == 1 }
+                let other = try two.semaphore("s", permits: 2, fairness: .barging)
+                #expect(try await other.tryWait())
+                try await other.signal(2)
+                try await big.value
+                #expect(try await other.value == 0)
+                #expect(await errorOf { try await two.semaphore("s", permits: 2).wait() }?.code == .conflict)
+                for _ in 0..<100 {
+                    async let waiting: Void = semaphore.wait(timeout: .seconds(20))
+                    try await other.signal()
+                    try await waiting
+                }
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("a reentrant mutex is entered again with the same fence, and released by the outermost")
+        func reentrant() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let mutex = try one.mutex("m", isReentrant: true)
+                try await mutex.withLock { outer in
+                    try await mutex.withLock { inner in #expect(inner.fence == outer.fence) }
+                    let other = try await two.mutex("m").tryLock()
+                    #expect(other == nil)
+                }
+                try await two.mutex("m").withLock(timeout: .seconds(10)) { _ in }
+            }
+        }
+
+        @Test("one that is not reentrant says so instead of waiting for itself")
+        func notReentrant() async throws {
+            try await withCoordinators { _, one, _, _ in
+                let mutex = try one.mutex("m")
+                try await mutex.withLock { _ in
+                    let error = await errorOf { try await mutex.withLock { _ in } }
+                    #expect(error?.code == .invalidArgument)
+                }
+            }
+        }
+
+        @Test("bad input is refused before anything is sent")
+        func badInput() async throws {
+            try await withServer { _, redis, _ in
+                let coordinator = try Coordinator(redis: redis)
+                #expect(await errorOf { _ = try coordinator.mutex("a{b}") }?.code == .invalidArgument)
+                #expect(await errorOf { _ = try coordinator.semaphore("", permits: 1) }?.code == .invalidArgument)
+                #expect(await errorOf { _ = try coordinator.semaphore("s", permits: -1) }?.code == .invalidArgument)
+                let semaphore = try coordinator.semaphore("s", permits: 2)
+                #expect(await errorOf { try await semaphore.wait(0) }?.code == .invalidArgument)
+                #expect(await errorOf { try await semaphore.signal(1_000_001) }?.code == .invalidArgument)
+                #expect(await errorOf { _ = try await semaphore.acquire(3) }?.code == .invalidArgument)
+                #expect(
+                    await errorOf { try await semaphore.wait(timeout: .seconds(-1)) }?.code == .invalidArgument)
+                var configuration = CoordinatorConfiguration()
+                configuration.ttl = .milliseconds(999)
+                #expect(
+                    await errorOf { _ = try Coordinator(redis: redis, configuration: configuration) }?.code
+                        == .invalidArgument)
+                #expect(try await redis.send("DBSIZE").integer == 0)
+            }
+        }
+    }
+}
