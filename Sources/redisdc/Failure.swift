@@ -9,8 +9,12 @@ enum Status: Int32 {
     case badData = 65
     case unavailable = 69
     case software = 70
+    case lost = 74
     case notAcquired = 75
     case notPermitted = 77
+    // As shells say it.
+    case cannotRun = 126
+    case noProgram = 127
     case interrupted = 130
 }
 
@@ -42,8 +46,9 @@ struct Failure: Error {
 extension Status {
     init(_ code: RedisDCError.Code) {
         switch code {
-        case .invalidArgument, .conflict, .wrongType: self = .badData
+        case .invalidArgument, .conflict, .notFound, .wrongType: self = .badData
         case .timedOut, .destroyed: self = .notAcquired
+        case .lost: self = .lost
         case .connectionLost, .notConnected, .stopped: self = .unavailable
         case .notPermitted: self = .notPermitted
         case .cancelled: self = .interrupted

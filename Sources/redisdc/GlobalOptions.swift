@@ -23,12 +23,13 @@ struct GlobalOptions: ParsableArguments {
 
     /// Global options may stand before the command's name too; the parser wants them behind it.
     static func moveBehindCommand(_ arguments: [String]) -> [String] {
+        let withValue = ["--redis", "--cacert", "--namespace", "--partitions"]
         var rest = arguments[...]
         var options: [String] = []
         while let first = rest.first {
-            if first == "--json" || first.hasPrefix("--redis=") || first.hasPrefix("--cacert=") {
+            if first == "--json" || withValue.contains(where: { first.hasPrefix($0 + "=") }) {
                 options.append(rest.removeFirst())
-            } else if first == "--redis" || first == "--cacert", rest.count > 1 {
+            } else if withValue.contains(first), rest.count > 1 {
                 options += [rest.removeFirst(), rest.removeFirst()]
             } else {
                 break

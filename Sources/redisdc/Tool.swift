@@ -9,10 +9,14 @@ struct Tool: AsyncParsableCommand {
         commandName: "redisdc",
         abstract: "Coordinate and message through Redis from the command line.",
         discussion: """
-            Exit status: 0 done, 64 wrong usage, 65 bad name or conflicting permits, 69 Redis not reachable, \
-            75 timed out or not acquired, 77 not permitted, 70 any other failure, 130 interrupted.
+            Exit status: 0 done, 64 wrong usage, 65 bad name, conflicting permits or no such semaphore, 69 Redis not \
+            reachable, 74 lost while held, 75 timed out or not acquired, 77 not permitted, 70 any other failure, \
+            130 interrupted.
             """,
-        subcommands: [Demo.self, Classic.self, Publish.self, Subscribe.self, Doctor.self]
+        subcommands: [
+            Demo.self, Sem.self, Lock.self, Inspect.self, Top.self, Release.self, Classic.self, Publish.self,
+            Subscribe.self, Doctor.self,
+        ]
     )
 
     static func main() async {

@@ -1,0 +1,101 @@
+import ArgumentParser
+import Foundation
+import RedisDC
+
+struct Inspect: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show who holds a lock or a semaphore's permits, since when, with which fence, and who waits.",
+        discussion: "A lock that nobody holds or waits for is not there, which is no failure.")
+    @OptionGroup var engine: EngineOptions
+    @Argument(help: "The name of a lock or semaphore.") var name: String
+    @Option(help: "List at most so many holders, and as many waiters. 1 to 10,000.") var limit = 100
+
+    func run() async throws {
+        try await engine.withObserver { coordinator in
+            let found = try await coordinator.inspect(name, limit: limit)
+            try engine.global.report(
+                found.map(InspectedText.init)?.text ?? "nobody holds or waits for \"\(name)\", and it is no semaphore",
+                InspectedReport(name: name, found))
+        }
+    }
+}
+
+/// The picture as one object. What is not there has the kind `none`.
+private struct InspectedReport: Encodable {
+    struct Party: Encodable {
+        var id: String
+        var node: String
+        var count: Int
+        var since: String
+        var seconds: Double
+        var fence: UInt64?
+    }
+    var name: String
+    var kind = "none"
+    var permits = 0
+    var available = 0
+    var holderCount = 0
+    var waiterCount = 0
+    var holders: [Party] = []
+    var waiters: [Party] = []
+
+    init(name: String, _ found: Inspection?) {
+        self.name = name
+        guard let found else { return }
+        (kind, permits, available) = (found.kind, found.permits, found.available)
+        (holderCount, waiterCount) = (found.holderCount, found.waiterCount)
+        holders = found.holders.map { Self.party($0, fence: $0.since) }
+        waiters = found.waiters.map { Self.party($0, fence: nil) }
+    }
+
+    private static func party(_ party: Inspection.Party, fence: UInt64?) -> Party {
+        Party(
+            id: party.id, node: party.node, count: party.count, since: party.sinceText,
+            seconds: party.duration.wholeMilliseconds, fence: fence)
+    }
+}
+
+/// The picture for people.
+private struct InspectedText {
+    let inspection: Inspection
+
+    var text: String {
+        ([headline] + list(inspection.holders, of: inspection.holderCount, "held by", areHolders: true)
+            + list(inspection.waiters, of: inspection.waiterCount, "waiting, next first", areHolders: false))
+            .joined(separator: "\n")
+    }
+
+    private var headline: String {
+        let permits =
+            inspection.kind == "mutex"
+            ? "" : ", \(inspection.available) of \(inspection.permits) permits available"
+        return
+            "\(inspection.name): \(inspection.kind)\(permits), \(inspection.holderCount) holding, \(inspection.waiterCount) waiting"
+    }
+
+    private func list(
+        _ parties: [Inspection.Party], of count: Int, _ title: String, areHolders: Bool
+    ) -> [String] {
+        guard !parties.isEmpty else { return [] }
+        var table = TextTable(
+            [.left(title), .right("permits"), .right("for"), .left("since")]
+                + (areHolders ? [.left("fence")] : []) + [.left("id")])
+        for party in parties {
+            table.add(
+                [party.node, "\(party.count)", party.duration.spoken, party.sinceText]
+                    + (areHolders ? ["\(party.since)"] : []) + [party.id])
+        }
+        let missing = count - parties.count
+        return [""] + table.lines + (missing > 0 ? ["and \(missing) more"] : [])
+    }
+}
+
+extension Inspection.Party {
+    fileprivate var sinceText: String {
+        Date(timeIntervalSince1970: Double(since) / 1e6).formatted(.iso8601WithMilliseconds)
+    }
+}
+
+extension FormatStyle where Self == Date.ISO8601FormatStyle {
+    fileprivate static var iso8601WithMilliseconds: Self { Self(includingFractionalSeconds: true) }
+}

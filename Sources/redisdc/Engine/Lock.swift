@@ -1,0 +1,22 @@
+import ArgumentParser
+import RedisDC
+
+struct Lock: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a command while holding a lock that one process of all machines has at a time.",
+        usage: "redisdc lock NAME [--timeout SECONDS] [--ttl SECONDS] [--grace SECONDS] -- COMMAND…",
+        discussion: "First come, first served. \(HeldCommand.explanation)")
+    @OptionGroup var engine: EngineOptions
+    @Argument(help: "The lock's name.") var name: String
+    @OptionGroup var timeout: TimeoutOption
+    @OptionGroup var held: HeldCommand
+
+    func validate() throws { try held.requireCommand() }
+
+    func run() async throws {
+        let program = try held.program()
+        try await engine.withSession(ttl: held.ttlDuration, node: held.node) { coordinator in
+            try await held.run(program, holding: coordinator.mutex(name).lock(timeout: timeout.duration))
+        }
+    }
+}

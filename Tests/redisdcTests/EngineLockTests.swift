@@ -1,0 +1,201 @@
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@Suite("redisdc lock", .serialized)
+struct EngineLockTests {
+    /// A shell that says that it has begun, and goes on until it is told or ended.
+    private func untilMark(_ mark: String, _ tool: EngineTool) -> String {
+        "echo > \(tool.mark("on")); \(tool.shellUntil(mark))"
+    }
+
+    @Test("the command finds a fence in its environment that grows, and has our input and output")
+    func fence() async throws {
+        try await withEngineTool { tool in
+            var last: UInt64 = 0
+            for _ in 0..<3 {
+                let end = try await tool.run("lock", "m", "--", "sh", "-c", "echo $REDISDC_FENCE; echo aside >&2")
+                #expect(end.status == 0 && end.error == "aside")
+                let fence = try #require(UInt64(end.output))
+                #expect(fence > last)
+                last = fence
+            }
+            let piped = try await Child(
+                "sh", ["-c", "echo hello | \(tool.path) lock m -- cat"], environment: ["REDIS_URL": tool.server.url]
+            ).result()
+            #expect(piped == "hello")
+        }
+    }
+
+    @Test("the exit status is the command's, or 128 and the signal it died of")
+    func status() async throws {
+        try await withEngineTool { tool in
+            #expect(try await tool.run("lock", "m", "--", "sh", "-c", "exit 7").status == 7)
+            #expect(try await tool.run("lock", "m", "--", "sh", "-c", "kill -9 $$").status == 137)
+            #expect(try await tool.run("lock", "m", "--", "no-such-program").status == 127)
+            #expect(try await tool.run("lock", "m").status == 64)
+            #expect(try await tool.run("lock", "m", "true").status == 64)
+            #expect(try await tool.run("lock", "m", "--ttl", "0.9", "--", "true").status == 64)
+            #expect(try await tool.run("lock", "a{b", "--", "true").status == 65)
+            try await tool.run("sem", "create", "s", "--permits", "1")
+            #expect(try await tool.run("lock", "s", "--", "true").status == 65)
+            #expect(try await tool.inspect("m").kind == "none")
+        }
+    }
+
+    @Test("two of the same name exclude each other, and the second follows when the first has ended")
+    func exclusion() async throws {
+        try await withEngineTool { tool in
+            let log = tool.mark("log")
+            let first = try tool.start(
+                "lock", "m", "--", "sh", "-c", "\(untilMark("go", tool)); echo first >> \(log)")
+            _ = try await tool.text(of: "on")
+            #expect(try await tool.run("lock", "m", "--timeout", "0", "--", "true").status == 75)
+            #expect(try await tool.run("lock", "m", "--timeout", "0.05", "--", "true").status == 75)
+            let second = try tool.start("lock", "m", "--", "sh", "-c", "echo second >> \(log)")
+            try await tool.untilWaiting(1, for: "m")
+            #expect(try await tool.run("lock", "other", "--timeout", "0", "--", "true").status == 0)
+            tool.leaveMark("go")
+            _ = try await first.result()
+            _ = try await second.result()
+            #expect(try await tool.text(of: "log") == "first\nsecond")
+        }
+    }
+
+    @Test("eight at once are never two at a time")
+    func many() async throws {
+        try await withEngineTool { tool in
+            let command = "mkdir \(tool.mark("inside")) && rmdir \(tool.mark("inside"))"
+            let all = try (0..<8).map { _ in try tool.start("lock", "m", "--", "sh", "-c", command) }
+            for one in all { _ = try await one.result() }
+        }
+    }
+
+    @Test(
+        "SIGINT and SIGTERM go to the command, and the lock is held until it has ended", arguments: [SIGINT, SIGTERM])
+    func signals(number: Int32) async throws {
+        try await withEngineTool { tool in
+            let command = """
+                trap 'echo > \(tool.mark("told")); \(tool.shellUntil("go")); exit 9' \(number)
+                \(untilMark("never", tool))
+                """
+            let holding = try tool.start("lock", "m", "--", "sh", "-c", command)
+            _ = try await tool.text(of: "on")
+            kill(holding.processID, number)
+            _ = try await tool.text(of: "told")
+            #expect(try await tool.run("lock", "m", "--timeout", "0", "--", "true").status == 75)
+            tool.leaveMark("go")
+            let end = try await holding.end()
+            #expect(end.status == 9 && !end.error.contains("redisdc"))
+            #expect(try await tool.run("lock", "m", "--timeout", "0", "--", "true").status == 0)
+        }
+    }
+
+    @Test("a command that does not catch the signal dies of it, and so does redisdc")
+    func killedBySignal() async throws {
+        try await withEngineTool { tool in
+            let holding = try tool.start("lock", "m", "--", "sh", "-c", untilMark("never", tool))
+            _ = try await tool.text(of: "on")
+            kill(holding.processID, SIGTERM)
+            #expect(try await holding.end().status == 128 + SIGTERM)
+        }
+    }
+
+    @Test("Ctrl-C while it waits for the lock ends with 130, and the command does not begin")
+    func interruptedWait() async throws {
+        try await withEngineTool { tool in
+            let holding = try tool.start("lock", "m", "--", "sh", "-c", untilMark("go", tool))
+            _ = try await tool.text(of: "on")
+            let waiting = try tool.start("lock", "m", "--", "touch", tool.mark("begun"))
+            try await tool.untilWaiting(1, for: "m")
+            waiting.interrupt()
+            #expect(try await waiting.end().status == 130)
+            tool.leaveMark("go")
+            _ = try await holding.result()
+            #expect(!tool.hasMark("begun"))
+        }
+    }
+
+    @Test("a lost lock ends the command with SIGTERM, and is told with 74")
+    func lost() async throws {
+        try await withEngineTool { tool in
+            let command = "trap 'echo terminated; exit 3' TERM; \(untilMark("never", tool))"
+            let holding = try tool.start("lock", "m", "--", "sh", "-c", command)
+            _ = try await tool.text(of: "on")
+            #expect(try await tool.run("release", "--force", "m").output == "taken from 1 holder")
+            let end = try await holding.end()
+            #expect(end.status == 74)
+            #expect(end.output == "terminated")
+            let lines = end.error.split(separator: "\n").filter { $0.hasPrefix("redisdc: ") }
+            #expect(lines.count == 1 && lines.first?.contains("taken away") == true)
+        }
+    }
+
+    @Test("what does not end is killed after the grace, and so is what it has started")
+    func grace() async throws {
+        try await withEngineTool { tool in
+            let stubborn = "trap '' TERM; echo $$ > \(tool.mark("child")); \(tool.shellUntil("never"))"
+            try stubborn.write(toFile: tool.mark("stubborn"), atomically: true, encoding: .utf8)
+            for command in ["exec sh \(tool.mark("stubborn"))", "sh \(tool.mark("stubborn")) > /dev/null 2>&1 & wait"] {
+                try? FileManager.default.removeItem(atPath: tool.mark("child"))
+                let holding = try tool.start("lock", "m", "--grace", "0.1", "--", "sh", "-c", command)
+                let child = try #require(Int32(try await tool.text(of: "child")))
+                try await tool.run("release", "--force", "m")
+                #expect(try await holding.end().status == 74)
+                try await until("it is gone") { kill(child, 0) != 0 }
+            }
+        }
+    }
+
+    @Test("a lock is lost when Redis loses its data, or cannot be reached for the TTL")
+    func lostWithRedis() async throws {
+        try await withEngineTool { tool in
+            for how in ["data", "server"] {
+                try? FileManager.default.removeItem(atPath: tool.mark("on"))
+                let holding = try tool.start("lock", "m", "--ttl", "1", "--", "sh", "-c", untilMark("never", tool))
+                _ = try await tool.text(of: "on")
+                if how == "data" {
+                    try await withRedisClient(url: tool.server.unixURL) { _ = try await $0.send("FLUSHALL") }
+                } else {
+                    try await tool.server.pause()
+                }
+                let end = try await holding.end()
+                #expect(end.status == 74, "\(how): \(end.error)")
+            }
+            try await tool.server.resume()
+        }
+    }
+
+    @Test("when redisdc is killed with -9, the one who waits gets the lock, and the command goes on")
+    func killed() async throws {
+        try await withEngineTool { tool in
+            let command = "echo $$ > \(tool.mark("child")); \(untilMark("go", tool)); echo > \(tool.mark("over"))"
+            let holding = try tool.start("lock", "m", "--ttl", "1", "--", "sh", "-c", command)
+            _ = try await tool.text(of: "on")
+            let next = try tool.start("lock", "m", "--ttl", "1", "--", "echo", "mine")
+            try await tool.untilWaiting(1, for: "m")
+            try await holding.kill9()
+            #expect(try await next.result() == "mine")
+            let child = try #require(Int32(try await tool.text(of: "child")))
+            #expect(kill(child, 0) == 0)
+            tool.leaveMark("go")
+            _ = try await tool.text(of: "over")
+        }
+    }
+
+    #if os(Linux)
+        @Test("on a terminal the command is in the foreground: it can read")
+        func terminal() async throws {
+            try await withEngineTool { tool in
+                let command = "\(tool.path) lock m -- sh -c 'read line; echo got $line'"
+                let output = try await Child(
+                    "sh", ["-c", "echo hello | script -qec \"$COMMAND\" /dev/null"],
+                    environment: ["REDIS_URL": tool.server.url, "COMMAND": command]
+                ).result()
+                #expect(output.contains("got hello"))
+            }
+        }
+    #endif
+}

@@ -1,0 +1,82 @@
+import Foundation
+import RedisDCTesting
+import TestSupport
+import Testing
+
+/// The tool beside a private server, and a folder in which its commands leave marks.
+struct EngineTool: Sendable {
+    let server: LocalRedis
+    let folder: URL
+
+    /// Runs it to its end.
+    @discardableResult
+    func run(_ words: String..., url: String? = nil) async throws -> Child.End {
+        try await Child("redisdc", words, environment: ["REDIS_URL": url ?? server.url]).end()
+    }
+
+    func start(_ words: String...) throws -> Child {
+        try Child("redisdc", words, environment: ["REDIS_URL": server.url])
+    }
+
+    /// The tool's program, for shells.
+    var path: String { Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent("redisdc").path }
+
+    func mark(_ name: String) -> String { folder.appendingPathComponent(name).path }
+
+    /// What a shell does to wait for a mark, or for the end of the test.
+    func shellUntil(_ name: String) -> String {
+        "until [ -e \(mark(name)) ] || [ ! -d \(folder.path) ]; do sleep 0.01; done"
+    }
+
+    func hasMark(_ name: String) -> Bool { FileManager.default.fileExists(atPath: mark(name)) }
+
+    func leaveMark(_ name: String) { #expect(FileManager.default.createFile(atPath: mark(name), contents: nil)) }
+
+    /// What a command has written into a mark, once it is there.
+    func text(of name: String) async throws -> String {
+        var text = ""
+        try await until("\(name) is there") {
+            text = (try? String(contentsOfFile: mark(name), encoding: .utf8)) ?? ""
+            return text.hasSuffix("\n")
+        }
+        return text.trimmingCharacters(in: .newlines)
+    }
+
+    struct Picture: Decodable {
+        struct Party: Decodable {
+            var id: String
+            var node: String
+            var count: Int
+            var since: String
+            var seconds: Double
+            var fence: UInt64?
+        }
+        var name: String
+        var kind: String
+        var permits: Int
+        var available: Int
+        var holders: [Party]
+        var waiters: [Party]
+    }
+
+    func inspect(_ name: String) async throws -> Picture {
+        let output = try await run("inspect", name, "--json").output
+        return try JSONDecoder().decode(Picture.self, from: Data(output.utf8))
+    }
+
+    func untilWaiting(_ count: Int, for name: String) async throws {
+        try await until("\(count) wait for \(name)") { try await inspect(name).waiters.count == count }
+    }
+}
+
+/// A tool with a server of its own.
+func withEngineTool(
+    _ configuration: LocalRedis.Configuration = .init(), _ body: (EngineTool) async throws -> Void
+) async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("engine-tool-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await withLocalRedis(configuration) { server in
+        try await body(EngineTool(server: server, folder: folder))
+    }
+}

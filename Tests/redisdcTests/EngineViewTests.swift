@@ -1,0 +1,143 @@
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@Suite("redisdc inspect, top and release", .serialized)
+struct EngineViewTests {
+    private func hold(_ name: String, _ tool: EngineTool) async throws -> Child {
+        let child = try tool.start(
+            "lock", name, "--", "sh", "-c",
+            "echo $REDISDC_FENCE > \(tool.mark(name)); \(tool.shellUntil("go"))")
+        _ = try await tool.text(of: name)
+        return child
+    }
+
+    @Test("inspect shows nothing as nothing, and leaves nothing behind")
+    func nothing() async throws {
+        try await withEngineTool { tool in
+            let text = try await tool.run("inspect", "m")
+            #expect(text.status == 0 && text.output.contains("nobody holds or waits for \"m\""))
+            let picture = try await tool.inspect("m")
+            #expect(picture.kind == "none" && picture.holders.isEmpty && picture.waiters.isEmpty)
+            #expect(try await tool.run("top", "--once").output == "default: 0 sessions, 0 names")
+            try await withRedisClient(url: tool.server.unixURL) { redis in
+                let keys = try await redis.send("KEYS", "*").array
+                #expect(keys == [])
+            }
+        }
+    }
+
+    @Test("inspect shows who holds with which fence, and who waits in which order")
+    func picture() async throws {
+        try await withEngineTool { tool in
+            let holding = try await hold("m", tool)
+            let fence = UInt64(try await tool.text(of: "m"))
+            let waiting = [
+                try tool.start("lock", "m", "--", "echo"), try { try tool.start("lock", "m", "--", "true") }(),
+            ]
+            try await tool.untilWaiting(2, for: "m")
+            let picture = try await tool.inspect("m")
+            #expect(picture.kind == "mutex" && picture.permits == 1 && picture.available == 0)
+            let holder = try #require(picture.holders.first)
+            #expect(holder.fence == fence && holder.count == 1 && holder.seconds > 0)
+            #expect(holder.node.hasSuffix(" \(holding.processID) redisdc sh"))
+            #expect(try Date.ISO8601FormatStyle(includingFractionalSeconds: true).parse(holder.since) < .now + 60)
+            let places = picture.waiters.map { $0.node.split(separator: " ")[1] }
+            #expect(Set(places) == Set(waiting.map { "\($0.processID)" }))
+            #expect(picture.waiters.map(\.since) == picture.waiters.map(\.since).sorted())
+            #expect(picture.waiters.allSatisfy { $0.fence == nil })
+            let text = try await tool.run("inspect", "m").output
+            #expect(text.hasPrefix("m: mutex, 1 holding, 2 waiting\n"))
+            #expect(text.contains("\(holder.fence!)") && text.contains("waiting, next first"))
+            let short = try await tool.run("inspect", "m", "--limit", "1").output
+            #expect(short.contains("and 1 more"))
+            tool.leaveMark("go")
+            for child in [holding] + waiting { _ = try await child.result() }
+        }
+    }
+
+    private struct Survey: Decodable {
+        struct Thing: Decodable, Equatable {
+            var name: String
+            var kind: String
+            var permits: Int
+            var available: Int
+            var held: Int
+            var waiting: Int
+            var longestWait: Double?
+        }
+        var namespace: String
+        var sessions: Int
+        var things: [Thing]
+    }
+
+    @Test("top shows what is held and waited for, most waiters first, as text and as JSON")
+    func top() async throws {
+        try await withEngineTool { tool in
+            try await tool.run("sem", "create", "a", "--permits", "5")
+            try await tool.run("sem", "wait", "a", "-n", "2")
+            let holding = try await hold("m", tool)
+            let waiting = try tool.start("lock", "m", "--", "true")
+            try await tool.untilWaiting(1, for: "m")
+            let output = try await tool.run("top", "--once", "--json").output
+            let survey = try JSONDecoder().decode(Survey.self, from: Data(output.utf8))
+            #expect(survey.namespace == "default" && survey.sessions == 2)
+            #expect(survey.things.map(\.name) == ["m", "a"])
+            #expect(survey.things[0].held == 1 && survey.things[0].waiting == 1)
+            #expect(survey.things[0].longestWait ?? 0 > 0)
+            let semaphore = Survey.Thing(name: "a", kind: "semaphore", permits: 5, available: 3, held: 2, waiting: 0)
+            #expect(survey.things[1] == semaphore)
+            let lines = try await tool.run("top", "--once").output.split(separator: "\n")
+            #expect(lines[0] == "default: 2 sessions, 2 names")
+            #expect(lines[2].hasPrefix("m ") && lines[3].hasPrefix("a "))
+            tool.leaveMark("go")
+            _ = try await holding.result()
+            _ = try await waiting.result()
+        }
+    }
+
+    @Test("top goes on until interrupted, also through a break, and then ends well")
+    func live() async throws {
+        try await withEngineTool { tool in
+            let top = try Child(
+                "sh", ["-c", "exec \(tool.path) top --json --interval 0.05 > \(tool.mark("top"))"],
+                environment: ["REDIS_URL": tool.server.url])
+            func lines() -> Int {
+                ((try? String(contentsOfFile: tool.mark("top"), encoding: .utf8)) ?? "").split(separator: "\n").count
+            }
+            try await until("it goes on") { lines() > 2 }
+            try await withRedisClient(url: tool.server.unixURL) { redis in
+                _ = try await redis.send("CLIENT", "KILL", "TYPE", "normal")
+            }
+            let before = lines()
+            try await until("it goes on after a break") { lines() > before + 2 }
+            top.interrupt()
+            let end = try await top.end()
+            #expect(end.status == 0, "\(end.error)")
+        }
+    }
+
+    @Test("release wants --force, and takes from one holder or from all")
+    func release() async throws {
+        try await withEngineTool { tool in
+            let refused = try await tool.run("release", "s")
+            #expect(refused.status == 64 && refused.error.contains("--force"))
+            #expect(refused.error.split(separator: "\n").count == 1)
+            #expect(try await tool.run("release", "--force", "s").output == "nobody held it")
+            try await tool.run("sem", "create", "s", "--permits", "3")
+            let command = "echo > \(tool.mark("on")); \(tool.shellUntil("go"))"
+            let holding = try (0..<3).map { _ in try tool.start("sem", "wait", "s", "--hold", "--", "sh", "-c", command)
+            }
+            try await until("all hold") { try await tool.inspect("s").holders.count == 3 }
+            let holder = try await tool.inspect("s").holders[1]
+            let one = try await tool.run("release", "--force", "s", "--holder", holder.id, "--json")
+            #expect(one.output == #"{"name":"s","released":1}"#)
+            #expect(try await tool.run("release", "--force", "s", "--holder", holder.id).output == "no such holder")
+            #expect(try await tool.inspect("s").holders.map(\.id).contains(holder.id) == false)
+            #expect(try await tool.run("release", "--force", "s").output == "taken from 2 holders")
+            for child in holding { #expect(try await child.end().status == 74) }
+        }
+    }
+}
