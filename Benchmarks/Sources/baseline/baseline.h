@@ -1,6 +1,6 @@
 // The C baseline: what hiredis's synchronous API does with one connection and one outstanding command, which is what
-// the Swift client is compared with. One file for each mode; redis.c, measure.c and
-// process.c are what the modes share.
+// the Swift client is compared with. One file for each mode; redis.c, engine.c, measure.c and process.c are what the
+// modes share.
 #ifndef BASELINE_H
 #define BASELINE_H
 
@@ -19,6 +19,11 @@ int run_handoff(const char *url, long rounds);
 int run_peer(const char *url, const char *inbox, const char *outbox);
 int run_pubsub(const char *url, long rounds);
 int run_fanout(const char *url, long channels, long rounds);
+int run_engine_handoff(const char *url, const char *scripts, long rounds);
+int run_pairs(const char *url, const char *scripts, long width, long rounds);
+int run_words(const char *url, const char *scripts, long claims);
+int run_signals(const char *url, const char *scripts, const char *space, const char *prefix, long count);
+int run_crowd(const char *url, const char *scripts, const char *kind, long count, long rounds);
 
 // One side of a hand-off, on one connection: takes each token from `inbox` and puts it into `outbox`, until "stop".
 void play_peer(const char *url, const char *inbox, const char *outbox);
@@ -45,6 +50,39 @@ redisReply *redis_message(redisContext *redis);
 
 // BRPOP with a limit in seconds. NULL when nothing came; the caller frees the reply, whose element[1] is the value.
 redisReply *redis_brpop(redisContext *redis, const char *list, int seconds);
+
+// engine.c -----------------------------------------------------------------------------------------------------------
+
+// The scripts of the coordination engine that the modes run.
+typedef enum { JOIN, LEAVE, ACQUIRE, RELEASE, SIGNAL, CREATE, SCRIPTS } Script;
+
+// A session of the engine, as the library keeps one: requests are numbered, and now and then the server hears up to
+// which one the answers have arrived. It sends no heartbeats: it lasts for an hour instead.
+typedef struct {
+    redisContext *redis;
+    char hashes[SCRIPTS][41];
+    char keys[3][160];
+    char id[33];
+    long requests;
+    long answered;
+    long told;
+} Engine;
+
+// Loads the scripts from the library's folder and joins the namespace `space`.
+Engine engine_join(const char *url, const char *folder, const char *space);
+// Puts one request into the output buffer and returns its number. `acknowledged` is the number of a request whose
+// consumed permits have arrived, or 0. What follows are the script's own arguments, as strings, up to a NULL.
+long engine_append(Engine *engine, Script script, long acknowledged, ...);
+// Prints the words of a request as JSON, with this text for its number.
+void engine_print(const Engine *engine, Script script, const char *number, ...);
+// Reads the next answer; ends the process if its first word is not `expected`.
+void engine_expect(Engine *engine, const char *expected);
+// The same with two words that may come; whether it was the first.
+int engine_expect_either(Engine *engine, const char *one, const char *other);
+// Begins another session that is there and does nothing. Its answer has to be read.
+void engine_append_join(Engine *engine, const char *id);
+// Ends the session and removes the namespace, or leaves it to others.
+void engine_leave(Engine *engine, int remove);
 
 // measure.c ----------------------------------------------------------------------------------------------------------
 

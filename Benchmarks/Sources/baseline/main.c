@@ -12,8 +12,19 @@ static const char usage[] =
     "       baseline peer    URL INBOX OUTBOX       play the other side of a hand-off: BRPOP INBOX, LPUSH OUTBOX\n"
     "       baseline pubsub  URL ROUNDS             publish to receipt in another process, one message at a time\n"
     "       baseline fanout  URL CHANNELS ROUNDS    one PUBLISH to each of many channels of one subscriber\n"
+    "       baseline engine-handoff URL SCRIPTS ROUNDS\n"
+    "                        the hand-off by the engine's scripts, woken by its messages\n"
+    "       baseline pairs   URL SCRIPTS WIDTH ROUNDS\n"
+    "                        lock and unlock WIDTH mutexes of the engine, each step in one pipeline\n"
+    "       baseline words   URL SCRIPTS CLAIMS\n"
+    "                        a lock and an unlock for redis-benchmark, whose __rand_int__ is one of CLAIMS claims\n"
+    "       baseline signals URL SCRIPTS SPACE PREFIX COUNT\n"
+    "                        signal COUNT semaphores of the engine in one pipeline\n"
+    "       baseline crowd   URL SCRIPTS waiters|sessions|names COUNT ROUNDS\n"
+    "                        what the engine's operations cost the server when COUNT others are there\n"
     "\n"
-    "URL is redis://HOST:PORT, unix:///PATH or the path of a Unix socket. Figures are printed as one line of JSON.\n"
+    "URL is redis://HOST:PORT, unix:///PATH or the path of a Unix socket. SCRIPTS is the folder with the engine's Lua\n"
+    "files. Figures are printed as one line of JSON.\n"
     "A peer ends at the token \"stop\", or with the process that started it.\n";
 
 _Noreturn void fail(int code, const char *format, ...) {
@@ -40,6 +51,7 @@ int main(int count, char **arguments) {
     const char *mode = count > 1 ? arguments[1] : "";
     const long most_rounds = 10 * 1000 * 1000;
     const long most_channels = 100 * 1000;
+    const long most_things = 1000 * 1000;
 
     if (strcmp(mode, "handoff") == 0 && count == 4) {
         return run_handoff(arguments[2], number("ROUNDS", arguments[3], most_rounds));
@@ -53,6 +65,24 @@ int main(int count, char **arguments) {
     if (strcmp(mode, "fanout") == 0 && count == 5) {
         return run_fanout(arguments[2], number("CHANNELS", arguments[3], most_channels),
                           number("ROUNDS", arguments[4], most_rounds));
+    }
+    if (strcmp(mode, "engine-handoff") == 0 && count == 5) {
+        return run_engine_handoff(arguments[2], arguments[3], number("ROUNDS", arguments[4], most_rounds));
+    }
+    if (strcmp(mode, "pairs") == 0 && count == 6) {
+        return run_pairs(arguments[2], arguments[3], number("WIDTH", arguments[4], 1000),
+                         number("ROUNDS", arguments[5], most_rounds));
+    }
+    if (strcmp(mode, "words") == 0 && count == 5) {
+        return run_words(arguments[2], arguments[3], number("CLAIMS", arguments[4], most_things));
+    }
+    if (strcmp(mode, "signals") == 0 && count == 7) {
+        return run_signals(arguments[2], arguments[3], arguments[4], arguments[5],
+                           number("COUNT", arguments[6], most_things));
+    }
+    if (strcmp(mode, "crowd") == 0 && count == 7) {
+        return run_crowd(arguments[2], arguments[3], arguments[4], number("COUNT", arguments[5], most_things),
+                         number("ROUNDS", arguments[6], most_rounds));
     }
     if (strcmp(mode, "--help") == 0 || strcmp(mode, "-h") == 0) {
         fputs(usage, stdout);

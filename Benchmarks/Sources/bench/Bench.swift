@@ -1,6 +1,6 @@
 import Foundation
 
-/// `bench` runs everything and prints the table; `bench WORKER …` is one of the measured processes.
+/// `bench` takes the figures and prints the tables; `bench WORKER …` is one of the measured processes.
 @main
 struct Bench {
     static func main() async {
@@ -22,9 +22,15 @@ struct Bench {
             throw Failed("usage: bench WORKER URL COUNT PREFIX pinned|global")
         }
         let (url, prefix) = (words[0], words[2])
+        // Those that are told something read it first.
+        if job != "waiters", job != "contended" { Orders.endWithParent() }
         switch job {
         case "handoff": report(try await Handoff.run(url: url, rounds: count, prefix: prefix, placement: placement))
         case "handoff-peer": try await Handoff.peer(url: url, rounds: count, prefix: prefix, placement: placement)
+        case "engine-handoff":
+            report(try await EngineHandoff.run(url: url, rounds: count, prefix: prefix, placement: placement))
+        case "engine-handoff-peer":
+            try await EngineHandoff.peer(url: url, rounds: count, prefix: prefix, placement: placement)
         case "pubsub": try await PublishToReceipt.run(url: url, rounds: count, prefix: prefix, placement: placement)
         case "pubsub-peer":
             report(try await PublishToReceipt.peer(url: url, rounds: count, prefix: prefix, placement: placement))
@@ -35,6 +41,13 @@ struct Bench {
             try await FanOut.peer(url: url, subscribers: 1000, rounds: count, prefix: prefix, placement: placement)
         case "pushes":
             print(try await Pushes.run(url: url, tasks: 64, each: count / 64, prefix: prefix, placement: placement))
+        case "pairs":
+            print(try await LockPairs.run(url: url, tasks: 1, each: count, prefix: prefix, placement: placement))
+        case "mutexes":
+            print(try await LockPairs.run(url: url, tasks: 64, each: count / 64, prefix: prefix, placement: placement))
+        case "waiters":
+            print(try await ManyWaiters.run(url: url, count: count, prefix: prefix, placement: placement))
+        case "contended": try await Contention.run(url: url, prefix: prefix, placement: placement)
         default: throw Failed("unknown worker \(job)")
         }
     }

@@ -4,23 +4,35 @@ import RedisDCTesting
 /// Which figures are taken, and how: every round takes each of them once, one after the other, so that whatever else
 /// happens on the machine meets all alike.
 struct Plan {
+    enum Group: String, CaseIterable {
+        case handoff, pubsub, fanout, pushes, pairs, mutexes, waiters, contended, crowd
+    }
+
+    private static let usage = """
+        usage: bench [--repeats N] [--quick] [--only GROUP]… [--json FILE] [--root FOLDER]
+        GROUP is one of \(Group.allCases.map(\.rawValue).joined(separator: ", ")).
+        """
+
+    private(set) var sizes = Sizes.full
     private var repeats = 5
-    private var handoffs = 20_000
-    private var pushes = 640_000
-    private var fanOuts = 100
+    private var groups: [Group] = []
     private var json: String?
-    private let programs = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+    private var root = URL(fileURLWithPath: ".")
+    let programs = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
 
     init(_ words: [String]) throws {
         var words = words[...]
         while let word = words.popFirst() {
             switch word {
             case "--repeats": repeats = try Self.number(words.popFirst())
-            case "--quick": (repeats, handoffs, pushes, fanOuts) = (1, 2000, 64_000, 10)
+            case "--quick": (repeats, sizes) = (1, .quick)
+            case "--only": groups.append(try Self.group(words.popFirst()))
             case "--json": json = words.popFirst()
-            default: throw Failed("usage: bench [--repeats N] [--quick] [--json FILE]")
+            case "--root": root = URL(fileURLWithPath: words.popFirst() ?? ".")
+            default: throw Failed(Self.usage)
             }
         }
+        if groups.isEmpty { groups = Group.allCases }
     }
 
     private static func number(_ word: String?) throws -> Int {
@@ -28,114 +40,82 @@ struct Plan {
         return number
     }
 
+    private static func group(_ word: String?) throws -> Group {
+        guard let group = Group(rawValue: word ?? "") else { throw Failed(usage) }
+        return group
+    }
+
+    /// The Lua files of the engine: what is compared with it runs the same ones.
+    var scripts: String { root.appendingPathComponent("Sources/RedisDC/Scripts").path }
+    /// Programs in other languages that do what others do.
+    var others: URL { root.appendingPathComponent("Benchmarks/Others") }
+
     func run() async throws {
         try await withLocalRedis { server in
             var table = Table()
             for round in 1...repeats {
                 FileHandle.standardError.write(Data("round \(round) of \(repeats)\n".utf8))
-                for (name, url) in [("TCP", server.url), ("Unix socket", server.unixURL)] {
-                    try handoff(url, name, &table)
+                for group in groups {
+                    try take(group, server, &table)
+                    _ = try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "FLUSHALL"])
                 }
-                try pubSub(server.url, &table)
-                try fanOut(server.url, &table)
-                try push(server, &table)
             }
-            print(table.text)
+            print("\n" + table.text)
             if let json { try table.json.write(toFile: json, atomically: true, encoding: .utf8) }
         }
     }
 
-    // MARK: What is measured
-
-    private func handoff(_ url: String, _ transport: String, _ table: inout Table) throws {
-        let group = "Hand-off between two processes, \(transport), µs"
-        let floor = try figures(Program(programs, "baseline", ["handoff", url, "\(handoffs)"]).output())
-        table.add(group, "C, hiredis", floor, goal: nil)
-        for placement in Placement.allCases {
-            let prefix = "bench-\(UInt32.random(in: 0 ... .max))"
-            let peer = try Program(programs, "bench", ["handoff-peer", url, "\(handoffs)", prefix, placement.rawValue])
-            let output = try Program(programs, "bench", ["handoff", url, "\(handoffs)", prefix, placement.rawValue])
-                .output()
-            _ = try peer.output()
-            let goal = transport == "TCP" ? (placement == .pinned ? "at most 1.10" : "at most 1.5") : nil
-            table.add(group, "ClassicSemaphore, \(placement.title)", try figures(output), goal: goal)
+    private func take(_ group: Group, _ server: LocalRedis, _ table: inout Table) throws {
+        switch group {
+        case .handoff:
+            try handoff(server.url, "TCP", &table)
+            try handoff(server.unixURL, "Unix socket", &table)
+        case .pubsub: try pubSub(server.url, &table)
+        case .fanout: try fanOut(server.url, &table)
+        case .pushes: try push(server, &table)
+        case .pairs: try pairs(server.url, &table)
+        case .mutexes: try mutexes(server, &table)
+        case .waiters: try waiters(server, &table)
+        case .contended: try contended(server.url, &table)
+        case .crowd: try crowd(server.url, &table)
         }
     }
 
-    private func pubSub(_ url: String, _ table: inout Table) throws {
-        let group = "Publish to receipt in another process, TCP, µs"
-        let floor = try figures(Program(programs, "baseline", ["pubsub", url, "\(handoffs / 2)"]).output())
-        table.add(group, "C, hiredis", floor, goal: nil)
-        for placement in Placement.allCases {
-            let prefix = "bench-\(UInt32.random(in: 0 ... .max))"
-            let words = [url, "\(handoffs / 2)", prefix, placement.rawValue]
-            let publisher = try Program(programs, "bench", ["pubsub"] + words)
-            let output = try Program(programs, "bench", ["pubsub-peer"] + words).output()
-            _ = try publisher.output()
-            table.add(
-                group, "Subscription, \(placement.title)", try figures(output),
-                goal: placement == .pinned ? "at most 1.15" : nil)
-        }
+    // MARK: What the groups share
+
+    /// One of our measured processes.
+    func worker(_ job: String, _ url: String, _ count: Int, _ prefix: String, _ placement: Placement) throws -> Program
+    {
+        try Program(programs, "bench", [job, url, "\(count)", prefix, placement.rawValue])
     }
 
-    private func fanOut(_ url: String, _ table: inout Table) throws {
-        let group = "Fan-out to 1,000 subscribers of one process, TCP, µs a message"
-        let floor = try figures(Program(programs, "baseline", ["fanout", url, "1000", "\(fanOuts)"]).output())
-        table.add(group, "C, hiredis, one connection", floor, goal: nil)
-        for placement in Placement.allCases {
-            let prefix = "bench-\(UInt32.random(in: 0 ... .max))"
-            let words = [url, "\(fanOuts)", prefix, placement.rawValue]
-            let peer = try Program(programs, "bench", ["fanout-peer"] + words)
-            let output = try Program(programs, "bench", ["fanout"] + words).output()
-            _ = try peer.output()
-            table.add(group, "1,000 Subscriptions, \(placement.title)", try figures(output), goal: nil)
-        }
+    /// What the C program prints.
+    func baseline<Result: Decodable>(_ words: [String]) throws -> Result {
+        try decode(try Program.output(programs, "baseline", words))
     }
 
-    private func push(_ server: LocalRedis, _ table: inout Table) throws {
-        let group = "64 tasks, one connection, LPUSH, TCP, commands/s"
-        let words = [
-            "-p", "\(server.port)", "-P", "64", "-c", "1", "-n", "\(pushes)", "--csv", "lpush", "bench:list", "xxx",
-        ]
-        let csv = try Program(nil, "redis-benchmark", words).output()
+    func decode<Result: Decodable>(_ json: String) throws -> Result {
+        try JSONDecoder().decode(Result.self, from: Data(json.utf8))
+    }
+
+    /// What a worker prints that measures a rate.
+    func rate(_ worker: Program) throws -> Double {
+        let output = try worker.rest()
+        guard let rate = Double(output) else { throw Failed("expected a rate: \(output.prefix(200))") }
+        return rate
+    }
+
+    func randomPrefix() -> String { "bench-\(UInt32.random(in: 0 ... .max))" }
+
+    /// Commands in a second, as redis-benchmark finds with one connection and 64 commands under way.
+    func redisBenchmark(_ server: LocalRedis, requests: Int, options: [String] = [], _ command: [String]) throws
+        -> Double
+    {
+        let words = ["-p", "\(server.port)", "-P", "64", "-c", "1", "-n", "\(requests)", "--csv"] + options + command
+        let csv = try Program.output(nil, "redis-benchmark", words)
         guard let rate = csv.split(separator: "\n").last?.split(separator: ",").dropFirst().first,
-            let floor = Double(rate.filter { $0 != "\"" })
-        else { throw Failed("redis-benchmark said: \(csv)") }
-        table.add(group, "redis-benchmark -P 64 -c 1", rate: floor, goal: nil)
-        _ = try Program(nil, "redis-cli", ["-p", "\(server.port)", "DEL", "bench:list"]).output()
-        for placement in Placement.allCases {
-            let output = try Program(
-                programs, "bench", ["pushes", server.url, "\(pushes)", "bench", placement.rawValue]
-            ).output()
-            guard let rate = Double(output) else { throw Failed("pushes said: \(output)") }
-            table.add(group, "RedisClient, \(placement.title)", rate: rate, goal: "at least 0.5")
-        }
-    }
-
-    private func figures(_ json: String) throws -> Figures {
-        try JSONDecoder().decode(Figures.self, from: Data(json.utf8))
-    }
-}
-
-/// A measured process.
-private struct Program {
-    private let process = Process()
-    private let pipe = Pipe()
-
-    /// - Parameter folder: where the program is; `nil` looks on the PATH.
-    init(_ folder: URL?, _ name: String, _ words: [String]) throws {
-        process.executableURL = folder?.appendingPathComponent(name) ?? URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = (folder == nil ? [name] : []) + words
-        process.standardOutput = pipe
-        try process.run()
-    }
-
-    func output() throws -> String {
-        let data = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw Failed("\(process.arguments?.first ?? "") ended with \(process.terminationStatus)")
-        }
-        return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            let number = Double(rate.filter { $0 != "\"" })
+        else { throw Failed("redis-benchmark said: \(csv.prefix(200))") }
+        return number
     }
 }

@@ -2,13 +2,16 @@ import Foundation
 
 /// The figures of all rounds, their medians, and the ratios to the first row of each group.
 struct Table {
-    private struct Row: Encodable {
+    /// What else is known of a row, in a column of its own.
+    typealias Also = [(title: String, value: Double)]
+
+    private struct Row {
         var group: String
         var name: String
-        /// Times in microseconds, or rates in 1/s; one for each round.
+        /// Times, rates or sizes; one for each round.
         var values: [Double]
-        var p99: [Double]
-        var isRate: Bool
+        var also: [(title: String, values: [Double])]
+        var isCompared: Bool
         var goal: String?
     }
 
@@ -18,39 +21,50 @@ struct Table {
         var median: Double
         var least: Double
         var greatest: Double
-        var p99: Double?
-        var ratio: Double
+        var also: [String: Double]?
+        var ratio: Double?
         var goal: String?
     }
 
     private var rows: [Row] = []
+    private var notes: [String] = []
 
     mutating func add(_ group: String, _ name: String, _ figures: Figures, goal: String?) {
-        add(Row(group: group, name: name, values: [figures.p50_us], p99: [figures.p99_us], isRate: false, goal: goal))
+        add(group, name, figures.p50_us, also: [("p99", figures.p99_us)], goal: goal)
     }
 
-    mutating func add(_ group: String, _ name: String, rate: Double, goal: String?) {
-        add(Row(group: group, name: name, values: [rate], p99: [], isRate: true, goal: goal))
-    }
-
-    private mutating func add(_ row: Row) {
-        if let index = rows.firstIndex(where: { $0.group == row.group && $0.name == row.name }) {
-            rows[index].values += row.values
-            rows[index].p99 += row.p99
+    /// - Parameter isCompared: whether its ratio to the first row of the group says anything.
+    mutating func add(
+        _ group: String, _ name: String, _ value: Double, also: Also = [], isCompared: Bool = true, goal: String? = nil
+    ) {
+        if let index = rows.firstIndex(where: { $0.group == group && $0.name == name }) {
+            rows[index].values.append(value)
+            for (column, more) in also.enumerated() { rows[index].also[column].values.append(more.value) }
         } else {
-            rows.append(row)
+            rows.append(
+                Row(
+                    group: group, name: name, values: [value], also: also.map { ($0.title, [$0.value]) },
+                    isCompared: isCompared, goal: goal))
         }
     }
 
-    private var results: [Result] {
-        rows.map { row in
-            let floor = median(rows.first { $0.group == row.group }?.values ?? [])
-            let middle = median(row.values)
-            return Result(
-                group: row.group, name: row.name, median: middle, least: row.values.min() ?? 0,
-                greatest: row.values.max() ?? 0, p99: row.p99.isEmpty ? nil : median(row.p99),
-                ratio: floor > 0 ? middle / floor : 0, goal: row.goal)
-        }
+    /// Something to be said once, below the table.
+    mutating func note(_ text: String) {
+        if !notes.contains(text) { notes.append(text) }
+    }
+
+    // MARK: Results
+
+    private func result(_ row: Row) -> Result {
+        let floor = median(rows.first { $0.group == row.group }?.values ?? [])
+        let middle = median(row.values)
+        return Result(
+            group: row.group, name: row.name, median: middle, least: row.values.min() ?? 0,
+            greatest: row.values.max() ?? 0,
+            also: row.also.isEmpty
+                ? nil
+                : Dictionary(row.also.map { ($0.title, median($0.values)) }, uniquingKeysWith: { first, _ in first }),
+            ratio: row.isCompared && floor > 0 ? middle / floor : nil, goal: row.goal)
     }
 
     private func median(_ values: [Double]) -> Double {
@@ -60,20 +74,24 @@ struct Table {
     }
 
     var text: String {
-        var lines: [String] = []
-        var group = ""
-        for result in results {
-            if result.group != group {
-                group = result.group
-                lines += [
-                    "", "### \(group)", "", "| | median | spread | p99 | ratio | to reach |",
-                    "|---|---|---|---|---|---|",
-                ]
-            }
-            let cells = [
-                result.name, number(result.median), "\(number(result.least)) to \(number(result.greatest))",
-                result.p99.map(number) ?? "", String(format: "%.2f", result.ratio), result.goal ?? "",
-            ]
+        var groups: [String] = []
+        for row in rows where !groups.contains(row.group) { groups.append(row.group) }
+        return (groups.map(table) + notes).joined(separator: "\n\n")
+    }
+
+    private func table(_ group: String) -> String {
+        let rows = rows.filter { $0.group == group }
+        let also = rows.max { $0.also.count < $1.also.count }?.also.map(\.title) ?? []
+        let header = ["", "median", "spread"] + also + ["ratio", "to reach"]
+        var lines = [
+            "### \(group)", "", "| " + header.joined(separator: " | ") + " |",
+            "|" + String(repeating: "---|", count: header.count),
+        ]
+        for result in rows.map(result) {
+            let cells =
+                [result.name, number(result.median), "\(number(result.least)) to \(number(result.greatest))"]
+                + also.map { result.also?[$0].map(number) ?? "" }
+                + [result.ratio.map { String(format: "%.2f", $0) } ?? "", result.goal ?? ""]
             lines.append("| " + cells.joined(separator: " | ") + " |")
         }
         return lines.joined(separator: "\n")
@@ -82,10 +100,10 @@ struct Table {
     var json: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        return (try? encoder.encode(results)).map { String(decoding: $0, as: UTF8.self) + "\n" } ?? ""
+        return (try? encoder.encode(rows.map(result))).map { String(decoding: $0, as: UTF8.self) + "\n" } ?? ""
     }
 
     private func number(_ value: Double) -> String {
-        value >= 1000 ? String(format: "%.0f", value) : String(format: "%.2f", value)
+        value >= 1000 || value == value.rounded() ? String(format: "%.0f", value) : String(format: "%.2f", value)
     }
 }

@@ -1,0 +1,86 @@
+#define _POSIX_C_SOURCE 200809L
+#include "baseline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    const char *url;
+    const char *scripts;
+    char space[64];
+    long rounds;
+} Game;
+
+// One side: a session, and a second connection on which it is woken.
+typedef struct {
+    Engine engine;
+    redisContext *wakeups;
+    // The wait whose permit has arrived and is not confirmed yet.
+    long received;
+} Side;
+
+static Side side_make(const Game *game) {
+    Side side = {.engine = engine_join(game->url, game->scripts, game->space)};
+    side.wakeups = redis_connect(game->url);
+    redis_read_limit(side.wakeups, 10);
+    redis_run(side.wakeups, "SUBSCRIBE rdc:{%s:0}:wake:%s", game->space, side.engine.id);
+    return side;
+}
+
+static void signal_one(Side *side, const char *name) {
+    engine_append(&side->engine, SIGNAL, side->received, name, "s", "0", "f", "1", NULL);
+    engine_expect(&side->engine, "ok");
+    side->received = 0;
+}
+
+static void wait_one(Side *side, const char *name) {
+    long number = engine_append(&side->engine, ACQUIRE, side->received, name, "s", "0", "f", "1", "c", "0", NULL);
+    if (engine_expect_either(&side->engine, "queued", "granted")) {
+        redisReply *message = redis_message(side->wakeups);
+        long woken = strtol(message->element[2]->str, NULL, 10);
+        freeReplyObject(message);
+        if (woken != number) fail(EXIT_INTERNAL, "wait %ld was woken instead of %ld", woken, number);
+    }
+    side->received = number;
+}
+
+static int play_other_side(int pipe, const void *argument) {
+    const Game *game = argument;
+    Side side = side_make(game);
+    partner_write(pipe, 1);
+    for (long i = warmup_rounds(game->rounds) + game->rounds; i > 0; i--) {
+        wait_one(&side, "there");
+        signal_one(&side, "back");
+    }
+    return 0;
+}
+
+static int64_t round_trip(Side *side) {
+    int64_t start = now_ns();
+    signal_one(side, "there");
+    wait_one(side, "back");
+    return now_ns() - start;
+}
+
+int run_engine_handoff(const char *url, const char *scripts, long rounds) {
+    Game game = {.url = url, .scripts = scripts, .rounds = rounds};
+    snprintf(game.space, sizeof game.space, "bench-%ld", (long)getpid());
+    Side side = side_make(&game);
+    Partner other = partner_start(play_other_side, &game);
+    partner_read(&other);
+
+    Samples samples = samples_make(rounds);
+    for (long i = warmup_rounds(rounds); i > 0; i--) round_trip(&side);
+    for (long i = 0; i < rounds; i++) samples_add(&samples, round_trip(&side));
+    partner_join(&other);
+    redisFree(side.wakeups);
+    engine_leave(&side.engine, 1);
+
+    samples_sort(&samples);
+    printf("{\"mode\":\"engine-handoff\",\"rounds\":%ld,\"handoffs\":%ld,\"p50_us\":%.2f,\"p99_us\":%.2f}\n", rounds,
+           2 * rounds, (double)samples_percentile(&samples, 50) / 2e3, (double)samples_percentile(&samples, 99) / 2e3);
+    samples_free(&samples);
+    return 0;
+}

@@ -1,0 +1,47 @@
+#define _POSIX_C_SOURCE 200809L
+#include "baseline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct {
+    char name[32];
+    long claim;
+} Mutex;
+
+// Locks all, then unlocks all. With one mutex that is what blocking calls do.
+static void lock_and_unlock(Engine *engine, Mutex *mutexes, long width) {
+    for (long i = 0; i < width; i++) {
+        mutexes[i].claim = engine_append(engine, ACQUIRE, 0, mutexes[i].name, "m", "1", "f", "1", "l", "0", NULL);
+    }
+    for (long i = 0; i < width; i++) engine_expect(engine, "granted");
+    for (long i = 0; i < width; i++) {
+        char claim[24];
+        snprintf(claim, sizeof claim, "%ld", mutexes[i].claim);
+        engine_append(engine, RELEASE, 0, mutexes[i].name, claim, "", "0", NULL);
+    }
+    for (long i = 0; i < width; i++) engine_expect(engine, "ended");
+}
+
+int run_pairs(const char *url, const char *scripts, long width, long rounds) {
+    char space[64];
+    snprintf(space, sizeof space, "bench-%ld", (long)getpid());
+    Engine engine = engine_join(url, scripts, space);
+    catch_stop_signals();
+    Mutex *mutexes = calloc((size_t)width, sizeof *mutexes);
+    if (mutexes == NULL) fail(EXIT_INTERNAL, "no memory for %ld mutexes", width);
+    for (long i = 0; i < width; i++) snprintf(mutexes[i].name, sizeof mutexes[i].name, "mutex-%ld", i);
+
+    for (long i = warmup_rounds(rounds); i > 0 && !stop_requested; i--) lock_and_unlock(&engine, mutexes, width);
+    int64_t start = now_ns();
+    for (long i = 0; i < rounds && !stop_requested; i++) lock_and_unlock(&engine, mutexes, width);
+    double seconds = (double)(now_ns() - start) / 1e9;
+
+    engine_leave(&engine, 1);
+    free(mutexes);
+    if (stop_requested) return 130;
+    printf("{\"mode\":\"pairs\",\"width\":%ld,\"rounds\":%ld,\"seconds\":%.3f,\"pairs_per_s\":%.1f}\n", width, rounds,
+           seconds, (double)(width * rounds) / seconds);
+    return 0;
+}

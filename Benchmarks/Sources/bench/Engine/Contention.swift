@@ -1,0 +1,37 @@
+import Foundation
+import RedisDC
+
+/// One of several processes that lock the same mutex, unlock it at once and come again.
+///
+/// Prints `ready` with a session, is told from when until when, and prints a line for each lock that it got:
+/// when, and how long it had waited, in nanoseconds. Others/contended.py does the same with other libraries.
+enum Contention {
+    static func run(url: String, prefix: String, placement: Placement) async throws {
+        let lines = try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
+            let mutex = try coordinator.mutex("contended")
+            try await mutex.withLock { _ in }
+            FileHandle.standardOutput.write(Data("ready\n".utf8))
+            let times = Orders.next().split(separator: " ").compactMap { Int64($0) }
+            Orders.endWithParent()
+            guard times.count == 2 else { throw Failed("expected a start and an end") }
+            return try await placement.run(redis) {
+                while monotonicNow() < times[0] { try await Task.sleep(for: .milliseconds(1)) }
+                return try await contend(mutex, until: times[1])
+            }
+        }
+        FileHandle.standardOutput.write(Data(lines.utf8))
+    }
+
+    private static func contend(_ mutex: DistributedMutex, until end: Int64) async throws -> String {
+        var locks: [(at: Int64, waited: Int64)] = []
+        while true {
+            let start = monotonicNow()
+            if start >= end { break }
+            let lease = try await mutex.lock()
+            let now = monotonicNow()
+            try await lease.release()
+            locks.append((now, now - start))
+        }
+        return locks.map { "\($0.at) \($0.waited)\n" }.joined()
+    }
+}

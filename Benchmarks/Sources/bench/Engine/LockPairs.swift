@@ -1,0 +1,29 @@
+import RedisDC
+
+/// Tasks that each lock and unlock a mutex of their own, again and again.
+enum LockPairs {
+    /// - Returns: pairs in a second, of all tasks together.
+    static func run(url: String, tasks: Int, each: Int, prefix: String, placement: Placement) async throws -> Double {
+        try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
+            let mutexes = try (0..<tasks).map { try coordinator.mutex("mutex-\($0)") }
+            return try await placement.run(redis) {
+                // The session is there, and caches are warm.
+                try await lockAll(mutexes, each: each / 10 + 1)
+                let start = monotonicNow()
+                try await lockAll(mutexes, each: each)
+                return Double(tasks * each) / (Double(monotonicNow() - start) / 1e9)
+            }
+        }
+    }
+
+    private static func lockAll(_ mutexes: [DistributedMutex], each: Int) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for mutex in mutexes {
+                group.addTask {
+                    for _ in 0..<each { try await mutex.withLock { _ in } }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}

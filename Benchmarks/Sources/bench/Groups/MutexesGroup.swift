@@ -1,0 +1,35 @@
+import RedisDCTesting
+
+extension Plan {
+    /// 64 tasks with a mutex each, on one connection.
+    ///
+    /// redis-benchmark runs one script at a time: locks of ever new mutexes, then unlocks of what was taken before. So
+    /// much is taken that hardly anything is given back twice. A pair takes the time of both.
+    func mutexes(_ server: LocalRedis, _ table: inout Table) throws {
+        let group = "64 tasks, a mutex each, one connection, TCP, pairs/s"
+        let locks = try rate(server, claims: 1, range: 1_000_000_000) { $0.lock }
+        let unlocks = try rate(server, claims: sizes.requests * 10, range: sizes.requests * 10) { $0.unlock }
+        table.add(group, "redis-benchmark -P 64 -c 1, the same two scripts", 1 / (1 / locks + 1 / unlocks))
+        let pipeline: Pairs = try baseline(["pairs", server.url, scripts, "64", "\(sizes.manyPairs / 64)"])
+        table.add(group, "C, hiredis, 64 locks in one pipeline, then 64 unlocks", pipeline.pairs_per_s)
+        for placement in Placement.allCases {
+            let rate = try rate(worker("mutexes", server.url, sizes.manyPairs, randomPrefix(), placement))
+            table.add(group, "DistributedMutex, \(placement.title)", rate, goal: "at least 0.5")
+        }
+    }
+
+    /// How often in a second one of the two scripts runs, with so many claims there and random numbers below `range`.
+    private func rate(
+        _ server: LocalRedis, claims: Int, range: Int, _ command: (Words) -> [String]
+    ) throws -> Double {
+        _ = try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "FLUSHALL"])
+        let words: Words = try baseline(["words", server.url, scripts, "\(claims)"])
+        return try redisBenchmark(server, requests: sizes.requests, options: ["-r", "\(range)"], command(words))
+    }
+}
+
+/// What the C program prints.
+private struct Words: Decodable {
+    var lock: [String]
+    var unlock: [String]
+}

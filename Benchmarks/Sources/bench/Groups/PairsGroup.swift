@@ -1,0 +1,17 @@
+extension Plan {
+    /// Locks and unlocks of one task that nobody else contends for.
+    func pairs(_ url: String, _ table: inout Table) throws {
+        let group = "withLock { }, one task, TCP, pairs/s"
+        let floor: Pairs = try baseline(["pairs", url, scripts, "1", "\(sizes.pairs)"])
+        table.add(group, "C, hiredis, the same two scripts", floor.pairs_per_s)
+        for placement in Placement.allCases {
+            let rate = try rate(worker("pairs", url, sizes.pairs, randomPrefix(), placement))
+            table.add(group, "DistributedMutex, \(placement.title)", rate, goal: "at least 0.9")
+        }
+    }
+}
+
+/// What the C program prints.
+struct Pairs: Decodable {
+    var pairs_per_s: Double
+}
