@@ -1,5 +1,5 @@
 # Builds, tests and runs everything: the tests need the compiler, so there is one stage.
-ARG SWIFT_VERSION=6.2
+ARG SWIFT_VERSION=6.3
 FROM swift:${SWIFT_VERSION}-noble
 
 RUN apt-get update \

@@ -4,7 +4,7 @@
 // must give the same replies and the same end however they come, must stay within its limits, must stay dead after an
 // error, and its replies must survive being written and read again.
 
-private let limits = ReplyLimits(bytes: 4096, elements: 500, depth: 6)
+private let limits = ReplyLimits(bytes: 600, elements: 24, depth: 6)
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
