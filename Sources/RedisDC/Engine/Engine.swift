@@ -89,6 +89,7 @@ actor Engine {
         if wasLive { await leave(session) }
     }
 
+    /// What cannot be ended now, because Redis cannot be reached, ends with the TTL: there is nobody left to be told.
     private func leave(_ session: String) async {
         let requests = machine.farewell()
         let (redis, keys, ttl) = (redis, keys, settings.ttl)
@@ -264,11 +265,7 @@ actor Engine {
             case ("ok", let epoch?): perform(machine.joined(life.id, epoch: epoch, now: clock.now()))
             case ("lost", _): perform(machine.joinedTooLate(life.id))
             case ("conflict", let partitions?):
-                let error = RedisDCError(
-                    .conflict,
-                    "namespace \"\(namespace.name)\" has \(partitions) partitions, this coordinator is configured with \(namespace.partitions)"
-                )
-                await joinFailed(life, .fatal(error))
+                await joinFailed(life, .fatal(namespace.conflict(with: partitions)))
             default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
             }
         } catch {
@@ -322,6 +319,16 @@ actor Engine {
             timerAt = nil
             perform(machine.tick(now: clock.now()))
         }
+    }
+}
+
+extension Namespace {
+    /// Nodes that disagree about the number of partitions would look for a name in different places.
+    func conflict(with partitions: String) -> RedisDCError {
+        RedisDCError(
+            .conflict,
+            "namespace \"\(name)\" has \(partitions) partitions, this coordinator is configured with \(self.partitions)"
+        )
     }
 }
 

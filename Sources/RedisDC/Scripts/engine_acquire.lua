@@ -14,9 +14,9 @@ else
     tick = math.max(tick + 1, now)
     -- The first to be written, because it is what Redis refuses at maxmemory.
     if mode == 'c' then
-      call('ZADD', index, 0, 's' .. me)
+      call('ZADD', index, '0', 's' .. me)
     else
-      call('ZADD', index, 0, 's' .. me, 0, 'h' .. name .. '\0' .. me)
+      call('ZADD', index, '0', 's' .. me, '0', 'h' .. name .. '\0' .. me)
     end
     free, thing_changed = free - n, true
     sets[#sets + 1] = 'c:' .. me
@@ -26,7 +26,7 @@ else
     reply = {'none'}
   else
     tick = math.max(tick + 1, now)
-    call('ZADD', index, 0, 's' .. me, 0, 'q' .. name .. '\0' .. pack('>I8', tick) .. me)
+    call('ZADD', index, '0', 's' .. me, '0', 'q' .. name .. '\0' .. pack('>I8', tick) .. me)
     waiting, thing_changed = waiting + 1, true
     sets[#sets + 1] = 'c:' .. me
     sets[#sets + 1] = pack('<c1c1dd', 'w', mode, n, tick) .. name

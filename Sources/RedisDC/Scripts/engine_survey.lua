@@ -1,10 +1,11 @@
 -- Shows a part of the things of the partition. Needs no session and changes nothing.
 -- KEYS as in engine_head
 -- ARGV[1] cursor, '0' to begin
--- Reply: {next cursor, '0' at the end, microseconds now, sessions, {NAME, kind, limit, free, waiting, tick of the first
+-- Reply: {next cursor, '0' at the end, microseconds now, living sessions, {NAME, kind, limit, free, waiting, tick of the first
 --     waiter or '', …}}.
 local book, index, sessions = KEYS[1], KEYS[2], KEYS[3]
 local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000000 + time[2])
 local found = redis.call('HSCAN', book, ARGV[1], 'MATCH', 't:*', 'COUNT', 200)
 local rows = {}
 for i = 1, #found[2], 2 do
@@ -20,4 +21,4 @@ for i = 1, #found[2], 2 do
   end
   rows[#rows + 1] = first
 end
-return {found[1], string.format('%.0f', time[1] * 1000000 + time[2]), redis.call('ZCARD', sessions), rows}
+return {found[1], now, redis.call('ZCOUNT', sessions, '(' .. now, '+inf'), rows}

@@ -10,30 +10,35 @@ if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
   if fair == 'b' and gives == 'fair' and kind ~= 'x' then
     -- Where overtaking is allowed, the first is only told to try, and whoever comes before it may be faster. The name is
     -- noted, in case it never tries.
-    local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', 0, 1)[1]
+    local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1')[1]
     if line then
-      local owner, number = string.match(string.sub(line, #name + 11), '^(%w+):(%d+)$')
+      local id = string.sub(line, #name + 11)
+      local colon = string.find(id, ':', 1, true)
+      local owner, number = string.sub(id, 1, colon - 1), string.sub(id, colon + 1)
       news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' try'
-      adds[#adds + 1] = 0
+      adds[#adds + 1] = '0'
       adds[#adds + 1] = 't' .. name
     end
   else
     local at, is_over = 0, false
     -- Lines that this script takes away are still in the index.
     local taken = {}
-    for _, line in ipairs(rems) do taken[line] = true end
+    for i = 1, #rems do taken[rems[i]] = true end
     while waiting > 0 and budget > 0 and not is_over and (free > 0 or kind == 'x') do
-      local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', at, at == 0 and 2 or 32)
+      -- Most often it is one that gets something. Numbers would have to be printed first.
+      local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', at == 0 and '0' or at, at == 0 and '1' or '32')
       at = at + #lines
       if #lines == 0 then
         -- Someone has tampered with the index.
         waiting, thing_changed = 0, true
       end
-      for _, line in ipairs(lines) do
+      for i = 1, #lines do
+        local line = lines[i]
         if budget == 0 or free <= 0 and kind ~= 'x' then break end
         if not taken[line] then
           local id = string.sub(line, #name + 11)
-          local owner, number = string.match(id, '^(%w+):(%d+)$')
+          local colon = string.find(id, ':', 1, true)
+          local owner, number = string.sub(id, 1, colon - 1), string.sub(id, colon + 1)
           local pair = call('HMGET', book, 'c:' .. id, 's:' .. owner)
           local state, mode, n = 'd', nil, nil
           if pair[1] and pair[1] ~= 'd' then state, mode, n = unpacked('<c1c1dd', pair[1]) end
@@ -71,7 +76,7 @@ if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
             free, waiting = free - n, waiting - 1
             rems[#rems + 1] = line
             if mode ~= 'c' then
-              adds[#adds + 1] = 0
+              adds[#adds + 1] = '0'
               adds[#adds + 1] = 'h' .. name .. '\0' .. id
             end
             sets[#sets + 1] = 'c:' .. id
@@ -95,7 +100,7 @@ if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
       end
     end
     if budget == 0 and waiting > 0 then
-      adds[#adds + 1] = 0
+      adds[#adds + 1] = '0'
       adds[#adds + 1] = 't' .. name
       reply[#reply + 1] = 1
     end

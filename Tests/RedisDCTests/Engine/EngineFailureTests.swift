@@ -371,6 +371,11 @@ extension EngineTests {
                         #expect(error?.code == .conflict)
                         #expect(error?.message.contains("8 partitions") == true)
                         #expect(error?.message.contains("with 1") == true)
+                        // Looking needs no session, and would look in the wrong place.
+                        let looking = await errorOf { _ = try await second.inspect("m") }
+                        #expect(looking?.code == .conflict)
+                        let surveying = await errorOf { _ = try await second.survey() }
+                        #expect(surveying?.code == .conflict)
                     }
                 }
             }

@@ -254,6 +254,32 @@ struct EngineMachineTests {
         #expect(run.taken() == ["finish 2 granted 9", "send release 5 of 77", "lose 1", "event dataLost"])
     }
 
+    @Test("a permit to consume that was given to nobody goes back, one that is being confirmed does not")
+    func reconcileConsumed() {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        run.acquire(2, mode: .consume)
+        run.acquire(3, mode: .consume)
+        // The answer to the first cannot be read, though the permit was given; the others' could.
+        run.refuse(1)
+        run.reply(2, .granted(fence: 7))
+        run.acquire(4)
+        run.reply(3, .granted(fence: 8))
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        #expect(run.requests[4]?.acknowledged == [2])
+        #expect(run.taken() == ["send reconcile 5 confirming 3"])
+        run.reply(
+            5,
+            .page(
+                next: "",
+                [
+                    .init(number: 1, state: "g", fence: 6, name: "x"),
+                    .init(number: 2, state: "g", fence: 7, name: "x"),
+                ]))
+        #expect(run.taken() == ["send release 6 of 1"])
+    }
+
     @Test("a place in the queue that Redis has lost is taken anew")
     func reconcileQueue() {
         var run = MachineRun.live()
