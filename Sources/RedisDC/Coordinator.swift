@@ -145,7 +145,8 @@ public final class Coordinator: Sendable {
         if let permits, !(0...Semaphore.maximumPermits).contains(permits) {
             throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Semaphore.maximumPermits)")
         }
-        let thing = Thing(name: name, kind: .semaphore, permits: permits, fairness: fairness)
+        let thing = Thing(
+            name: name, kind: .semaphore, permits: permits, policy: fairness == .fifo ? "f" : "b")
         return Semaphore(thing: thing, engine: engine(of: name), coordinator: self)
     }
 

@@ -20,6 +20,11 @@ enum Scripts {
     static let engineAcquire = engine(PackageResources.engine_thing_lua, PackageResources.engine_acquire_lua)
     static let engineSignal = engine(PackageResources.engine_thing_lua, PackageResources.engine_signal_lua)
     static let engineCreate = engine(PackageResources.engine_thing_lua, PackageResources.engine_create_lua)
+    static let engineArrive = engine(PackageResources.engine_thing_lua, PackageResources.engine_arrive_lua)
+    static let engineRegister = engine(PackageResources.engine_thing_lua, PackageResources.engine_register_lua)
+    static let engineCount = engine(PackageResources.engine_thing_lua, PackageResources.engine_count_lua)
+    static let engineGate = engine(PackageResources.engine_thing_lua, PackageResources.engine_gate_lua)
+    static let engineReduce = engine(PackageResources.engine_reduce_lua)
     static let engineResize = engine(PackageResources.engine_thing_lua, PackageResources.engine_resize_lua)
 
     /// Redis's scripts cannot include one another: an operation stands between the head and the tail that all share.

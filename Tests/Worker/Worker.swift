@@ -36,6 +36,8 @@ struct Worker {
             switch job {
             case "engine-mix":
                 try await EngineMix(coordinator: coordinator, redis: redis, seed: UInt64(words[0])!).run()
+            case "engine-part":
+                try await Part(coordinator: coordinator, redis: redis, name: name).play(words)
             case "engine-hold":
                 // Says so, holds on, and says how it ended.
                 do {

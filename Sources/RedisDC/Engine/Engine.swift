@@ -117,12 +117,12 @@ actor Engine {
 
     /// - Parameter timeout: `nil` waits as long as it takes.
     nonisolated func acquire(
-        _ thing: Thing, count: Int, mode: Mode, queues: Bool, timeout: Duration?
+        _ wish: Wish, timeout: Duration?
     ) async throws(RedisDCError) -> Machine.Outcome {
         let now = clock.now()
         let deadline = timeout.map { now + $0 }
         return try await outcome { machine, id, now in
-            machine.acquire(id, thing, count: count, mode: mode, queues: queues, deadline: deadline, now: now)
+            machine.acquire(id, wish, deadline: deadline, now: now)
         }
     }
 
@@ -162,6 +162,24 @@ actor Engine {
             }
         }
         _ = try result.get()
+    }
+
+    /// Gives all but so many of a lease's permits back.
+    nonisolated func reduce(_ claim: UInt64, keep: Int) async throws(RedisDCError) -> Int {
+        let outcome = try await outcome { machine, id, now in machine.reduce(id, claim: claim, keep: keep, now: now) }
+        guard case .done(let had) = outcome else { return 0 }
+        return had
+    }
+
+    /// Whether a lease is still held, after a wish that may have let it go.
+    nonisolated func holds(_ claim: UInt64) async -> Bool {
+        await withCheckedContinuation { continuation in
+            enter { engine in
+                let holds = engine.machine.holds(claim)
+                if !holds { engine.watches[claim] = nil }
+                continuation.resume(returning: holds)
+            }
+        }
     }
 
     /// Gives a lease back that nobody waits for.

@@ -9,9 +9,10 @@ extension EngineMachine {
         for index in stride(from: 0, to: words.count - 1, by: 2) {
             guard let number = UInt64(words[index]) else { continue }
             let word = words[index + 1]
-            if let fence = UInt64(word) {
+            let parts = word.split(separator: "/")
+            if let fence = parts.first.flatMap({ UInt64($0) }) {
                 grants += 1
-                actions += granted(number, fence, now)
+                actions += granted(number, fence, parts.count == 2 ? UInt64(parts[1]) ?? 0 : 0, now)
             } else if let claimID = claimOf[number], let claim = claims[claimID] {
                 actions += told(claimID, claim, word)
             }
@@ -19,10 +20,10 @@ extension EngineMachine {
         return actions
     }
 
-    mutating func granted(_ number: UInt64, _ fence: UInt64, _ now: Duration) -> [Action] {
+    private mutating func granted(_ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration) -> [Action] {
         guard let id = claimOf[number], let claim = claims[id] else { return [] }
         switch claim.state {
-        case .asked, .queued: return granted(id, number, fence, now)
+        case .asked, .queued: return granted(id, number, fence, value, now)
         case .idle, .leaving, .held, .releasing: return []
         }
     }
@@ -30,11 +31,15 @@ extension EngineMachine {
     mutating func told(_ id: ID, _ claim: Claim, _ word: Substring) -> [Action] {
         switch (word, claim.state) {
         case ("gone", .asked), ("gone", .queued):
-            return drop(id, RedisDCError(.destroyed, "\"\(claim.thing.name)\" has been destroyed"))
-        case ("try", .asked), ("try", .queued): return [send(.give(name: claim.thing.name), .chore)]
+            return drop(id, RedisDCError(.destroyed, "\"\(claim.wish.thing.name)\" has been destroyed"))
+        case ("broken", .asked), ("broken", .queued):
+            return drop(
+                id,
+                RedisDCError(.broken, "\"\(claim.wish.thing.name)\" is broken: one who took part has died or given up"))
+        case ("try", .asked), ("try", .queued): return [send(.give(name: claim.wish.thing.name), .chore)]
         case ("lost", .held):
             forget(id)
-            return [.lose(id, RedisDCError(.lost, "\"\(claim.thing.name)\" was taken away by an operator"))]
+            return [.lose(id, RedisDCError(.lost, "\"\(claim.wish.thing.name)\" was taken away by an operator"))]
         default: return []
         }
     }
@@ -84,7 +89,7 @@ extension EngineMachine {
                     actions.append(send(.release(name: line.name, claim: line.number), .chore))
                 }
             } else if line.state == "h" || line.state == "g" {
-                actions += granted(line.number, line.fence, now)
+                actions += granted(line.number, line.fence, line.count, now)
             }
         }
         let missing = known.subtracting(found.map(\.number))
@@ -93,7 +98,7 @@ extension EngineMachine {
             switch claim.state {
             case .held:
                 forget(id)
-                let error = RedisDCError(.lost, "Redis has lost that \"\(claim.thing.name)\" was held")
+                let error = RedisDCError(.lost, "Redis has lost that \"\(claim.wish.thing.name)\" was held")
                 actions.append(.lose(id, error))
             case .queued:
                 // Redis has lost the place in the queue.

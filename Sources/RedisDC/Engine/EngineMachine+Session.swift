@@ -74,7 +74,7 @@ extension EngineMachine {
             switch claims[id]!.state {
             case .idle: break
             case .asked, .queued:
-                if settings.failsWaitersOnLoss {
+                if settings.failsWaitersOnLoss || claims[id]!.wish.failsOnLoss {
                     actions += drop(id, error)
                 } else {
                     claims[id]!.state = .idle
@@ -102,7 +102,7 @@ extension EngineMachine {
     mutating func stop() -> [Action] {
         guard phase != .stopped else { return [] }
         leftovers =
-            phase == .live ? claims.values.compactMap { claim in claim.number.map { (claim.thing.name, $0) } } : []
+            phase == .live ? claims.values.compactMap { claim in claim.number.map { (claim.wish.thing.name, $0) } } : []
         let error = RedisDCError(.stopped, "the coordinator is stopping")
         var actions: [Action] = []
         for id in claims.keys.sorted() {

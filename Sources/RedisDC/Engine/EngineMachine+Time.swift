@@ -61,11 +61,12 @@ extension EngineMachine {
         guard let claim = claims[id] else { return [] }
         switch claim.state {
         case .idle, .asked, .queued:
-            if claim.deadline == nil, !claim.queues, claim.number == nil {
+            if claim.deadline == nil, !claim.wish.queues, claim.number == nil {
                 return drop(id, RedisDCError(.notConnected, "no session with Redis within \(settings.callTimeout)"))
             }
             guard claim.deadline != nil else { return [] }
-            return abandon(id, RedisDCError(.timedOut, "\"\(claim.thing.name)\" was not to be had in time"), now: now)
+            return abandon(
+                id, RedisDCError(.timedOut, "\"\(claim.wish.thing.name)\" was not to be had in time"), now: now)
         case .leaving(_, let error):
             // The caller has waited long enough; its claim goes on being ended.
             let number = claim.number!

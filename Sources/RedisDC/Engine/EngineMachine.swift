@@ -31,6 +31,8 @@ struct EngineMachine {
     struct Grant: Sendable {
         var claim: ID
         var fence: UInt64
+        /// Which arrival at a barrier it was, in which generation.
+        var value: UInt64
         var life: SessionLife
         /// Only of a lease: hears when it is lost.
         var watch: LeaseWatch?
@@ -85,10 +87,7 @@ struct EngineMachine {
             case releasing(UInt64)
         }
         var state = State.idle
-        var thing: Thing
-        var count: Int
-        var mode: Mode
-        var queues: Bool
+        var wish: Wish
         /// Who releases the lease; the claim's own caller waits under the claim's id.
         var releaser: ID?
         var deadline: Duration?
@@ -169,11 +168,11 @@ struct EngineMachine {
     // MARK: What callers want
 
     mutating func acquire(
-        _ id: ID, _ thing: Thing, count: Int, mode: Mode, queues: Bool, deadline: Duration?, now: Duration
+        _ id: ID, _ wish: Wish, deadline: Duration?, now: Duration
     ) -> [Action] {
         guard phase != .stopped else { return [.finish(id, .failure(Self.stopped))] }
-        claims[id] = Claim(thing: thing, count: count, mode: mode, queues: queues, deadline: deadline)
-        let latest = deadline ?? (queues || phase == .live ? nil : now + settings.callTimeout)
+        claims[id] = Claim(wish: wish, deadline: deadline)
+        let latest = deadline ?? (wish.queues || phase == .live ? nil : now + settings.callTimeout)
         if let latest { remind(id, at: latest) }
         return expire(now) + begin(id, now)
     }
@@ -194,7 +193,7 @@ struct EngineMachine {
             claims[id]!.state = .leaving(number, error)
             if case .claim? = pending[number]?.purpose { pending[number]!.purpose = .chore }
             remind(id, at: now + settings.settleTimeout)
-            return [send(.release(name: claim.thing.name, claim: number), .end(id))]
+            return [send(.release(name: claim.wish.thing.name, claim: number), .end(id))]
         case .leaving, .held, .releasing: return []
         }
     }
@@ -208,7 +207,7 @@ struct EngineMachine {
         }
         claims[id]!.state = .releasing(number)
         claims[id]!.releaser = releaser
-        return late + [send(.release(name: claim.thing.name, claim: number), .end(id))]
+        return late + [send(.release(name: claim.wish.thing.name, claim: number), .end(id))]
     }
 
     static var stopped: RedisDCError { RedisDCError(.stopped, "the coordinator has stopped") }
@@ -220,9 +219,7 @@ struct EngineMachine {
             return []
         }
         if let claim = claims[id] {
-            let operation = Operation.acquire(
-                claim.thing, count: claim.count, mode: claim.mode, queues: claim.queues)
-            let action = send(operation, .claim(id))
+            let action = send(.claim(claim.wish), .claim(id))
             if case .send(let request, _) = action {
                 claims[id]!.state = .asked(request.number)
                 claimOf[request.number] = id
@@ -329,22 +326,26 @@ struct EngineMachine {
     ) -> [Action] {
         guard let claim = claims[id], case .asked(number) = claim.state else { return [] }
         switch reply {
-        case .granted(let fence): return granted(id, number, fence, now)
+        case .granted(let fence, let value): return granted(id, number, fence, value, now)
         case .queued:
             claims[id]!.state = .queued(number)
-            return []
+            return letGo(for: id, now)
         case .none:
             forget(id)
             return [.finish(id, .success(.notAvailable))]
         default:
             forget(id)
-            return [.finish(id, result(of: .acquire(claim.thing, count: 0, mode: .lease, queues: true), reply))]
+            return [.finish(id, result(of: .claim(claim.wish), reply))]
         }
     }
 
-    mutating func granted(_ id: ID, _ number: UInt64, _ fence: UInt64, _ now: Duration) -> [Action] {
-        let isLease = claims[id]!.mode == .lease
-        let grant = Grant(claim: id, fence: fence, life: session, watch: isLease ? LeaseWatch() : nil)
+    mutating func granted(
+        _ id: ID, _ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration
+    ) -> [Action] {
+        let others = letGo(for: id, now)
+        let isLease = claims[id]!.wish.mode == .lease
+        let grant = Grant(
+            claim: id, fence: fence, value: value, life: session, watch: isLease ? LeaseWatch() : nil)
         if !isLease {
             forget(id)
             acknowledgements.append(number)
@@ -352,7 +353,28 @@ struct EngineMachine {
         } else {
             claims[id]!.state = .held(number, fence: fence)
         }
-        return [.finish(id, .success(.granted(grant)))]
+        return others + [.finish(id, .success(.granted(grant)))]
+    }
+
+    /// It has its place: what it was to let go for it can go.
+    private mutating func letGo(for id: ID, _ now: Duration) -> [Action] {
+        guard let other = claims[id]?.wish.letsGo else { return [] }
+        claims[id]!.wish.letsGo = nil
+        return release(other, releaser: nil, now: now)
+    }
+
+    /// Whether a lease is held and not being released.
+    func holds(_ id: ID) -> Bool {
+        if case .held? = claims[id]?.state { true } else { false }
+    }
+
+    /// Gives all but so many of a lease's permits back.
+    mutating func reduce(_ id: ID, claim: ID, keep: Int, now: Duration) -> [Action] {
+        let late = expire(now)
+        guard let held = claims[claim], case .held(let number, _) = held.state else {
+            return late + [.finish(id, .failure(RedisDCError(.lost, "it was not held any more")))]
+        }
+        return late + call(id, .reduce(name: held.wish.thing.name, claim: number, keep: keep), now: now)
     }
 
     mutating func ended(_ id: ID) -> [Action] {
@@ -370,8 +392,9 @@ struct EngineMachine {
     mutating func more(_ operation: Operation, _ reply: EngineReply) -> [Action] {
         guard case .done(_, let more) = reply, more else { return [] }
         switch operation {
-        case .release, .give, .destroy, .signal, .resize: return [send(.give(name: operation.name), .chore)]
-        case .acquire, .create, .heartbeat, .reconcile: return []
+        case .release, .give, .destroy, .signal, .resize, .gate, .count, .reduce:
+            return [send(.give(name: operation.name), .chore)]
+        case .claim, .create, .heartbeat, .reconcile: return []
         }
     }
 
@@ -379,13 +402,15 @@ struct EngineMachine {
         let name = operation.name
         switch reply {
         case .done(let count, _): return .success(.done(count))
-        case .conflict(let kind, let permits, let fairness):
-            let found = kind == "m" ? "a mutex" : "a semaphore with \(permits) permits"
-            let how = fairness == "b" ? ", barging" : ""
+        case .conflict(let kind, let permits, let policy):
+            let found = Thing.describe(Thing.Kind(rawValue: kind), permits: permits, policy: policy)
             return .failure(
                 RedisDCError(
-                    .conflict,
-                    "\"\(name)\" is \(found)\(how), which is not what this call wants\(operation.wish)"))
+                    .conflict, "\"\(name)\" is \(found), which is not what this call wants\(operation.wanted)"))
+        case .broken:
+            return .failure(
+                RedisDCError(
+                    .broken, "\"\(name)\" is broken: one who took part has died or given up; destroy it to begin anew"))
         case .missing:
             return .failure(
                 RedisDCError(.notFound, "there is no semaphore \"\(name)\"; create it with a number of permits"))
@@ -408,14 +433,32 @@ struct EngineMachine {
 }
 
 extension Operation {
-    fileprivate var wish: String {
+    fileprivate var wanted: String {
         switch self {
-        case .acquire(let thing, _, _, _), .signal(let thing, _), .create(let thing):
-            if thing.kind == .mutex { return " (a mutex)" }
-            let permits = thing.permits.map { "\($0) permits" } ?? "any"
-            return " (a semaphore, \(permits), \(thing.fairness))"
-        case .resize: return " (a semaphore)"
-        default: return ""
+        case .claim(let wish): " (\(wish.thing.description))"
+        case .signal(let thing, _), .create(let thing), .resize(let thing, _), .gate(let thing, _),
+            .count(let thing, _), .destroy(let thing):
+            " (\(thing.description))"
+        default: ""
+        }
+    }
+}
+
+extension Thing {
+    fileprivate var description: String { Self.describe(kind, permits: permits, policy: policy) }
+
+    fileprivate static func describe(_ kind: Kind?, permits: Int?, policy: String) -> String {
+        let number = permits.map { "\($0)" } ?? "any number of"
+        return switch kind {
+        case .semaphore:
+            "a semaphore with \(number) permits" + (policy == "b" ? ", barging" : ", first come first served")
+        case .readWriteLock:
+            "a read-write lock" + (policy == "r" ? ", readers first" : policy == "w" ? ", writers first" : "")
+        case .latch: "a latch for \(number), " + (policy == "f" ? "broken by a death" : "a death counts as down")
+        case .barrier:
+            "a barrier for \(number), " + (policy == "b" ? "broken by who leaves" : "who leaves is taken out")
+        case let kind?: "a \(kind.title)"
+        case nil: "broken or being destroyed"
         }
     }
 }

@@ -14,7 +14,7 @@ for i = 1, #found[2], 2 do
   local first = ''
   if waiting > 0 then
     local line = redis.call('ZRANGEBYLEX', index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', 0, 1)[1]
-    first = line and string.format('%.0f', struct.unpack('>I8', string.sub(line, #name + 3))) or ''
+    first = line and string.format('%.0f', struct.unpack('>I8', string.sub(line, #name + 4))) or ''
   end
   for _, value in ipairs({name, kind, limit, free, waiting}) do
     rows[#rows + 1] = type(value) == 'number' and string.format('%.0f', value) or value

@@ -79,7 +79,7 @@ struct MachineRun {
     }
 
     mutating func acquire(_ id: UInt64, mode: Mode = .lease, deadline: Duration? = nil) {
-        apply { $0.acquire(id, Self.thing, count: 1, mode: mode, queues: true, deadline: deadline, now: $2) }
+        apply { $0.acquire(id, Wish(thing: Self.thing, mode: mode), deadline: deadline, now: $2) }
     }
 
     mutating func cancel(_ id: UInt64) { apply { $0.abandon(id, RedisDCError(.cancelled, ""), now: $2) } }
@@ -111,7 +111,7 @@ struct MachineRun {
     mutating func answerAtRandom(_ request: EngineRequest, _ generator: inout SplitMix) {
         let answer: EngineReply =
             switch request.operation {
-            case .acquire: Bool.random(using: &generator) ? .queued : .granted(fence: request.number + 1000)
+            case .claim: Bool.random(using: &generator) ? .queued : .granted(fence: request.number + 1000)
             case .heartbeat: .heartbeat(grants: Int.random(in: 0...3, using: &generator), claims: 1, .none)
             case .reconcile: .page(next: "", [])
             default: .done(count: 1, more: Int.random(in: 0..<8, using: &generator) == 0)
@@ -151,7 +151,7 @@ struct MachineRun {
         case .send(let request, _):
             let what: String =
                 switch request.operation {
-                case .acquire: "acquire \(request.number)"
+                case .claim: "acquire \(request.number)"
                 case .release(_, let claim, _, _): "release \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
                 case .heartbeat: "heartbeat \(request.number)"
