@@ -1,5 +1,6 @@
 import Hiredis
 import RedisDCTesting
+import TestRandom
 import Testing
 
 extension ServerTests {
