@@ -2,6 +2,7 @@
 import Foundation
 import Hiredis
 import RedisDC
+import TestHistory
 
 @main
 struct Worker {
@@ -61,6 +62,10 @@ struct Worker {
                         _ = try await redis.send("SET", "count", .integer(count + 1))
                     }
                 }
+            case "engine-history":
+                let recorder = HistoryRecorder(path: words[0])
+                try await HistoryMix(coordinator: coordinator, recorder: recorder, seed: UInt64(words[1])!)
+                    .run(tasks: Int(words[2])!, steps: Int(words[3])!)
             default: fatalError("unknown job \(job)")
             }
         }
