@@ -37,13 +37,13 @@ extension History {
         let byReturn = grants.sorted { calls[$0].returned! < calls[$1].returned! }
         var faults: [String] = []
         var told = 0
-        var highest = 0
+        var highest: Int?
         for place in byCall {
             while told < byReturn.count, calls[byReturn[told]].returned! < calls[place].called {
-                if calls[byReturn[told]].fence > calls[highest].fence { highest = byReturn[told] }
+                if calls[byReturn[told]].fence > highest.map({ calls[$0].fence }) ?? 0 { highest = byReturn[told] }
                 told += 1
             }
-            if told > 0, calls[highest].fence >= calls[place].fence {
+            if let highest, calls[highest].fence >= calls[place].fence {
                 faults.append(
                     "fence \(calls[place].fence) came after \(calls[highest].fence)\n"
                         + timeline(around: place, with: highest))

@@ -90,7 +90,8 @@ extension EngineTests {
 
         private static func expectSound(_ history: History, seed: UInt64) {
             let faults = history.faults(permits: HistoryMix.resources)
-            #expect(faults.isEmpty, "seed \(seed): \(faults.joined(separator: "\n\n"))")
+            // One leads to many.
+            if !faults.isEmpty { Issue.record("seed \(seed): \(faults.prefix(3).joined(separator: "\n\n"))") }
             // They say something only if everything has happened.
             for outcome in [HistoryRecorder.Outcome.ok, .refused, .timedOut, .cancelled] {
                 #expect(history.calls.contains { $0.outcome == outcome }, "seed \(seed)")

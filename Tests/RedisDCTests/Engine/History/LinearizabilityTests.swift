@@ -83,6 +83,9 @@ private let scripts: [Script] = [
         testDescription: "a fence that goes back among concurrent grants",
         lines: ["take - 1 2 f5", "release 1 3 6", "take - 1 7 f4"], fault: "no order"),
     Script(
+        testDescription: "a first call that is granted late, with the highest fence",
+        lines: ["take - 1 90 f9", "take - 2 3 f1", "release 2 4 5", "take - 6 7 f2", "release 4 8 9"]),
+    Script(
         testDescription: "a fence that comes twice", lines: ["take - 1 2 f5", "take - 1 2 f5"], permits: 2,
         fault: "given twice"),
     Script(
