@@ -1,4 +1,5 @@
 import Hiredis
+import TestRandom
 import Testing
 
 @testable import RedisDC
