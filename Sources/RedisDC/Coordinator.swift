@@ -35,7 +35,7 @@ public final class Coordinator: Sendable {
     public let namespace: String
     public let configuration: CoordinatorConfiguration
     let place: Namespace
-    private let redis: any Redis
+    let redis: any Redis
     private let engines: [Engine]
     private let hub: EventHub
     private let hasRun = Locked(false)

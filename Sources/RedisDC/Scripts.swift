@@ -7,6 +7,8 @@ enum Scripts {
     static let classicPassOn = RedisScript(embedded: PackageResources.classic_pass_on_lua)
     static let classicGiveBack = RedisScript(embedded: PackageResources.classic_give_back_lua)
 
+    static let rateLimit = RedisScript(embedded: PackageResources.rate_limit_lua)
+
     static let engineJoin = RedisScript(embedded: PackageResources.engine_join_lua)
     static let engineLeave = RedisScript(embedded: PackageResources.engine_leave_lua)
     static let engineInspect = RedisScript(embedded: PackageResources.engine_inspect_lua)

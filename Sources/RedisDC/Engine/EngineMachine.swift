@@ -262,8 +262,8 @@ struct EngineMachine {
             acknowledgements = request.acknowledged + acknowledgements
             if !acknowledgements.isEmpty { acknowledgeAt = acknowledgeAt ?? now + settings.heartbeatInterval }
             return actions + failed(entry, error, now)
-        case .success(.lost):
-            return actions + lose(now < session.end ? .dataLost : .expired)
+        case .success(.lost(let isOver)):
+            return actions + lose(isOver || now >= session.end ? .expired : .dataLost)
         case .success(let reply):
             settle(request.number)
             actions += answered(entry, reply, now)

@@ -193,8 +193,8 @@ enum EngineReply: Sendable {
     case missing
     case gone
     case broken
-    /// The session is not there any more.
-    case lost
+    /// The session is not there any more: its time is over, or else Redis has lost it.
+    case lost(isOver: Bool)
     /// A request that has been answered long ago.
     case stale
     case heartbeat(grants: Int, claims: Int, Duties)
@@ -242,7 +242,7 @@ enum EngineReply: Sendable {
         case ("missing", _): self = .missing
         case ("gone", _): self = .gone
         case ("broken", _): self = .broken
-        case ("lost", _): self = .lost
+        case ("lost", _): self = .lost(isOver: parts.last?.string == "ended")
         case ("stale", _): self = .stale
         case ("ended", _):
             guard let state = parts[1].string else { return nil }

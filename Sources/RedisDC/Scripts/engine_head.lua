@@ -33,7 +33,7 @@
 --   b barrier    o who gives up or dies is taken out, b breaks it; limit: parties, signalled: generations; a grant's n is
 --                generation * 1024 + arrival                            p phaser  f: a barrier for as many as hold it
 --   x being destroyed, z broken: whoever waits is told so
--- Refusals: {'lost'}: the session is not there any more. {'stale'}: this request has been answered long ago.
+-- Refusals: {'lost'}: the session is not there, the data are lost. {'lost', 'ended'}: its time is over. {'stale'}: this request has been answered long ago.
 local book, index = KEYS[1], KEYS[2]
 local sid, req, name = ARGV[1], tonumber(ARGV[2]), ARGV[5]
 local call, pack, unpacked, format = redis.call, struct.pack, struct.unpack, string.format
@@ -48,7 +48,7 @@ local ends, settled, last, grants = unpacked('<dddd', found[2])
 local answer = found[3]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if ends <= now then return {'lost'} end
+if ends <= now then return {'lost', 'ended'} end
 if req <= settled then return {'stale'} end
 
 -- The thing; `kind` is nil when there is none.

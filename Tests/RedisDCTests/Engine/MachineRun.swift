@@ -117,7 +117,7 @@ struct MachineRun {
             case .reconcile: .page(next: "", [])
             default: .done(count: 1, more: Int.random(in: 0..<8, using: &generator) == 0)
             }
-        reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost : answer)
+        reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isOver: false) : answer)
     }
 
     mutating func farewell() -> [String] {

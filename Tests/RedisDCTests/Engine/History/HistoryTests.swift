@@ -106,8 +106,14 @@ extension EngineTests {
 
         @Test("are found out when a safeguard of the scripts is missing", arguments: mutations)
         func mutated(_ mutation: Mutation) async throws {
-            let faults = try await Self.altered(mutation, seed: 1).faults(permits: HistoryMix.resources)
-            #expect(faults.contains { $0.contains(mutation.fault) }, "\(faults.map { $0.prefix(80) })")
+            // What a run shows depends on who comes when; of so many, one must show it.
+            var all: [String] = []
+            for seed in 1...20 as ClosedRange<UInt64> {
+                let faults = try await Self.altered(mutation, seed: seed).faults(permits: HistoryMix.resources)
+                if faults.contains(where: { $0.contains(mutation.fault) }) { return }
+                all += faults
+            }
+            Issue.record("nothing but \(all.map { $0.prefix(80) })")
         }
     }
 }
@@ -129,18 +135,18 @@ struct Mutation: Sendable, CustomTestStringConvertible {
 
 private let mutations: [Mutation] = [
     Mutation(
-        testDescription: "whoever asks is let in", guardian: "if free >= n and (waiting == 0 or fair == 'b') then",
-        without: "if waiting == 0 or fair == 'b' then", fault: "no order of what was done to door"),
+        testDescription: "whoever asks is let in", guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
+        without: "passes = waiting == 0", fault: "no order of what was done to door"),
     Mutation(
         testDescription: "whoever asks is let in, as the holders see it",
-        guardian: "if free >= n and (waiting == 0 or fair == 'b') then",
-        without: "if waiting == 0 or fair == 'b' then", fault: "in hand of door"),
+        guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
+        without: "passes = waiting == 0", fault: "in hand of door"),
     Mutation(
-        testDescription: "what is released comes back twice", guardian: "then free, thing_changed = free + n, true end",
-        without: "then free, thing_changed = free + n + n, true end", fault: "no order of what was done to pool"),
+        testDescription: "what is released comes back twice", guardian: "        free = free + n\n      end",
+        without: "        free = free + n + n\n      end", fault: "no order of what was done to pool"),
     Mutation(
         testDescription: "what is released does not come back",
-        guardian: "if kind and at > created then free, thing_changed = free + n, true end", without: "",
+        guardian: "        free = free + n\n      end", without: "      end",
         fault: "no order of what was done to pool"),
     Mutation(
         testDescription: "a signal counts twice",
@@ -153,6 +159,6 @@ private let mutations: [Mutation] = [
     Mutation(
         testDescription: "a cancelled waiter stays in the queue",
         guardian:
-            "rems[#rems + 1] = 'q' .. name .. '\\0' .. pack('>I8', at) .. id\n    if kind then waiting, thing_changed = waiting - 1, true end",
+            "rems[#rems + 1] = 'q' .. name .. '\\0' .. priority .. pack('>I8', at) .. id\n    if kind then waiting, thing_changed = waiting - 1, true end\n    if kind == 'b' and policy == 'b' then kind = 'z' end",
         without: "return {'ended', state}", fault: "no order"),
 ]
