@@ -82,6 +82,7 @@ let package = Package(
             dependencies: [
                 "Hiredis", "Wakeup",
                 .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
                 .product(

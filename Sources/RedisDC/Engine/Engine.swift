@@ -16,7 +16,8 @@ struct EngineClock: Sendable {
 
 actor Engine {
     typealias Machine = EngineMachine
-    private typealias Waiter = CheckedContinuation<Result<Machine.Outcome, RedisDCError>, Never>
+    /// Unsafe saves an allocation for each waiter; it is resumed once, because `finish` takes it out of `waiting` first.
+    private typealias Waiter = UnsafeContinuation<Errand.Answer, Never>
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private nonisolated let redis: any Redis
@@ -115,60 +116,54 @@ actor Engine {
     // They hand their wish over and are resumed with the outcome: a task on the client's executor does not change its
     // executor for it, and one elsewhere does so once.
 
-    /// - Parameter timeout: `nil` waits as long as it takes.
-    nonisolated func acquire(
-        _ wish: Wish, timeout: Duration?
-    ) async throws(RedisDCError) -> Machine.Outcome {
-        let now = clock.now()
-        let deadline = timeout.map { now + $0 }
-        return try await outcome { machine, id, now in
-            machine.acquire(id, wish, deadline: deadline, now: now)
+    nonisolated func makeErrand(_ work: Errand.Work) -> Errand {
+        Errand(lastID.wrappingAdd(1, ordering: .relaxed).newValue, work)
+    }
+
+    nonisolated var now: Duration { clock.now() }
+
+    /// Returns when the errand has its result. A cancelled task has it as soon as it is certain that nothing is held.
+    nonisolated func run(_ errand: Errand) async {
+        errand.answer = await withTaskCancellationHandler {
+            await withUnsafeContinuation { (waiter: Waiter) in start(errand, waiter) }
+        } onCancel: {
+            cancel(errand.id)
         }
+    }
+
+    private nonisolated func start(_ errand: Errand, _ waiter: Waiter) {
+        if Task.isCancelled {
+            waiter.resume(returning: Errand.Answer(.failure(Self.cancelled)))
+            return
+        }
+        enter { engine in engine.begin(errand, waiter) }
+        // A cancel that came before has found nothing to cancel.
+        if Task.isCancelled { cancel(errand.id) }
     }
 
     nonisolated func call(_ operation: Operation) async throws(RedisDCError) -> Int {
-        let outcome = try await outcome { machine, id, now in machine.call(id, operation, now: now) }
-        guard case .done(let count) = outcome else { return 0 }
-        return count
-    }
-
-    private nonisolated func outcome(
-        _ begin: @escaping @Sendable (inout Machine, UInt64, Duration) -> [Machine.Action]
-    ) async throws(RedisDCError) -> Machine.Outcome {
-        let id = makeID()
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: Waiter) in
-                if Task.isCancelled {
-                    waiter.resume(returning: .failure(Self.cancelled))
-                    return
-                }
-                enter { engine in engine.begin(id, waiter, begin) }
-                // A cancel that came before has found nothing to cancel.
-                if Task.isCancelled { cancel(id) }
-            }
-        } onCancel: {
-            cancel(id)
-        }
-        return try result.get()
+        let errand = makeErrand(.call(operation))
+        await run(errand)
+        return try errand.count()
     }
 
     /// Gives a lease back, whether the task is cancelled or not.
     nonisolated func release(_ claim: UInt64) async throws(RedisDCError) {
-        let id = makeID()
-        let result = await withCheckedContinuation { (waiter: Waiter) in
+        let errand = makeErrand(.release(claim: claim))
+        errand.answer = await withUnsafeContinuation { (waiter: Waiter) in
             enter { engine in
                 engine.watches[claim] = nil
-                engine.begin(id, waiter) { machine, id, now in machine.release(claim, releaser: id, now: now) }
+                engine.begin(errand, waiter)
             }
         }
-        _ = try result.get()
+        _ = try errand.count()
     }
 
     /// Gives all but so many of a lease's permits back.
     nonisolated func reduce(_ claim: UInt64, keep: Int) async throws(RedisDCError) -> Int {
-        let outcome = try await outcome { machine, id, now in machine.reduce(id, claim: claim, keep: keep, now: now) }
-        guard case .done(let had) = outcome else { return 0 }
-        return had
+        let errand = makeErrand(.reduce(claim: claim, keep: keep))
+        await run(errand)
+        return try errand.count()
     }
 
     /// Whether a lease is still held, after a wish that may have let it go.
@@ -200,15 +195,11 @@ actor Engine {
         redis.execute { self.assumeIsolated { body($0) } }
     }
 
-    private func begin(
-        _ id: UInt64, _ waiter: Waiter, _ event: (inout Machine, UInt64, Duration) -> [Machine.Action]
-    ) {
+    private func begin(_ errand: Errand, _ waiter: Waiter) {
         need()
-        waiting[id] = waiter
-        perform(event(&machine, id, clock.now()))
+        waiting[errand.id] = waiter
+        perform(errand.begin(&machine, now: clock.now()))
     }
-
-    private nonisolated func makeID() -> UInt64 { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     private static var cancelled: RedisDCError { RedisDCError(.cancelled, "the task was cancelled") }
 
@@ -240,7 +231,7 @@ actor Engine {
         guard let waiter = waiting.removeValue(forKey: id) else { return }
         // Before the caller has it, so that no loss goes unheard.
         if case .success(.granted(let grant)) = result { watches[id] = grant.watch }
-        waiter.resume(returning: result)
+        waiter.resume(returning: Errand.Answer(result))
     }
 
     private func send(_ request: EngineRequest, after pause: Duration) async {

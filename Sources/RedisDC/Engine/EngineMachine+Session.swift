@@ -1,4 +1,5 @@
 // How a session begins, is lost, is followed by another, and ends.
+import DequeModule
 import Wakeup
 
 extension EngineMachine {

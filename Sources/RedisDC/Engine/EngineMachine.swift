@@ -2,6 +2,7 @@
 //
 // It owns the session, the requests under way and what becomes of every claim. Each event returns the actions that it
 // leads to; `Engine` carries them out. What Redis says counts: hints on the wake-up channel only make it faster.
+import DequeModule
 import HeapModule
 import Hiredis
 import Wakeup
@@ -63,6 +64,8 @@ struct EngineMachine {
 
     /// A script of the engine takes so many confirmations at once.
     static let mostAcknowledged = 100
+    /// So many requests of callers are under way at most: more would not be faster, and would take memory for a burst.
+    static let mostPending = 512
 
     // MARK: State
 
@@ -82,12 +85,13 @@ struct EngineMachine {
             case asked(UInt64)
             case queued(UInt64)
             /// No longer wanted: being ended with the server. The caller gets this error then.
-            case leaving(UInt64, RedisDCError)
+            indirect case leaving(UInt64, RedisDCError)
             case held(UInt64, fence: UInt64)
             case releasing(UInt64)
         }
         var state = State.idle
         var wish: Wish
+        var hasLetGo = false
         /// Who releases the lease; the claim's own caller waits under the claim's id.
         var releaser: ID?
         var deadline: Duration?
@@ -140,8 +144,8 @@ struct EngineMachine {
     var claims: [ID: Claim] = [:]
     var claimOf: [UInt64: ID] = [:]
     var calls: [ID: Call] = [:]
-    /// In the order in which they came: what waits for a session.
-    var backlog: [ID] = []
+    /// In the order in which they came: what waits for a session, or for fewer requests to be under way.
+    var backlog: Deque<ID> = []
     var deadlines = Heap<Deadline>()
     var acknowledgements: [UInt64] = []
     var acknowledgeAt: Duration?
@@ -214,7 +218,7 @@ struct EngineMachine {
 
     /// Asks for it now, or when there is a session.
     mutating func begin(_ id: ID, _ now: Duration) -> [Action] {
-        guard phase == .live else {
+        guard phase == .live, pending.count < Self.mostPending else {
             if claims[id] != nil || calls[id] != nil { backlog.append(id) }
             return []
         }
@@ -261,14 +265,23 @@ struct EngineMachine {
             // What it carried has not arrived.
             acknowledgements = request.acknowledged + acknowledgements
             if !acknowledgements.isEmpty { acknowledgeAt = acknowledgeAt ?? now + settings.heartbeatInterval }
-            return actions + failed(entry, error, now)
+            return actions + failed(entry, error, now) + catchUp(now)
         case .success(.lost(let isOver)):
             return actions + lose(isOver || now >= session.end ? .expired : .dataLost)
         case .success(let reply):
             settle(request.number)
             actions += answered(entry, reply, now)
-            return actions
+            return actions + catchUp(now)
         }
+    }
+
+    /// Begins what has waited until fewer requests are under way.
+    private mutating func catchUp(_ now: Duration) -> [Action] {
+        var actions: [Action] = []
+        while phase == .live, pending.count < Self.mostPending, let next = backlog.popFirst() {
+            actions += begin(next, now)
+        }
+        return actions
     }
 
     mutating func settle(_ number: UInt64) {
@@ -358,8 +371,8 @@ struct EngineMachine {
 
     /// It has its place: what it was to let go for it can go.
     private mutating func letGo(for id: ID, _ now: Duration) -> [Action] {
-        guard let other = claims[id]?.wish.letsGo else { return [] }
-        claims[id]!.wish.letsGo = nil
+        guard let claim = claims[id], !claim.hasLetGo, let other = claim.wish.letsGo else { return [] }
+        claims[id]!.hasLetGo = true
         return release(other, releaser: nil, now: now)
     }
 
@@ -445,7 +458,7 @@ extension Operation {
 }
 
 extension Thing {
-    fileprivate var description: String { Self.describe(kind, permits: permits, policy: policy) }
+    fileprivate var description: String { Self.describe(kind, permits: permits, policy: String(policy)) }
 
     fileprivate static func describe(_ kind: Kind?, permits: Int?, policy: String) -> String {
         let number = permits.map { "\($0)" } ?? "any number of"

@@ -37,16 +37,16 @@ struct Thing: Sendable, Hashable {
     /// What it is made with when it is not there; `nil` wants it to be there.
     var permits: Int?
     /// A letter: see engine_head.lua.
-    var policy = "f"
+    var policy: Unicode.Scalar = "f"
 
     /// As engine_thing.lua takes it.
     fileprivate var arguments: [RedisArgument] {
-        [.string(kind.rawValue), permits.map { .integer($0) } ?? "", .string(policy)]
+        [.string(kind.rawValue), permits.map { .integer($0) } ?? "", .string(String(policy))]
     }
 }
 
-/// What a caller waits for.
-struct Wish: Sendable {
+/// What a caller waits for. A class, because several tables hold it for as long as that takes.
+final class Wish: Sendable {
     enum Way: Sendable {
         case acquire
         /// At a barrier or phaser.
@@ -55,17 +55,32 @@ struct Wish: Sendable {
         case register
     }
 
-    var thing: Thing
-    var way = Way.acquire
-    var count = 1
-    var mode = Mode.consume
-    var queues = true
+    let thing: Thing
+    let way: Way
+    let count: Int
+    let mode: Mode
+    let queues: Bool
     /// Before all who are not, and not behind them.
-    var isPreferred = false
+    let isPreferred: Bool
     /// A place in the queue that is lost with the session is not taken anew.
-    var failsOnLoss = false
+    let failsOnLoss: Bool
     /// A claim that is let go as soon as this one has its place in the queue, or more.
-    var letsGo: UInt64?
+    let letsGo: UInt64?
+
+    init(
+        thing: Thing, way: Way = .acquire, count: Int = 1, mode: Mode = .consume, queues: Bool = true,
+        isPreferred: Bool = false, failsOnLoss: Bool = false, letsGo: UInt64? = nil
+    ) {
+        (self.thing, self.way, self.count, self.mode, self.queues) = (thing, way, count, mode, queues)
+        (self.isPreferred, self.failsOnLoss, self.letsGo) = (isPreferred, failsOnLoss, letsGo)
+    }
+
+    /// The same, if it is to be had without waiting.
+    var once: Wish {
+        Wish(
+            thing: thing, way: way, count: count, mode: mode, queues: false, isPreferred: isPreferred,
+            failsOnLoss: failsOnLoss, letsGo: letsGo)
+    }
 }
 
 /// Whether permits are gone with the taking, or come back with the session at the latest.

@@ -57,7 +57,7 @@ public struct DistributedMutex: Sendable {
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
     /// - Throws: `.timedOut`, `.cancelled`, `.stopped`, `.conflict` (the name is a semaphore's), `.destroyed`.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        try await engine.lease(wish, timeout: timeout, orElse: "the mutex \"\(name)\" was not free in time")
+        try await engine.lease(wish, timeout: timeout)
     }
 
     /// Locks it if it is free now.

@@ -53,7 +53,7 @@ public struct Latch: Sendable {
         _ body: @escaping @Sendable (Lease) async throws -> Result
     ) async throws -> Result {
         let wish = Wish(thing: thing, way: .register, mode: .lease)
-        return try await engine.holding(try await engine.lease(wish, timeout: nil, orElse: ""), body)
+        return try await engine.holding(try await engine.lease(wish, timeout: nil), body)
     }
 
     /// How many are still to come.

@@ -46,7 +46,7 @@ public struct Phaser: Sendable {
     /// Registers one more party.
     public func register() async throws(RedisDCError) -> Party {
         let wish = Wish(thing: thing, way: .register, mode: .lease)
-        return Party(phaser: self, lease: try await engine.lease(wish, timeout: nil, orElse: ""))
+        return Party(phaser: self, lease: try await engine.lease(wish, timeout: nil))
     }
 
     /// Runs `body` as a party, which is deregistered at its end.

@@ -31,7 +31,7 @@ public struct ReadWriteLock: Sendable {
         /// A writer overtakes all waiting readers.
         case preferWriters
 
-        var letter: String {
+        var letter: Unicode.Scalar {
             switch self {
             case .fifo: "f"
             case .preferReaders: "r"
@@ -87,12 +87,12 @@ public struct ReadWriteLock: Sendable {
 
     /// Holds it together with other readers until ``Lease/release()``.
     public func readLock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        try await engine.lease(reading, timeout: timeout, orElse: "\"\(name)\" was not to be had for reading in time")
+        try await engine.lease(reading, timeout: timeout)
     }
 
     /// Holds it alone until ``Lease/release()``.
     public func writeLock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        try await engine.lease(writing, timeout: timeout, orElse: "\"\(name)\" was not to be had for writing in time")
+        try await engine.lease(writing, timeout: timeout)
     }
 
     /// Makes a reader of a writer, without letting another writer in between. Readers that wait come in. The fence stays.

@@ -71,39 +71,44 @@ public struct Semaphore: Sendable {
             throw RedisDCError(
                 .invalidArgument, "count is \(count), but the semaphore has \(permits) permits: it would wait for ever")
         }
-        guard let grant = try await take(count, .lease, timeout) else { throw timedOut }
+        let errand = try errand(count, .lease, timeout)
+        try await engine.obtain(errand)
+        guard let grant = try errand.grant() else { throw errand.timedOut }
         return Lease(grant, name: name, count: count, engine: engine)
     }
 
     // MARK: Consume
 
     /// Takes a permit for good, waiting for it as long as it takes.
-    public func wait() async throws(RedisDCError) { try await wait(1) }
+    public func wait() async throws(RedisDCError) { try await engine.obtain(try errand(1, .consume, nil)) }
 
     /// Takes a permit for good, waiting at most so long.
     ///
     /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
     /// - Throws: `.timedOut`, and what ``acquire(_:timeout:)`` throws. Then nothing was taken.
-    public func wait(timeout: Duration) async throws(RedisDCError) { try await wait(1, timeout: timeout) }
+    public func wait(timeout: Duration) async throws(RedisDCError) {
+        try await engine.obtain(try errand(1, .consume, timeout))
+    }
 
     /// Takes `count` permits for good, all at once.
     ///
     /// - Parameter count: 1 to 1,000,000.
     public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
-        guard try await take(count, .consume, timeout) != nil else { throw timedOut }
+        try await engine.obtain(try errand(count, .consume, timeout))
     }
 
     /// Takes `count` permits for good if they are there now.
     public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
-        try await take(count, .consume, .zero) != nil
+        let errand = try errand(count, .consume, .zero)
+        await engine.carryOut(errand)
+        return try errand.isGranted()
     }
 
-    /// `nil`: not to be had without waiting, and that was not wanted.
-    private func take(
-        _ count: Int, _ mode: Mode, _ timeout: Duration?
-    ) async throws(RedisDCError) -> EngineMachine.Grant? {
+    /// Apart, so that what it takes to make it is not in the frames of those who wait.
+    @inline(never)
+    private func errand(_ count: Int, _ mode: Mode, _ timeout: Duration?) throws(RedisDCError) -> Errand {
         try Self.check(count)
-        return try await engine.take(Wish(thing: thing, count: count, mode: mode), timeout: timeout)
+        return try engine.errand(Wish(thing: thing, count: count, mode: mode), timeout: timeout)
     }
 
     // MARK: Signal
@@ -163,8 +168,6 @@ public struct Semaphore: Sendable {
     public func destroy() async throws(RedisDCError) -> Bool {
         try await engine.call(.destroy(thing)) == 1
     }
-
-    private var timedOut: RedisDCError { RedisDCError(.timedOut, "no permit of semaphore \"\(name)\" in time") }
 
     private static func check(_ count: Int) throws(RedisDCError) {
         guard (1...maximumPermits).contains(count) else {
