@@ -27,6 +27,7 @@ let package = Package(
     products: [
         .library(name: "Hiredis", targets: ["Hiredis"]),
         .library(name: "RedisDC", targets: ["RedisDC"]),
+        .library(name: "QueueListen", targets: ["QueueListen"]),
         .library(name: "RedisDCTesting", targets: ["RedisDCTesting"]),
         .executable(name: "redisdc", targets: ["redisdc"]),
         .executable(name: "rendezvous", targets: ["rendezvous"]),
@@ -87,6 +88,18 @@ let package = Package(
                 .product(
                     name: "Tracing", package: "swift-distributed-tracing",
                     condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+            ],
+            resources: [.embedInCode("Scripts")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "QueueListen",
+            dependencies: [
+                "Hiredis", "Wakeup",
+                .product(name: "HeapModule", package: "swift-collections"),
                 .product(
                     name: "ServiceLifecycle", package: "swift-service-lifecycle",
                     condition: .when(traits: ["ServiceLifecycleSupport"])),
@@ -163,10 +176,15 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "QueueListenTests",
+            dependencies: ["QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker"],
+            swiftSettings: settings),
+        .testTarget(
             name: "redisdcTests", dependencies: ["redisdc", "rendezvous", "Hiredis", "RedisDCTesting", "TestSupport"],
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
         .executableTarget(
-            name: "redisdc-worker", dependencies: ["RedisDC", "Hiredis"], path: "Tests/Worker", swiftSettings: settings),
+            name: "redisdc-worker", dependencies: ["RedisDC", "QueueListen", "Hiredis"], path: "Tests/Worker",
+            swiftSettings: settings),
     ]
 )

@@ -1,0 +1,96 @@
+// Sends to the mailboxes of one partition, again when the answer is lost, with one effect.
+import Hiredis
+import Wakeup
+
+/// Numbers the sends of this process to one partition, and sees each through.
+final class Sender: Sendable {
+    private let redis: any Redis
+    private let partition: Partition
+    private let configuration: PostOfficeConfiguration
+    private let clock: ListenClock
+    /// Names this sender: its requests are numbered, and their answers kept until it has told that they have arrived.
+    private let name = randomID()
+    private let window = Locked(RequestWindow())
+
+    /// Answers to a sender's numbered requests; refreshed by each, and longer than any of them is repeated.
+    private static let shortestLife = Duration.seconds(60)
+
+    init(redis: any Redis, partition: Partition, configuration: PostOfficeConfiguration, clock: ListenClock) {
+        self.redis = redis
+        self.partition = partition
+        self.configuration = configuration
+        self.clock = clock
+    }
+
+    /// - Parameter id: the caller's own, or `nil`.
+    func send(_ order: SendOrder, id: String?) async throws(QueueListenError) -> Receipt {
+        if let id {
+            return try await carryOut(
+                order, id: id, sender: "id:" + id, number: "1", settled: nil, kept: configuration.sendIDLifetime,
+                fingerprint: order.fingerprint)
+        }
+        let (number, settled) = window.withLock { ($0.next(), $0.news()) }
+        // Whatever becomes of it: it is not sent again after this.
+        defer { window.withLock { $0.settle(number) } }
+        return try await carryOut(
+            order, id: "\(name)-\(number)", sender: name, number: "\(number)", settled: settled,
+            kept: max(Self.shortestLife, configuration.callTimeout * 4), fingerprint: "-")
+    }
+
+    private func carryOut(
+        _ order: SendOrder, id: String, sender: String, number: String, settled: UInt64?, kept: Duration,
+        fingerprint: String
+    ) async throws(QueueListenError) -> Receipt {
+        let keys = order.keys(in: partition, sender: sender)
+        let fixed: [RedisArgument] =
+            partition.limits + [
+                .string(number), .string(settled.map { "\($0)" } ?? ""), .integer(kept.wholeMilliseconds),
+                .string(fingerprint),
+            ]
+        let end = clock.now() + configuration.callTimeout
+        var pause = Duration.milliseconds(20)
+        var mayHaveRun = false
+        while true {
+            do {
+                let reply = try await redis.script(
+                    Scripts.send, keys: keys, arguments: partition.head + fixed + order.arguments(id: id),
+                    timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
+                return try receipt(reply, order, id: id)
+            } catch {
+                var failure = QueueListenError(error)
+                mayHaveRun = mayHaveRun || failure.mayHaveRun
+                failure.mayHaveRun = mayHaveRun
+                guard let error = error as? RedisError, error.isPassing, clock.now() + pause < end else {
+                    throw failure
+                }
+                do { try await clock.sleep(pause) } catch {
+                    throw QueueListenError(.cancelled, "the task was cancelled", mayHaveRun: mayHaveRun)
+                }
+                pause = min(pause * 2, .seconds(1))
+            }
+        }
+    }
+
+    private func receipt(_ reply: RESPValue, _ order: SendOrder, id: String) throws(QueueListenError) -> Receipt {
+        let parts = reply.array ?? []
+        switch parts.first?.string {
+        case "ok":
+            let firsts = parts.last?.string?.split(separator: " ").compactMap { Int($0) } ?? []
+            guard firsts.count == order.recipients.count else { break }
+            var indices: [String: ClosedRange<Int>] = [:]
+            for (position, first) in firsts.enumerated() {
+                indices[order.recipients[position]] = first...(first + order.count(of: position) - 1)
+            }
+            return Receipt(id: id, indices: indices, durability: .memory)
+        case "full":
+            guard let number = parts.last?.integer, order.recipients.indices.contains(number - 1) else { break }
+            throw QueueListenError(.mailboxFull, "the mailbox \"\(order.recipients[number - 1])\" is full")
+        case "conflict":
+            throw QueueListenError(.conflict, "the send id \"\(id)\" has been used for something else")
+        case "stale":
+            throw QueueListenError(.connectionLost, "the send came too late", mayHaveRun: true)
+        default: break
+        }
+        throw QueueListenError(refusal: reply, partitions: partition.total)
+    }
+}
