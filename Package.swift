@@ -99,6 +99,7 @@ let package = Package(
             name: "QueueListen",
             dependencies: [
                 "Hiredis", "Wakeup",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(
                     name: "ServiceLifecycle", package: "swift-service-lifecycle",

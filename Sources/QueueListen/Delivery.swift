@@ -92,6 +92,12 @@ struct ReadReply: Sendable {
         }
     }
 
+    init(_ status: Status, position: Cursor, end: Cursor? = nil) {
+        self.status = status
+        self.position = position
+        self.end = end ?? position
+    }
+
     /// Nothing to tell: whoever waits goes on waiting.
     var isEmpty: Bool { status == .ok && end.index == position.index }
 

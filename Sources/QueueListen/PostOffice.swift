@@ -112,7 +112,7 @@ public final class PostOffice: Sendable {
     ///     returned. 1 to 256 bytes. `nil`: one is made, under which the call itself repeats what gets no answer.
     ///   - durability: what is waited for before this returns.
     /// - Throws: `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`: nobody has got anything.
-    ///   `.connectionLost`, `.cancelled`: with `mayHaveRun` all or nobody has. `.notDurable`: all have, but the durability
+    ///   `.unsupported`: the server cannot tell this durability, and nothing was sent. `.connectionLost`, `.cancelled`: with `mayHaveRun` all or nobody has. `.notDurable`: all have, but the durability
     ///   was not reached.
     @discardableResult
     public func send(
@@ -150,14 +150,16 @@ public final class PostOffice: Sendable {
         _ order: SendOrder, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> Receipt {
         if let id { try MailName.validate(id, "send id", longest: 256) }
+        if case .replicated(let count) = durability, !(1...1000).contains(count) {
+            throw QueueListenError(.invalidArgument, "\(count) replicas, expected 1 to 1,000")
+        }
         let homes = Set(order.recipients.map { place.partition(of: $0) })
         guard homes.count == 1, let home = homes.first else {
             throw QueueListenError(
                 .invalidArgument,
                 "the recipients are in \(homes.count) partitions; a send is atomic within one (see partitions)")
         }
-        let receipt = try await senders[home].send(order, id: id)
-        return try await Confirmation(redis: redis, durability: durability).confirmed(receipt)
+        return try await senders[home].send(order, id: id, durability)
     }
 
     // MARK: Mailboxes

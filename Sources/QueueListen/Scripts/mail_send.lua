@@ -34,7 +34,7 @@ for k = 3, #KEYS, 2 do
     own = {}
     for word in string.gmatch(b.limits, '%S+') do own[#own + 1] = word end
   end
-  b.ttl = tonumber(own[7])
+  b.ttl = tonumber(own[5])
   local list = ARGV[lists + number]
   local from, last, sum, elements = b.last, b.last, b.sum, {}
   local size, age = 0, tonumber(own[3])

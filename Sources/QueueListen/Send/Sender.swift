@@ -23,22 +23,26 @@ final class Sender: Sendable {
     }
 
     /// - Parameter id: the caller's own, or `nil`.
-    func send(_ order: SendOrder, id: String?) async throws(QueueListenError) -> Receipt {
+    func send(
+        _ order: SendOrder, id: String?, _ durability: Durability
+    ) async throws(QueueListenError) -> Receipt {
+        let confirmation = Confirmation(redis: redis, durability: durability)
+        do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
         if let id {
             return try await carryOut(
-                order, id: id, sender: "id:" + id, number: "1", settled: nil, kept: configuration.sendIDLifetime,
+                order, confirmation, id: id, sender: "id:" + id, number: "1", settled: nil, kept: configuration.sendIDLifetime,
                 fingerprint: order.fingerprint)
         }
         let (number, settled) = window.withLock { ($0.next(), $0.news()) }
         // Whatever becomes of it: it is not sent again after this.
         defer { window.withLock { $0.settle(number) } }
         return try await carryOut(
-            order, id: "\(name)-\(number)", sender: name, number: "\(number)", settled: settled,
+            order, confirmation, id: "\(name)-\(number)", sender: name, number: "\(number)", settled: settled,
             kept: max(Self.shortestLife, configuration.callTimeout * 4), fingerprint: "-")
     }
 
     private func carryOut(
-        _ order: SendOrder, id: String, sender: String, number: String, settled: UInt64?, kept: Duration,
+        _ order: SendOrder, _ confirmation: Confirmation, id: String, sender: String, number: String, settled: UInt64?, kept: Duration,
         fingerprint: String
     ) async throws(QueueListenError) -> Receipt {
         let keys = order.keys(in: partition, sender: sender)
@@ -52,10 +56,10 @@ final class Sender: Sendable {
         var mayHaveRun = false
         while true {
             do {
-                let reply = try await redis.script(
+                let reply = try await confirmation.run(
                     Scripts.send, keys: keys, arguments: partition.head + fixed + order.arguments(id: id),
                     timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
-                return try receipt(reply, order, id: id)
+                return try receipt(reply, order, id: id, confirmation.durability)
             } catch {
                 var failure = QueueListenError(error)
                 mayHaveRun = mayHaveRun || failure.mayHaveRun
@@ -71,7 +75,7 @@ final class Sender: Sendable {
         }
     }
 
-    private func receipt(_ reply: RESPValue, _ order: SendOrder, id: String) throws(QueueListenError) -> Receipt {
+    private func receipt(_ reply: RESPValue, _ order: SendOrder, id: String, _ durability: Durability) throws(QueueListenError) -> Receipt {
         let parts = reply.array ?? []
         switch parts.first?.string {
         case "ok":
@@ -81,7 +85,7 @@ final class Sender: Sendable {
             for (position, first) in firsts.enumerated() {
                 indices[order.recipients[position]] = first...(first + order.count(of: position) - 1)
             }
-            return Receipt(id: id, indices: indices, durability: .memory)
+            return Receipt(id: id, indices: indices, durability: durability)
         case "full":
             guard let number = parts.last?.integer, order.recipients.indices.contains(number - 1) else { break }
             throw QueueListenError(.mailboxFull, "the mailbox \"\(order.recipients[number - 1])\" is full")
