@@ -31,6 +31,7 @@ let package = Package(
         .library(name: "RedisDCTesting", targets: ["RedisDCTesting"]),
         .executable(name: "redisdc", targets: ["redisdc"]),
         .executable(name: "rendezvous", targets: ["rendezvous"]),
+        .executable(name: "mailbox", targets: ["mailbox"]),
     ],
     traits: [
         .trait(name: "LoggingSupport", description: "Log with swift-log."),
@@ -121,7 +122,7 @@ let package = Package(
         .executableTarget(
             name: "redisdc",
             dependencies: [
-                "RedisDC", "Hiredis", "RedisDCTesting",
+                "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -131,6 +132,13 @@ let package = Package(
             dependencies: ["RedisDC", "Hiredis"],
             path: "Examples/Rendezvous",
             exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "mailbox",
+            dependencies: ["QueueListen", "Hiredis"],
+            path: "Examples/Mailbox",
+            exclude: ["README.md", "run.sh"],
             swiftSettings: settings
         ),
         .testTarget(
@@ -181,7 +189,8 @@ let package = Package(
             dependencies: ["QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker"],
             swiftSettings: settings),
         .testTarget(
-            name: "redisdcTests", dependencies: ["redisdc", "rendezvous", "Hiredis", "RedisDCTesting", "TestSupport"],
+            name: "redisdcTests",
+            dependencies: ["redisdc", "rendezvous", "mailbox", "Hiredis", "RedisDCTesting", "TestSupport"],
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
         .executableTarget(

@@ -158,9 +158,10 @@ actor Listeners {
         redis.post(Scripts.check, keys: keys, arguments: arguments, timeout: callTimeout) { result in
             self.assumeIsolated { listeners in
                 let changed = Self.outcome(result) { reply throws(QueueListenError) in
-                    guard let numbers = reply.array?.compactMap(\.integer), numbers.allSatisfy(ids.indices.contains(_:))
+                    guard let numbers = reply.array?.compactMap(\.integer),
+                        numbers.allSatisfy({ (1...ids.count).contains($0) })
                     else { throw QueueListenError(.serverError, "unexpected reply \(reply)") }
-                    return numbers.map { ids[$0] }
+                    return numbers.map { ids[$0 - 1] }
                 }
                 listeners.perform(listeners.machine.checked(changed, now: listeners.clock.now()))
             }

@@ -30,7 +30,8 @@ final class Sender: Sendable {
         do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
         if let id {
             return try await carryOut(
-                order, confirmation, id: id, sender: "id:" + id, number: "1", settled: nil, kept: configuration.sendIDLifetime,
+                order, confirmation, id: id, sender: "id:" + id, number: "1", settled: nil,
+                kept: configuration.sendIDLifetime,
                 fingerprint: order.fingerprint)
         }
         let (number, settled) = window.withLock { ($0.next(), $0.news()) }
@@ -42,7 +43,8 @@ final class Sender: Sendable {
     }
 
     private func carryOut(
-        _ order: SendOrder, _ confirmation: Confirmation, id: String, sender: String, number: String, settled: UInt64?, kept: Duration,
+        _ order: SendOrder, _ confirmation: Confirmation, id: String, sender: String, number: String, settled: UInt64?,
+        kept: Duration,
         fingerprint: String
     ) async throws(QueueListenError) -> Receipt {
         let keys = order.keys(in: partition, sender: sender)
@@ -75,7 +77,9 @@ final class Sender: Sendable {
         }
     }
 
-    private func receipt(_ reply: RESPValue, _ order: SendOrder, id: String, _ durability: Durability) throws(QueueListenError) -> Receipt {
+    private func receipt(_ reply: RESPValue, _ order: SendOrder, id: String, _ durability: Durability)
+        throws(QueueListenError) -> Receipt
+    {
         let parts = reply.array ?? []
         switch parts.first?.string {
         case "ok":

@@ -78,7 +78,9 @@ extension QueueListenTests {
         func reject() async throws {
             try await withOffice(configure: { $0.limits.maximumMessages = 3 }) { office, _, _ in
                 try await office.send([Message("a"), Message("b")], to: ["alice"])
-                let error = await errorOf { try await office.send([Message("c"), Message("d")], to: ["bob", "alice"]) }
+                let error = await errorOf {
+                    try await office.send([Message("c"), Message("d")], to: ["bob", "alice"])
+                }
                 #expect(error?.code == .mailboxFull)
                 #expect(error?.message.contains("alice") == true)
                 #expect(try await office.mailbox("bob").inspect() == nil)
@@ -110,7 +112,9 @@ extension QueueListenTests {
                 // Bytes are taken off the books as they were put on them.
                 try await mailbox.acknowledge(rest.cursor)
                 #expect(try await mailbox.inspect()?.bytes == 0)
-                let error = await errorOf { try await office.send(Message(bytes: .init(repeating: 0, count: 2100)), to: "alice") }
+                let error = await errorOf {
+                    try await office.send(Message(bytes: .init(repeating: 0, count: 2100)), to: "alice")
+                }
                 #expect(error?.code == .mailboxFull)
             }
         }
@@ -157,7 +161,9 @@ extension QueueListenTests {
         @Test("collapsed messages make room before anything else does")
         func collapseWhenFull() async throws {
             try await withOffice(configure: { $0.limits.maximumMessages = 2 }) { office, _, _ in
-                for position in 0..<20 { try await office.send(Message("at \(position)", collapseKey: "p"), to: "alice") }
+                for position in 0..<20 {
+                    try await office.send(Message("at \(position)", collapseKey: "p"), to: "alice")
+                }
                 #expect(try await office.mailbox("alice").look().messages.map(\.text) == ["at 19"])
             }
         }
@@ -276,7 +282,9 @@ private let badSends: [BadSend] = [
     BadSend(testDescription: "too many messages") {
         try await $0.send(Array(repeating: Message("a"), count: 1001), to: ["alice"])
     },
-    BadSend(testDescription: "a large body") { try await $0.send(Message(bytes: .init(repeating: 0, count: 101)), to: "a") },
+    BadSend(testDescription: "a large body") {
+        try await $0.send(Message(bytes: .init(repeating: 0, count: 101)), to: "a")
+    },
     BadSend(testDescription: "a type with a line break") { try await $0.send(Message("a", type: "x\ny"), to: "alice") },
     BadSend(testDescription: "a header with a line break") {
         try await $0.send(Message("a", headers: ["a": "\n"]), to: "alice")
