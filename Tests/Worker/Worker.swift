@@ -40,6 +40,8 @@ struct Worker {
                 let mix = MailMix(office: office, notes: notes)
                 switch job {
                 case "mail-send": try await mix.send(seed: UInt64(words[0])!)
+                case "mail-idle":
+                    print((try? await MailIdle(office: office, redis: redis).run(Int(words[0])!)) ?? "cancelled")
                 case "mail-receive": try await mix.receive(words[0], device: words[1])
                 default: fatalError("unknown job \(job)")
                 }
