@@ -20,6 +20,8 @@ public struct MailboxLimits: Sendable, Hashable {
     /// What happens beyond these. Default: the send is refused.
     public var whenFull = OverflowPolicy.reject
     /// A mailbox that nobody sends to or listens to for so long is deleted; at least 1 s, `nil`: never. Default 30 days.
+    /// As a mailbox's own limit, more than twice ``PostOfficeConfiguration/recheckInterval``, by which who waits shows that
+    /// he is there.
     public var timeToLive: Duration? = .seconds(30 * 86400)
     /// So many messages stay although every device has acknowledged them, for devices that come later. Default 0.
     public var backlogCount = 0

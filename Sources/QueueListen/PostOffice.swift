@@ -69,7 +69,12 @@ public final class PostOffice: Sendable {
         var settings = ListenMachine.Settings()
         settings.usesWakeUps = configuration.usesWakeUps
         settings.pollInterval = configuration.pollInterval
-        settings.recheckInterval = configuration.recheckInterval
+        // Who waits is not to be forgotten, nor his mailbox.
+        settings.recheckInterval =
+            [
+                configuration.recheckInterval, configuration.limits.timeToLive.map { $0 / 2 },
+                configuration.limits.deviceTimeToLive.map { $0 / 4 },
+            ].compactMap { $0 }.min() ?? configuration.recheckInterval
         settings.subscriptionLinger = configuration.subscriptionLinger
         let partitions = (0..<configuration.partitions).map {
             Partition(place, number: $0, limits: configuration.limits, process: process)
@@ -77,7 +82,7 @@ public final class PostOffice: Sendable {
         self.partitions = partitions
         listeners = partitions.map {
             Listeners(
-                redis: redis, partition: $0, settings: settings, callTimeout: configuration.callTimeout, clock: clock)
+                redis: redis, partition: $0, settings: settings, configuration: configuration, clock: clock)
         }
         senders = partitions.map { Sender(redis: redis, partition: $0, configuration: configuration, clock: clock) }
     }

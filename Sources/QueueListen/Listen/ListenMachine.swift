@@ -108,6 +108,7 @@ struct ListenMachine {
 
     init(settings: Settings) { self.settings = settings }
 
+    var isEmpty: Bool { polls.isEmpty && idsOf.isEmpty }
     /// Polls that have read that there is nothing.
     var waitingCount: Int { polls.count { if case .waiting = $0.value.state { true } else { false } } }
 

@@ -25,7 +25,9 @@ actor Listeners {
     private let partition: Partition
     private nonisolated let clock: ListenClock
     private let callTimeout: Duration
+    /// Milliseconds for which this process wants to be woken, and after which a device shows that it is alive.
     private let lease: Int
+    private let refresh: Int
     private var machine: Machine
     private nonisolated let lastID = Atomic<UInt64>(0)
     private var waiting: [UInt64: Waiter] = [:]
@@ -34,14 +36,16 @@ actor Listeners {
     private var timerAt: Duration?
 
     init(
-        redis: any Redis, partition: Partition, settings: Machine.Settings, callTimeout: Duration, clock: ListenClock
+        redis: any Redis, partition: Partition, settings: Machine.Settings, configuration: PostOfficeConfiguration,
+        clock: ListenClock
     ) {
         self.redis = redis
         self.partition = partition
         self.clock = clock
-        self.callTimeout = callTimeout
+        callTimeout = configuration.callTimeout
         // Renewed by every second look at the latest.
-        lease = settings.recheckInterval.wholeMilliseconds * 4
+        lease = settings.usesWakeUps ? settings.recheckInterval.wholeMilliseconds * 4 : 0
+        refresh = configuration.limits.deviceTimeToLive.map { max(1, $0.wholeMilliseconds / 4) } ?? 0
         executor = redis.serialExecutor
         unownedExecutor = executor.asUnownedSerialExecutor()
         machine = Machine(settings: settings)
@@ -95,9 +99,9 @@ actor Listeners {
 
     private static var cancelled: QueueListenError { QueueListenError(.cancelled, "the task was cancelled") }
 
-    /// How many wait, for tests.
+    // For tests.
     var waitingCount: Int { machine.waitingCount }
-    var isSubscribed: Bool { listener != nil }
+    var isEmpty: Bool { waiting.isEmpty && machine.isEmpty }
 
     /// Ends all that wait with `.stopped`.
     func stop() {
@@ -147,6 +151,7 @@ actor Listeners {
         let keys = [partition.meta] + checks.map { partition.box($0.mailbox) }
         var arguments: [RedisArgument] = [
             .integer(partition.total), .string(partition.process), .integer(lease),
+            .integer(refresh),
         ]
         for check in checks {
             arguments += [

@@ -27,7 +27,7 @@ do
     local start = at
     name, index, tag, seen, owner, at = unpacked('<Bc0dc8dBc0', b.devices, at)
     if name == device then
-      mine = {index = index, tag = tag, seen = seen, poll = owner}
+      mine = {index = index, tag = tag, poll = owner}
     elseif forget == 0 or seen + forget > now then
       others[#others + 1] = string.sub(b.devices, start, at - 1)
       number = number + 1
@@ -138,7 +138,9 @@ end
 -- What has changed. Taking something away first lets it pass at maxmemory: acknowledging is what frees memory.
 local is_waiting = #reply == 5 and status == 'ok' and ARGV[15] ~= '0'
 local begins = ARGV[14] == '1'
-if not partitions or b.is_new or drop > 0 or begins or is_mine_new or has_moved or is_waiting then
+local ttl = tonumber(limits[5])
+local is_due = ttl > 0 and b.due <= now
+if is_due or not partitions or b.is_new or drop > 0 or begins or is_mine_new or has_moved or is_waiting then
   call('HDEL', b.box, '')
   if not partitions then call('HSET', KEYS[1], 'partitions', ARGV[1]) end
   local waiters = b.waiters
@@ -153,11 +155,9 @@ if not partitions or b.is_new or drop > 0 or begins or is_mine_new or has_moved 
     waiters = table.concat(waiters)
   end
   local rival = begins and mine.poll and mine.poll ~= poll and string.sub(mine.poll, 1, 16)
-  if begins or is_mine_new then mine.poll, mine.seen = poll, now end
+  if begins or is_mine_new then mine.poll = poll end
   local owner = mine.poll or ''
-  others[#others + 1] = pack('<Bc0dc8dBc0', #device, device, mine.index, mine.tag, mine.seen or now, #owner, owner)
-  local ttl = tonumber(limits[5])
-  local is_due = ttl > 0 and b.due <= now
+  others[#others + 1] = pack('<Bc0dc8dBc0', #device, device, mine.index, mine.tag, now, #owner, owner)
   if is_due then b.due = now + math.floor(ttl / 8) end
   if drop > 0 then call('LTRIM', b.mail, drop, -1) end
   if dead_keys then

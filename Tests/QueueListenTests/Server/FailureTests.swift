@@ -381,7 +381,9 @@ extension QueueListenTests {
                 let late = await errorOf { _ = try await proxied.mailbox("alice").listen(timeout: .milliseconds(100)) }
                 #expect(late?.code == .notConnected || late?.code == .connectionLost)
                 await proxy.heal()
-                try await proxied.send("c", to: "alice")
+                try await until("it is back") {
+                    await errorOf { try await proxied.send("c", to: "alice", id: "c") } == nil
+                }
                 #expect(try await other.mailbox("alice").look().messages.last?.text == "c")
             }
         }

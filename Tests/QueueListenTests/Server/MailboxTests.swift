@@ -131,6 +131,33 @@ extension QueueListenTests {
             }
         }
 
+        @Test("listeners cancelled at any moment lose nothing, and leave nothing behind")
+        func cancelAnywhere() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                let sending = Task {
+                    for number in 0..<300 { try await office.send("\(number)", to: "alice") }
+                }
+                var generator = SplitMix(seed: 7)
+                var cursor: Cursor?
+                var texts: [String] = []
+                while texts.count < 300 {
+                    let last = cursor
+                    let polling = Task { try await mailbox.listen(after: last, limit: 3) }
+                    for _ in 0..<Int.random(in: 0..<40, using: &generator) { await Task.yield() }
+                    if Bool.random(using: &generator) { polling.cancel() }
+                    do {
+                        let delivery = try await polling.value
+                        texts += delivery.messages.map(\.text)
+                        cursor = delivery.cursor
+                    } catch let error as QueueListenError where error.code == .cancelled {}
+                }
+                try await sending.value
+                #expect(texts == (0..<300).map { "\($0)" })
+                #expect(await mailbox.listeners.isEmpty)
+            }
+        }
+
         @Test("each device gets everything at its own speed, and the slowest keeps what it has not got")
         func devices() async throws {
             try await withOffice { office, _, _ in

@@ -119,6 +119,44 @@ extension QueueListenTests {
             }
         }
 
+        @Test("limits that are lowered far are met by the next message")
+        func lowered() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                for start in stride(from: 0, to: 10_000, by: 1000) {
+                    try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
+                }
+                var limits = MailboxLimits()
+                limits.maximumMessages = 3
+                limits.whenFull = .dropOldest
+                try await mailbox.setLimits(limits)
+                try await office.send("last", to: "alice")
+                #expect(try await mailbox.look().messages.map(\.text) == ["9998", "9999", "last"])
+                let bytes = try await mailbox.inspect()?.bytes ?? 0
+                #expect(bytes > 3 * 34 && bytes < 3 * 150)
+            }
+        }
+
+        @Test("who waits long is not forgotten, nor is his mailbox")
+        func longWait() async throws {
+            try await withOffice(configure: {
+                $0.limits.timeToLive = .seconds(1)
+                $0.limits.deviceTimeToLive = .seconds(1)
+            }) { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                let cursor = try await mailbox.look().cursor
+                let waiting = Task { try await mailbox.listen(after: cursor) }
+                try await office.untilWaiting(1, at: "alice")
+                _ = try await redis.send("SET", "clock", "x", "PX", "2500")
+                try await until("both times are over") { try await redis.send("EXISTS", "clock").integer == 0 }
+                #expect(try await mailbox.devices().map(\.name) == ["default"])
+                _ = try await mailbox.look(device: "other")
+                #expect(try await mailbox.devices().map(\.name).sorted() == ["default", "other"])
+                try await office.send("a", to: "alice")
+                #expect(try await waiting.value.word == "a")
+            }
+        }
+
         @Test("limits of a mailbox's own are obeyed by all, and can be taken away")
         func ownLimits() async throws {
             try await withOffice { office, _, _ in
