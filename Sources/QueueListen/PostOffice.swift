@@ -31,8 +31,8 @@ import Wakeup
 ///   channel. Wake-ups are hints; without them everything works, only slower.
 ///
 /// **Limits**
-/// - A reader can only be told of a loss that it can see: a message that Redis has lost with its memory before any reader
-///   had it is missed by its sender alone. Use `.replicated` or an append-only file where that matters.
+/// - A message that Redis has lost with its memory before any reader had it is noticed when the post office that sent it
+///   sends to that mailbox again: then its readers are told. Use `.replicated` or an append-only file where that is too late.
 /// - A process that dies between acting on a message and acknowledging it gets the message again, under the same id.
 public final class PostOffice: Sendable {
     public let namespace: String

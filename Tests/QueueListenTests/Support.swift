@@ -56,6 +56,15 @@ extension Delivery {
     }
 }
 
+extension Delivery.Status {
+    var isLoss: Bool {
+        switch self {
+        case .reset, .forked, .truncated: true
+        default: false
+        }
+    }
+}
+
 extension Mailbox {
     /// What is there, without waiting.
     func look(after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000) async throws

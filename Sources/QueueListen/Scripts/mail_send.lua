@@ -3,10 +3,12 @@
 --     recipient
 -- ARGV[1] to [10] as in mail_head and mail_limits  [11] the request's number  [12] SETTLED: the answers to all requests up
 --     to here have arrived, or empty  [13] ms that answers are kept  [14] fingerprint of what is sent to whom
---     [15] number of messages, then for each: tag (8 random bytes), ms that it lives or 0, collapse key or empty, envelope
+--     [15] number of messages  [16] what the sender knows of the mailboxes, or empty; for each recipient '<dc8c8': index,
+--     epoch and tag of the last message that it has had confirmed, index 0 for nothing  then for each message: tag (8 random bytes), ms that it lives or 0, collapse key or empty, envelope
 --     then for each recipient the numbers of its messages, in order, separated by commas, or empty for all; these may be
 --     left out when everyone gets all
--- Reply: {'ok', index of the first message of each recipient, separated by spaces}, {'full', number of the recipient},
+-- Reply: {'ok', index of the first message of each recipient, separated by spaces, their epochs, 8 bytes each, or nothing
+--     if it has been answered before}, {'full', number of the recipient},
 --     {'conflict'} (the request's number was used for something else), {'stale'} (answered long ago), or a refusal.
 local sent, req = KEYS[2], ARGV[11]
 local answers = try('HMGET', sent, 's', req)
@@ -16,12 +18,12 @@ if tonumber(req) <= settled then return {'stale'} end
 if answers[2] then
   local print, indices = string.match(answers[2], '^(%S+) (.*)$')
   if print ~= ARGV[14] then return {'conflict'} end
-  return {'ok', indices}
+  return {'ok', indices, ''}
 end
 
 local messages = tonumber(ARGV[15])
-local lists = 15 + 4 * messages
-local boxes, seen, answer = {}, {}, {}
+local lists = 16 + 4 * messages
+local boxes, seen, answer, epochs = {}, {}, {}, {}
 for k = 3, #KEYS, 2 do
   local number = (k - 1) / 2
   local box, mail = KEYS[k], KEYS[k + 1]
@@ -29,6 +31,18 @@ for k = 3, #KEYS, 2 do
   seen[box] = true
   local b, foreign = open(box, mail)
   if not b then return {'foreign', foreign} end
+  if ARGV[16] ~= '' then
+    -- Redis has lost what it confirmed to this sender: whoever reads is told, by a new epoch.
+    local index, epoch, tag = unpacked('<dc8c8', ARGV[16], 24 * number - 23)
+    if index > b.from and epoch == b.epoch then
+      local found = index == b.last and b.tag
+      if index < b.last then
+        local _
+        _, _, found = unpacked('<c1I6c8', call('LINDEX', mail, index - b.from - 1))
+      end
+      if found ~= tag then b.epoch, b.is_new = ARGV[2], true end
+    end
+  end
   local own = limits
   if b.limits then
     own = {}
@@ -45,7 +59,7 @@ for k = 3, #KEYS, 2 do
   end
   local n = numbers and #numbers or messages
   for i = 1, n do
-    at = 12 + 4 * (numbers and numbers[i] or i)
+    at = 13 + 4 * (numbers and numbers[i] or i)
     local tag, life, key, envelope = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
     if age > 0 and (life == 0 or age < life) then life = age end
     local bytes = 34 + #key + #envelope
@@ -89,7 +103,7 @@ for k = 3, #KEYS, 2 do
     end
     b.drop = i
   end
-  answer[number] = format('%.0f', b.last + 1)
+  answer[number], epochs[number] = format('%.0f', b.last + 1), b.epoch
   b.last, b.sum, b.elements = last, sum, elements
   boxes[number] = b
 end
@@ -178,4 +192,4 @@ end
 if news then
   for process, names in pairs(news) do try('PUBLISH', channel .. process, names) end
 end
-return {'ok', indices}
+return {'ok', indices, table.concat(epochs)}

@@ -86,13 +86,16 @@ struct SendOrder: Sendable {
         return keys
     }
 
-    /// Arguments of mail_send.lua from the number of messages on. Their tags are new with every attempt: what is sent again
-    /// because Redis has lost it must not look like what was lost.
-    func arguments(id: String) -> [RedisArgument] {
-        var arguments: [RedisArgument] = [.integer(messages.count)]
-        arguments.reserveCapacity(1 + 4 * messages.count + (shares?.count ?? 0))
+    /// The messages as mail_send.lua takes them, then who gets which of them. Their tags are new with every attempt: what is
+    /// sent again because Redis has lost it must not look like what was lost.
+    func arguments(id: String) -> (arguments: [RedisArgument], tags: [UInt64]) {
+        var arguments: [RedisArgument] = []
+        arguments.reserveCapacity(4 * messages.count + (shares?.count ?? 0))
+        var tags: [UInt64] = []
         for (number, message) in messages.enumerated() {
-            arguments.append(.bytes(UInt64.random(in: 1 ... .max).mark))
+            let tag = UInt64.random(in: 1 ... .max)
+            tags.append(tag)
+            arguments.append(.bytes(tag.mark))
             arguments.append(.integer(message.timeToLive?.wholeMilliseconds ?? 0))
             arguments.append(.string(message.collapseKey ?? ""))
             arguments.append(.bytes(Envelope.encode(message, id: "\(id)/\(number)")))
@@ -100,6 +103,9 @@ struct SendOrder: Sendable {
         for share in shares ?? [] {
             arguments.append(.string(share.map { "\($0 + 1)" }.joined(separator: ",")))
         }
-        return arguments
+        return (arguments, tags)
     }
+
+    /// The position of a recipient's last message.
+    func last(of recipient: Int) -> Int { shares?[recipient].last ?? messages.count - 1 }
 }

@@ -11,6 +11,7 @@ final class Sender: Sendable {
     /// Names this sender: its requests are numbered, and their answers kept until it has told that they have arrived.
     private let name = randomID()
     private let window = Locked(RequestWindow())
+    private let confirmed = Locked(Confirmed())
 
     /// Answers to a sender's numbered requests; refreshed by each, and longer than any of them is repeated.
     private static let shortestLife = Duration.seconds(60)
@@ -51,17 +52,19 @@ final class Sender: Sendable {
         let fixed: [RedisArgument] =
             partition.limits + [
                 .string(number), .string(settled.map { "\($0)" } ?? ""), .integer(kept.wholeMilliseconds),
-                .string(fingerprint),
+                .string(fingerprint), .integer(order.messages.count),
             ]
         let end = clock.now() + configuration.callTimeout
         var pause = Duration.milliseconds(20)
         var mayHaveRun = false
         while true {
+            let (messages, tags) = order.arguments(id: id)
+            let knowledge = confirmed.withLock { $0.knowledge(of: order.recipients) }
             do {
                 let reply = try await confirmation.run(
-                    Scripts.send, keys: keys, arguments: partition.head + fixed + order.arguments(id: id),
+                    Scripts.send, keys: keys, arguments: partition.head + fixed + [knowledge] + messages,
                     timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
-                return try receipt(reply, order, id: id, confirmation.durability)
+                return try receipt(reply, order, id: id, confirmation.durability, tags)
             } catch {
                 var failure = QueueListenError(error)
                 mayHaveRun = mayHaveRun || failure.mayHaveRun
@@ -77,14 +80,15 @@ final class Sender: Sendable {
         }
     }
 
-    private func receipt(_ reply: RESPValue, _ order: SendOrder, id: String, _ durability: Durability)
-        throws(QueueListenError) -> Receipt
-    {
+    private func receipt(
+        _ reply: RESPValue, _ order: SendOrder, id: String, _ durability: Durability, _ tags: [UInt64]
+    ) throws(QueueListenError) -> Receipt {
         let parts = reply.array ?? []
         switch parts.first?.string {
         case "ok":
-            let firsts = parts.last?.string?.split(separator: " ").compactMap { Int($0) } ?? []
+            let firsts = parts.dropFirst().first?.string?.split(separator: " ").compactMap { Int($0) } ?? []
             guard firsts.count == order.recipients.count else { break }
+            if let epochs = parts.last?.bytes { remember(firsts, epochs, order, tags) }
             var indices: [String: ClosedRange<Int>] = [:]
             for (position, first) in firsts.enumerated() {
                 indices[order.recipients[position]] = first...(first + order.count(of: position) - 1)
@@ -100,5 +104,18 @@ final class Sender: Sendable {
         default: break
         }
         throw QueueListenError(refusal: reply, partitions: partition.total)
+    }
+
+    /// - Parameter epochs: of the recipients' mailboxes, 8 bytes each; none when this was answered before.
+    private func remember(_ firsts: [Int], _ epochs: [UInt8], _ order: SendOrder, _ tags: [UInt64]) {
+        guard epochs.count == 8 * firsts.count else { return }
+        confirmed.withLock { confirmed in
+            for (position, first) in firsts.enumerated() {
+                guard let epoch = UInt64(mark: epochs[(8 * position)..<(8 * position + 8)]) else { continue }
+                let last = Cursor(
+                    epoch: epoch, index: first + order.count(of: position) - 1, tag: tags[order.last(of: position)])
+                confirmed.note(last, in: order.recipients[position])
+            }
+        }
     }
 }

@@ -286,11 +286,48 @@ extension QueueListenTests {
                     for kind in ["box", "mail"] {
                         _ = try await redis.send("RENAME", "before-\(kind)", .string("ql:{default:0}:\(kind):alice"))
                     }
-                    for number in 0..<rewritten { try await office.send("new \(number)", to: "alice") }
+                    // By one who does not know either.
+                    let stranger = try PostOffice(redis: redis)
+                    for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
                     let delivery = try await mailbox.look(after: cursor)
                     #expect(delivery.word == "forked", "with \(rewritten) written")
                     let rest = try await mailbox.look(after: delivery.cursor)
                     #expect(rest.messages.map(\.text) == ["a"] + (0..<rewritten).map { "new \($0)" })
+                }
+            }
+        }
+
+        @Test("what a failover has lost before anybody read it is told, when its sender sends again")
+        func lostUnread() async throws {
+            for rewritten in 0...3 {
+                try await withServer { _, redis, other in
+                    try await withPostOffice(redis: redis) { sender in
+                        try await withPostOffice(redis: other) { stranger in
+                            let mailbox = try stranger.mailbox("alice")
+                            try await sender.send("a", to: "alice")
+                            let cursor = try await mailbox.look().cursor
+                            for kind in ["box", "mail"] {
+                                let key = "ql:{default:0}:\(kind):alice"
+                                _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
+                            }
+                            try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                            for kind in ["box", "mail"] {
+                                let key = "ql:{default:0}:\(kind):alice"
+                                _ = try await redis.send("RENAME", .string("before-\(kind)"), .string(key))
+                            }
+                            for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
+                            // Nobody can know it yet.
+                            #expect(try await mailbox.look(after: cursor).status.isLoss == false)
+                            try await sender.send("b", to: "alice", "bob")
+                            let delivery = try await mailbox.look(after: cursor)
+                            #expect(delivery.word == "reset", "with \(rewritten) written")
+                            let rest = try await mailbox.look(after: delivery.cursor).messages.map(\.text)
+                            #expect(rest == (0..<rewritten).map { "new \($0)" } + ["b"])
+                            // Once: the next one finds what it knows.
+                            try await sender.send("c", to: "alice", "bob")
+                            #expect(try await mailbox.look(after: delivery.cursor).messages.last?.text == "c")
+                        }
+                    }
                 }
             }
         }

@@ -17,11 +17,11 @@ struct ForeignNode: Sendable {
 
     func send(
         _ texts: [String], to names: [String], sender: String = "foreigner", number: Int, settled: Int? = nil,
-        fingerprint: String = "f", tag: String = "tag-of-it"
+        fingerprint: String = "f", tag: String = "tag-of-it", knowledge: RedisArgument = ""
     ) async throws -> Reply {
-        var arguments: [RedisArgument] = ["1", "epoch-88"] + limits
+        var arguments: [RedisArgument] = ["1", .string("epoch-8\(number)")] + limits
         arguments += [.integer(number), settled.map { .integer($0) } ?? "", "60000", .string(fingerprint)]
-        arguments.append(.integer(texts.count))
+        arguments += [.integer(texts.count), knowledge]
         for (position, text) in texts.enumerated() {
             arguments += [
                 .string(String((tag + "\(number)\(position)").suffix(8))), "0", "",

@@ -15,7 +15,8 @@ extension QueueListenTests {
                 // It sends, and we receive.
                 let waiting = Task { try await mailbox.listen() }
                 try await office.untilWaiting(1, at: "alice")
-                #expect(try await node.send(["hello", "again"], to: ["alice", "bob"], number: 1) == ["ok", "1 1"])
+                let sent = try await node.send(["hello", "again"], to: ["alice", "bob"], number: 1)
+                #expect(sent.prefix(2) == ["ok", "1 1"])
                 let delivery = try await waiting.value
                 #expect(delivery.word == "hello again")
                 #expect(delivery.messages.map(\.id) == ["1/0", "1/1"])

@@ -128,6 +128,18 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: cursor).first == "forked"
     },
     MailHazard(
+        invariant: "M2", testDescription: "what Redis has lost unread is told, when its sender comes again",
+        guardian: "if found ~= tag then b.epoch, b.is_new = ARGV[2], true end", without: ""
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        let cursor = ForeignNode.end(try await node.listen(to: "alice"))
+        // It has had index 2 confirmed, which is not there.
+        let index = withUnsafeBytes(of: Double(2).bitPattern.littleEndian) { Array($0) }
+        let knowledge = index + Array("epoch-81".utf8) + Array("tag-of-2".utf8)
+        _ = try await node.send(["b"], to: ["alice"], number: 2, knowledge: .bytes(knowledge))
+        return try await node.listen(to: "alice", after: cursor).first == "reset"
+    },
+    MailHazard(
         invariant: "M2", testDescription: "messages that are gone are told", guardian: "elseif index < b.from then",
         without: "elseif false then"
     ) { node, redis in
