@@ -2,8 +2,9 @@
 import Hiredis
 import Wakeup
 
-/// One partition of the namespace, as a post office sees it.
-struct Partition: Sendable {
+/// One partition of the namespace, as a post office sees it. A class, so that mailboxes and the frames of those who listen
+/// are small.
+final class Partition: Sendable {
     let namespace: Namespace
     let number: Int
     let limits: [RedisArgument]

@@ -83,7 +83,8 @@ extension QueueListenError {
             case .timedOut: error.commandMayHaveRun ? .connectionLost : .notConnected
             case .cancelled: .cancelled
             case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady: .notConnected
+            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
+                .notConnected
             case .clientStopped: .stopped
             case .notPermitted: .notPermitted
             case .outOfMemory: .outOfMemory

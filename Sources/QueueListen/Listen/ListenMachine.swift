@@ -69,7 +69,8 @@ struct ListenMachine {
         case subscribing
         /// `isDirty`: something has happened since, so that an empty answer is worth nothing.
         case reading(isDirty: Bool)
-        case pausing(until: Duration, QueueListenError)
+        /// Something has failed: `failures` has it.
+        case pausing(until: Duration)
         case waiting
     }
 
@@ -77,6 +78,11 @@ struct ListenMachine {
         var wish: Wish
         var state = State.subscribing
         var hasBegun = false
+    }
+
+    /// Apart from the polls, of which there are many, and few fail.
+    private struct Trouble {
+        var error: QueueListenError
         var pause: Duration
     }
 
@@ -92,6 +98,7 @@ struct ListenMachine {
 
     private let settings: Settings
     private var polls: [ID: Poll] = [:]
+    private var failures: [ID: Trouble] = [:]
     private var idsOf: [String: [ID]] = [:]
     private var subscription = Subscription.off
     /// Tells the present subscription's events from those of a former one.
@@ -108,7 +115,7 @@ struct ListenMachine {
 
     init(settings: Settings) { self.settings = settings }
 
-    var isEmpty: Bool { polls.isEmpty && idsOf.isEmpty }
+    var isEmpty: Bool { polls.isEmpty && idsOf.isEmpty && failures.isEmpty }
     /// Polls that have read that there is nothing.
     var waitingCount: Int { polls.count { if case .waiting = $0.value.state { true } else { false } } }
 
@@ -122,7 +129,7 @@ struct ListenMachine {
             let place = older.cursor ?? wish.cursor ?? Cursor.none
             actions += finish(other, .success(Delivery(.superseded, cursor: place)), now)
         }
-        polls[id] = Poll(wish: wish, pause: settings.retryPause)
+        polls[id] = Poll(wish: wish)
         idsOf[wish.mailbox, default: []].append(id)
         if let deadline = wish.deadline { add(Deadline(at: deadline, id: id)) }
         lingersUntil = nil
@@ -151,6 +158,7 @@ struct ListenMachine {
         isStopped = true
         let ids = polls.keys.sorted()
         polls = [:]
+        failures = [:]
         idsOf = [:]
         return ids.map { .finish($0, .failure(Self.stopped)) } + [.unsubscribe]
     }
@@ -159,6 +167,7 @@ struct ListenMachine {
 
     private mutating func finish(_ id: ID, _ result: Result<Delivery, QueueListenError>, _ now: Duration) -> [Action] {
         guard let poll = polls.removeValue(forKey: id) else { return [] }
+        failures[id] = nil
         let name = poll.wish.mailbox
         if let ids = idsOf[name], ids.count > 1 {
             idsOf[name] = ids.filter { $0 != id }
@@ -246,7 +255,7 @@ struct ListenMachine {
             guard reply.isEmpty else { return finish(id, .success(reply.delivery), now) }
             polls[id]?.hasBegun = true
             polls[id]?.wish.cursor = reply.position
-            polls[id]?.pause = settings.retryPause
+            failures[id] = nil
             if isDirty { return read(id) }
             if poll.wish.isTry || poll.wish.deadline.map({ $0 <= now }) ?? false {
                 return finish(id, .success(reply.delivery), now)
@@ -257,9 +266,10 @@ struct ListenMachine {
             return finish(id, .failure(error), now)
         case .failure(.passing(let error)):
             if poll.wish.deadline.map({ $0 <= now }) ?? false { return finish(id, .failure(error), now) }
-            polls[id]?.state = .pausing(until: now + poll.pause, error)
-            polls[id]?.pause = min(poll.pause * 2, settings.longestRetryPause)
-            add(Deadline(at: now + poll.pause, id: id))
+            let pause = failures[id].map { min($0.pause * 2, settings.longestRetryPause) } ?? settings.retryPause
+            failures[id] = Trouble(error: error, pause: pause)
+            polls[id]?.state = .pausing(until: now + pause)
+            add(Deadline(at: now + pause, id: id))
             return []
         }
     }
@@ -355,8 +365,8 @@ struct ListenMachine {
         switch poll.state {
         // A last look: with no hints at all this is what finds a message in time.
         case .waiting, .subscribing: return isOver ? read(id) : []
-        case .pausing(let until, let error):
-            if isOver { return finish(id, .failure(error), now) }
+        case .pausing(let until):
+            if isOver, let trouble = failures[id] { return finish(id, .failure(trouble.error), now) }
             return until <= now ? read(id) : []
         case .reading: return []
         }
