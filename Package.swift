@@ -144,7 +144,7 @@ let package = Package(
         .testTarget(
             name: "HiredisTests",
             dependencies: [
-                "Hiredis", "RedisDCTesting", "CHiredis",
+                "Hiredis", "RedisDCTesting", "CHiredis", "TestRandom",
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
@@ -172,7 +172,7 @@ let package = Package(
         .testTarget(
             name: "RedisDCTests",
             dependencies: [
-                "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker",
+                "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "TestHistory", "redisdc-worker",
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
                 .product(
                     name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
@@ -186,15 +186,21 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "QueueListenTests",
-            dependencies: ["QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "redisdc-worker"],
+            dependencies: ["QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "redisdc-worker"],
             swiftSettings: settings),
         .testTarget(
             name: "redisdcTests",
             dependencies: ["redisdc", "rendezvous", "mailbox", "Hiredis", "RedisDCTesting", "TestSupport"],
             swiftSettings: settings),
-        .target(name: "TestSupport", path: "Tests/Support", swiftSettings: settings),
-        .executableTarget(
-            name: "redisdc-worker", dependencies: ["RedisDC", "QueueListen", "Hiredis"], path: "Tests/Worker",
+        .target(
+            name: "TestSupport", path: "Tests/Support", exclude: ["Random", "History"], swiftSettings: settings),
+        // Without Testing, because the worker has them too.
+        .target(name: "TestRandom", path: "Tests/Support/Random", swiftSettings: settings),
+        .target(
+            name: "TestHistory", dependencies: ["RedisDC", "TestRandom"], path: "Tests/Support/History",
             swiftSettings: settings),
+        .executableTarget(
+            name: "redisdc-worker", dependencies: ["RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory"],
+            path: "Tests/Worker", swiftSettings: settings),
     ]
 )

@@ -105,6 +105,9 @@ extension RedisError {
             case "LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN": .serverNotReady
             case "OOM": .outOfMemory
             case "READONLY", "MISCONF", "NOREPLICAS": .readOnly
+            // What a script may not do is refused without a word of its own: until 7.0 so, from 7.2 so.
+            case "ERR" where serverMessage.contains("The user executing the script"): .notPermitted
+            case "ERR" where serverMessage.contains("ACL failure in script"): .notPermitted
             default: .serverError
             }
         self.init(code, Self.withoutArguments(serverMessage), commandMayHaveRun: false, command: command)

@@ -35,10 +35,11 @@ public final class Coordinator: Sendable {
     public let namespace: String
     public let configuration: CoordinatorConfiguration
     let place: Namespace
-    private let redis: any Redis
+    let redis: any Redis
     private let engines: [Engine]
     private let hub: EventHub
     private let hasRun = Locked(false)
+    private let partitionsAgree = Locked(false)
 
     /// - Parameters:
     ///   - namespace: sets this application's things apart from others' in the same Redis: 1 to 512 bytes of UTF-8 without
@@ -144,7 +145,8 @@ public final class Coordinator: Sendable {
         if let permits, !(0...Semaphore.maximumPermits).contains(permits) {
             throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Semaphore.maximumPermits)")
         }
-        let thing = Thing(name: name, kind: .semaphore, permits: permits, fairness: fairness)
+        let thing = Thing(
+            name: name, kind: .semaphore, permits: permits, policy: fairness == .fifo ? "f" : "b")
         return Semaphore(thing: thing, engine: engine(of: name), coordinator: self)
     }
 
@@ -165,10 +167,25 @@ public final class Coordinator: Sendable {
     func look(_ script: RedisScript, partition: Int, _ arguments: [RedisArgument]) async throws(RedisDCError)
         -> RESPValue
     {
+        try await checkPartitions()
         let keys = ["book", "index", "sessions"].map { place.key($0, partition: partition) }
         do { return try await redis.script(script, keys: keys, arguments: arguments) } catch {
             throw RedisDCError(error, key: keys[0])
         }
+    }
+
+    /// Whoever looks needs no session, which would have been refused, and with another number of partitions would look
+    /// in the wrong place.
+    private func checkPartitions() async throws(RedisDCError) {
+        if partitionsAgree.withLock({ $0 }) { return }
+        let book = place.key("book", partition: 0)
+        let found: String?
+        do { found = try await redis.send("HGET", .string(book), "partitions").string } catch {
+            throw RedisDCError(error, key: book)
+        }
+        guard let found else { return }
+        guard found == String(place.partitions) else { throw place.conflict(with: found) }
+        partitionsAgree.withLock { $0 = true }
     }
 }
 

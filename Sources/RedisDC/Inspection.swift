@@ -21,7 +21,8 @@ public struct Inspection: Sendable {
     }
 
     public var name: String
-    /// `semaphore` or `mutex`.
+    /// `semaphore`, `mutex`, `read-write lock`, `condition`, `turnstile`, `latch`, `barrier`, `phaser`, `broken` or
+    /// `being destroyed`.
     public var kind: String
     public var fairness: Fairness
     /// What it has in all.
@@ -135,9 +136,9 @@ extension Coordinator {
 
     private static func kind(_ value: RESPValue) -> String {
         switch value.string {
-        case "m": "mutex"
-        case "s": "semaphore"
-        default: "being destroyed"
+        case "z": "broken"
+        case let letter?: Thing.Kind(rawValue: letter)?.title ?? "being destroyed"
+        case nil: "being destroyed"
         }
     }
 }

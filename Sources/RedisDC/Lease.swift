@@ -17,26 +17,33 @@ import Synchronization
 ///   soon as it goes on, but what it was about to send may still be sent. That is what the fence is for.
 /// - When the process dies, it is free after the session's TTL at the latest.
 public final class Lease: Sendable {
-    /// A number that grows with every grant of the namespace's partition and never repeats. Who guards a resource keeps
-    /// the highest that it has seen and refuses whatever comes with a lower one.
-    public let fence: UInt64
-    /// How many permits.
-    public let count: Int
+    private struct Hold {
+        var claim: UInt64
+        var fence: UInt64
+        var count: Int
+        var life: SessionLife
+    }
+
     /// What is held.
     public let name: String
-    let claim: UInt64
-    private let engine: Engine
-    private let life: SessionLife
+    let engine: Engine
     private let watch: LeaseWatch
     private let isReleased = Atomic<Bool>(false)
+    private let hold: Locked<Hold>
+    /// While it waits for a condition, it is not held.
+    private let isLentOut = Atomic<Bool>(false)
+
+    /// What the current task holds, innermost last.
+    @TaskLocal static var all: [Lease] = []
+
+    static func heldByTask(_ name: String, _ engine: Engine) -> Lease? {
+        all.last { $0.name == name && $0.engine === engine }
+    }
 
     init(_ grant: EngineMachine.Grant, name: String, count: Int, engine: Engine) {
-        fence = grant.fence
-        claim = grant.claim
-        life = grant.life
+        hold = Locked(Hold(claim: grant.claim, fence: grant.fence, count: count, life: grant.life))
         watch = grant.watch ?? LeaseWatch()
         self.name = name
-        self.count = count
         self.engine = engine
     }
 
@@ -45,8 +52,20 @@ public final class Lease: Sendable {
         engine.releaseSoon(claim)
     }
 
+    /// A number that grows with every grant of the namespace's partition and never repeats. Who guards a resource keeps
+    /// the highest that it has seen and refuses whatever comes with a lower one. Waiting for a ``Condition`` changes it.
+    public var fence: UInt64 { hold.withLock { $0.fence } }
+
+    /// How many permits.
+    public var count: Int { hold.withLock { $0.count } }
+
+    var claim: UInt64 { hold.withLock { $0.claim } }
+
     /// How long it is certainly held if no further heartbeat succeeds; zero when it is lost. Asking costs nothing.
-    public var remaining: Duration { isReleased.load(ordering: .acquiring) || watch.isLost ? .zero : life.remaining }
+    public var remaining: Duration {
+        isReleased.load(ordering: .acquiring) || isLentOut.load(ordering: .acquiring) || watch.isLost
+            ? .zero : hold.withLock { $0.life }.remaining
+    }
 
     /// Until when it is certainly held. Each heartbeat moves it on.
     public var deadline: ContinuousClock.Instant { .now + remaining }
@@ -71,6 +90,25 @@ public final class Lease: Sendable {
 
     /// Calls `body` when it is lost, at once if it is already; not when it is released. It must not block.
     public func onLoss(_ body: @escaping @Sendable (RedisDCError) -> Void) { watch.onLoss(body) }
+
+    // MARK: For the primitives
+
+    /// From here to ``adopt(_:)`` or ``fail(_:)`` it is not held.
+    func lendOut() { isLentOut.store(true, ordering: .releasing) }
+
+    /// It is held again, under another claim.
+    func adopt(_ grant: EngineMachine.Grant?) {
+        if let grant {
+            hold.withLock { ($0.claim, $0.fence, $0.life) = (grant.claim, grant.fence, grant.life) }
+            grant.watch?.onLoss { [watch] in watch.lose($0) }
+        }
+        isLentOut.store(false, ordering: .releasing)
+    }
+
+    /// It could not be had again.
+    func fail(_ error: RedisDCError) { watch.lose(error) }
+
+    func keep(_ count: Int) { hold.withLock { $0.count = count } }
 }
 
 /// Hears that a lease is lost.

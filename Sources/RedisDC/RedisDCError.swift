@@ -6,7 +6,7 @@ public struct RedisDCError: Error, Sendable {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, timedOut, cancelled, destroyed, conflict, connectionLost, notConnected, notPermitted
-            case wrongType, serverError, stopped, lost, notFound
+            case wrongType, serverError, stopped, lost, notFound, broken
         }
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
@@ -21,6 +21,8 @@ public struct RedisDCError: Error, Sendable {
         public static let destroyed = Code(.destroyed)
         /// It is not held any more: the session was lost, or an operator took it away. Somebody else may hold it.
         public static let lost = Code(.lost)
+        /// Someone whom a barrier or a latch was counting on has died or given up. It stays so until it is destroyed.
+        public static let broken = Code(.broken)
         /// There is no such object, and the call does not say how to make it.
         public static let notFound = Code(.notFound)
         /// The object exists with other settings: the message names both.

@@ -4,10 +4,14 @@ import Hiredis
 extension Engine {
     /// Runs `body` with the lease and releases it.
     ///
+    /// - Parameter knownToTask: whether the task, if it wants the same a second time, is to find this lease.
     /// - Throws: what `body` throws; `.lost` when the lease was lost before the end, whatever `body` then returned or threw.
     nonisolated func holding<Result: Sendable>(
-        _ lease: Lease, _ body: @escaping @Sendable (Lease) async throws -> Result
+        _ lease: Lease, knownToTask: Bool = false, _ body: @escaping @Sendable (Lease) async throws -> Result
     ) async throws -> Result {
+        if knownToTask {
+            return try await Lease.$all.withValue(Lease.all + [lease]) { try await holding(lease, body) }
+        }
         if Task.isCancelled {
             try? await lease.release()
             throw RedisDCError(.cancelled, "the task was cancelled")

@@ -7,6 +7,8 @@ enum Scripts {
     static let classicPassOn = RedisScript(embedded: PackageResources.classic_pass_on_lua)
     static let classicGiveBack = RedisScript(embedded: PackageResources.classic_give_back_lua)
 
+    static let rateLimit = RedisScript(embedded: PackageResources.rate_limit_lua)
+
     static let engineJoin = RedisScript(embedded: PackageResources.engine_join_lua)
     static let engineLeave = RedisScript(embedded: PackageResources.engine_leave_lua)
     static let engineInspect = RedisScript(embedded: PackageResources.engine_inspect_lua)
@@ -20,6 +22,11 @@ enum Scripts {
     static let engineAcquire = engine(PackageResources.engine_thing_lua, PackageResources.engine_acquire_lua)
     static let engineSignal = engine(PackageResources.engine_thing_lua, PackageResources.engine_signal_lua)
     static let engineCreate = engine(PackageResources.engine_thing_lua, PackageResources.engine_create_lua)
+    static let engineArrive = engine(PackageResources.engine_thing_lua, PackageResources.engine_arrive_lua)
+    static let engineRegister = engine(PackageResources.engine_thing_lua, PackageResources.engine_register_lua)
+    static let engineCount = engine(PackageResources.engine_thing_lua, PackageResources.engine_count_lua)
+    static let engineGate = engine(PackageResources.engine_thing_lua, PackageResources.engine_gate_lua)
+    static let engineReduce = engine(PackageResources.engine_reduce_lua)
     static let engineResize = engine(PackageResources.engine_thing_lua, PackageResources.engine_resize_lua)
 
     /// Redis's scripts cannot include one another: an operation stands between the head and the tail that all share.

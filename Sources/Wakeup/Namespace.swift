@@ -14,11 +14,12 @@ package struct Namespace: Sendable, Hashable {
         self.prefix = prefix
     }
 
-    /// The partition of a name: FNV-1a, 32 bits, over its UTF-8, modulo the number of partitions.
+    /// The partition of a name: FNV-1a, 32 bits, over its UTF-8 up to the first `#`, modulo the number of partitions. So
+    /// what must act together is kept together: `orders` and `orders#arrived`.
     package func partition(of name: String) -> Int {
         guard partitions > 1 else { return 0 }
         var hash: UInt32 = 2_166_136_261
-        for byte in name.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
+        for byte in name.utf8.prefix(while: { $0 != UInt8(ascii: "#") }) { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
         return Int(hash % UInt32(partitions))
     }
 

@@ -8,6 +8,17 @@ import Testing
 @Suite("Classic semaphore", .serialized)
 enum ClassicSemaphoreTests {}
 
+/// How long what must come may take. All suites run at once, and on a small machine a test may be kept waiting for
+/// longer than a client's default deadline of 10 s.
+let patience = Duration.seconds(120)
+
+/// A client with patience, in place of the library's function.
+func withRedisClient<Result>(url: String, _ body: (RedisClient) async throws -> Result) async throws -> Result {
+    var configuration = try RedisConfiguration(url: url)
+    configuration.commandTimeout = patience
+    return try await withRedisClient(configuration, body)
+}
+
 /// A private server, a client, and a second one that looks on.
 func withServer<Result>(
     _ server: LocalRedis.Configuration = .init(),
@@ -16,6 +27,7 @@ func withServer<Result>(
 ) async throws -> Result {
     try await withLocalRedis(server) { server in
         var configuration = try RedisConfiguration(url: server.url)
+        configuration.commandTimeout = patience
         configure(&configuration)
         return try await withRedisClient(configuration) { redis in
             try await withRedisClient(url: server.unixURL) { other in try await body(server, redis, other) }

@@ -2,7 +2,7 @@ import Testing
 
 /// Waits until a condition holds. The bound only ends a test that has failed.
 public func until(
-    _ what: String, within bound: Duration = .seconds(60), _ condition: () async throws -> Bool
+    _ what: String, within bound: Duration = .seconds(120), _ condition: () async throws -> Bool
 ) async throws {
     let end = ContinuousClock.now + bound
     while !(try await condition()) {

@@ -1,6 +1,7 @@
 import Foundation
 import Hiredis
 import RedisDC
+import TestRandom
 
 /// A seeded mix of everything one can do with the engine, by several tasks at once, until the key `stop` is there.
 ///
@@ -16,7 +17,7 @@ struct EngineMix {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<Self.tasks {
                 group.addTask {
-                    var generator = SplitMix64(seed: seed &* 31 &+ UInt64(number))
+                    var generator = SplitMix(seed: seed &* 31 &+ UInt64(number))
                     while try await redis.send("EXISTS", "stop").integer == 0 {
                         do {
                             try await step(&generator)
@@ -33,7 +34,7 @@ struct EngineMix {
         [.timedOut, .cancelled, .lost].contains(error.code) || error.mayHaveRun
     }
 
-    private func step(_ generator: inout SplitMix64) async throws {
+    private func step(_ generator: inout SplitMix) async throws {
         let tokens = try coordinator.semaphore("tokens", permits: 5)
         let pool = try coordinator.semaphore("pool", permits: 7)
         let pause = Duration.microseconds(Int.random(in: 0...3000, using: &generator))

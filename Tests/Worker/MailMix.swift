@@ -1,6 +1,7 @@
 import Foundation
 import Hiredis
 import QueueListen
+import TestRandom
 
 /// Senders and receivers that are killed at any moment, and write down in a second Redis what they know for certain.
 struct MailMix {
@@ -13,7 +14,7 @@ struct MailMix {
     /// Sends numbered messages to some or all, each under an id of its own: writes down what it wants before, and what it
     /// knows after.
     func send(seed: UInt64) async throws {
-        var generator = SplitMix64(seed: seed)
+        var generator = SplitMix(seed: seed)
         var number = 0
         while try await notes.send("EXISTS", "stop").integer == 0 {
             number += 1

@@ -1,5 +1,6 @@
 import Foundation
 import RedisDC
+import TestRandom
 
 /// A seeded mix of everything one can do with a semaphore, by several tasks at once.
 struct Mix {
@@ -13,7 +14,7 @@ struct Mix {
         try await withThrowingTaskGroup(of: Tally.self) { group in
             for number in 0..<Self.tasks {
                 group.addTask {
-                    var generator = SplitMix64(seed: seed &* 31 &+ UInt64(number))
+                    var generator = SplitMix(seed: seed &* 31 &+ UInt64(number))
                     var tally = Tally()
                     for _ in 0..<(operations / Self.tasks) { try await step(&tally, &generator) }
                     return tally
@@ -38,7 +39,7 @@ struct Mix {
         }
     }
 
-    private func step(_ tally: inout Tally, _ generator: inout SplitMix64) async throws {
+    private func step(_ tally: inout Tally, _ generator: inout SplitMix) async throws {
         switch Int.random(in: 0..<10, using: &generator) {
         case 0..<3:
             let count = Int.random(in: 1...2, using: &generator)
@@ -66,20 +67,5 @@ struct Mix {
                 tally.cancelled += 1
             }
         }
-    }
-}
-
-/// A small generator that can be seeded (Steele, Lea and Flood, 2014).
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

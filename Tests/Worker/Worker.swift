@@ -3,6 +3,7 @@ import Foundation
 import Hiredis
 import QueueListen
 import RedisDC
+import TestHistory
 
 @main
 struct Worker {
@@ -10,7 +11,10 @@ struct Worker {
         let words = Array(CommandLine.arguments.dropFirst())
         guard words.count >= 3 else { fatalError("worker JOB URL NAME …") }
         let (job, url, name) = (words[0], words[1], words[2])
-        try await withRedisClient(url: url) { redis in
+        // All tests run at once: on a small machine an answer may take its time.
+        var patient = try RedisConfiguration(url: url)
+        patient.commandTimeout = .seconds(120)
+        try await withRedisClient(patient) { redis in
             if job.hasPrefix("engine-") {
                 try await engine(job, redis, name, Array(words.dropFirst(3)))
                 return
@@ -56,6 +60,8 @@ struct Worker {
             switch job {
             case "engine-mix":
                 try await EngineMix(coordinator: coordinator, redis: redis, seed: UInt64(words[0])!).run()
+            case "engine-part":
+                try await Part(coordinator: coordinator, redis: redis, name: name).play(words)
             case "engine-hold":
                 // Says so, holds on, and says how it ended.
                 do {
@@ -81,6 +87,12 @@ struct Worker {
                         _ = try await redis.send("SET", "count", .integer(count + 1))
                     }
                 }
+                // What time it takes it to be.
+                print(Date().timeIntervalSince1970)
+            case "engine-history":
+                let recorder = HistoryRecorder(path: words[0])
+                try await HistoryMix(coordinator: coordinator, recorder: recorder, seed: UInt64(words[1])!)
+                    .run(tasks: Int(words[2])!, steps: Int(words[3])!)
             default: fatalError("unknown job \(job)")
             }
         }

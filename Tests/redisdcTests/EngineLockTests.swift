@@ -154,7 +154,7 @@ struct EngineLockTests {
         try await withEngineTool { tool in
             for how in ["data", "server"] {
                 try? FileManager.default.removeItem(atPath: tool.mark("on"))
-                let holding = try tool.start("lock", "m", "--ttl", "1", "--", "sh", "-c", untilMark("never", tool))
+                let holding = try tool.start("lock", "m", "--ttl", "5", "--", "sh", "-c", untilMark("never", tool))
                 _ = try await tool.text(of: "on")
                 if how == "data" {
                     try await withRedisClient(url: tool.server.unixURL) { _ = try await $0.send("FLUSHALL") }
@@ -172,9 +172,9 @@ struct EngineLockTests {
     func killed() async throws {
         try await withEngineTool { tool in
             let command = "echo $$ > \(tool.mark("child")); \(untilMark("go", tool)); echo > \(tool.mark("over"))"
-            let holding = try tool.start("lock", "m", "--ttl", "1", "--", "sh", "-c", command)
+            let holding = try tool.start("lock", "m", "--ttl", "5", "--", "sh", "-c", command)
             _ = try await tool.text(of: "on")
-            let next = try tool.start("lock", "m", "--ttl", "1", "--", "echo", "mine")
+            let next = try tool.start("lock", "m", "--ttl", "5", "--", "echo", "mine")
             try await tool.untilWaiting(1, for: "m")
             try await holding.kill9()
             #expect(try await next.result() == "mine")

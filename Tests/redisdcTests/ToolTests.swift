@@ -104,6 +104,7 @@ struct ToolTests {
     func doctor() async throws {
         let rules = [
             "few on >pw ~rdc:* &rdc:* +@all -@admin -@dangerous -client -info", "none on >pw ~other:* &other:* +@all",
+            "lists on >pw ~rdc:* &rdc:* +@all -zadd",
         ]
         try await withLocalRedis(.init(aclUsers: rules)) { server in
             let all = try await redisdc("doctor", url: server.url)
@@ -116,6 +117,9 @@ struct ToolTests {
             let none = try await redisdc("doctor", url: server.url.replacing("//", with: "//none:pw@"))
             #expect(none.status == 77)
             #expect(none.output.contains("missing: LPUSH"))
+            let lists = try await redisdc("doctor", url: server.url.replacing("//", with: "//lists:pw@"))
+            #expect(lists.status == 77)
+            #expect(lists.output.contains("missing: a command of the engine's scripts"))
             #expect(try await redisdc("doctor", url: "redis://127.0.0.1:1").status == 69)
             try await withRedisClient(url: server.unixURL) { redis in
                 let left = try await redis.send("KEYS", "*").array

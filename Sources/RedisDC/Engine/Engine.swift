@@ -89,6 +89,7 @@ actor Engine {
         if wasLive { await leave(session) }
     }
 
+    /// What cannot be ended now, because Redis cannot be reached, ends with the TTL: there is nobody left to be told.
     private func leave(_ session: String) async {
         let requests = machine.farewell()
         let (redis, keys, ttl) = (redis, keys, settings.ttl)
@@ -116,12 +117,12 @@ actor Engine {
 
     /// - Parameter timeout: `nil` waits as long as it takes.
     nonisolated func acquire(
-        _ thing: Thing, count: Int, mode: Mode, queues: Bool, timeout: Duration?
+        _ wish: Wish, timeout: Duration?
     ) async throws(RedisDCError) -> Machine.Outcome {
         let now = clock.now()
         let deadline = timeout.map { now + $0 }
         return try await outcome { machine, id, now in
-            machine.acquire(id, thing, count: count, mode: mode, queues: queues, deadline: deadline, now: now)
+            machine.acquire(id, wish, deadline: deadline, now: now)
         }
     }
 
@@ -161,6 +162,24 @@ actor Engine {
             }
         }
         _ = try result.get()
+    }
+
+    /// Gives all but so many of a lease's permits back.
+    nonisolated func reduce(_ claim: UInt64, keep: Int) async throws(RedisDCError) -> Int {
+        let outcome = try await outcome { machine, id, now in machine.reduce(id, claim: claim, keep: keep, now: now) }
+        guard case .done(let had) = outcome else { return 0 }
+        return had
+    }
+
+    /// Whether a lease is still held, after a wish that may have let it go.
+    nonisolated func holds(_ claim: UInt64) async -> Bool {
+        await withCheckedContinuation { continuation in
+            enter { engine in
+                let holds = engine.machine.holds(claim)
+                if !holds { engine.watches[claim] = nil }
+                continuation.resume(returning: holds)
+            }
+        }
     }
 
     /// Gives a lease back that nobody waits for.
@@ -264,11 +283,7 @@ actor Engine {
             case ("ok", let epoch?): perform(machine.joined(life.id, epoch: epoch, now: clock.now()))
             case ("lost", _): perform(machine.joinedTooLate(life.id))
             case ("conflict", let partitions?):
-                let error = RedisDCError(
-                    .conflict,
-                    "namespace \"\(namespace.name)\" has \(partitions) partitions, this coordinator is configured with \(namespace.partitions)"
-                )
-                await joinFailed(life, .fatal(error))
+                await joinFailed(life, .fatal(namespace.conflict(with: partitions)))
             default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
             }
         } catch {
@@ -322,6 +337,16 @@ actor Engine {
             timerAt = nil
             perform(machine.tick(now: clock.now()))
         }
+    }
+}
+
+extension Namespace {
+    /// Nodes that disagree about the number of partitions would look for a name in different places.
+    func conflict(with partitions: String) -> RedisDCError {
+        RedisDCError(
+            .conflict,
+            "namespace \"\(name)\" has \(partitions) partitions, this coordinator is configured with \(self.partitions)"
+        )
     }
 }
 

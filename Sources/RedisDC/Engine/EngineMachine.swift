@@ -31,6 +31,8 @@ struct EngineMachine {
     struct Grant: Sendable {
         var claim: ID
         var fence: UInt64
+        /// Which arrival at a barrier it was, in which generation.
+        var value: UInt64
         var life: SessionLife
         /// Only of a lease: hears when it is lost.
         var watch: LeaseWatch?
@@ -60,11 +62,11 @@ struct EngineMachine {
     }
 
     /// A script of the engine takes so many confirmations at once.
-    private static let mostAcknowledged = 100
+    static let mostAcknowledged = 100
 
     // MARK: State
 
-    private enum Phase {
+    enum Phase {
         case idle
         /// The channel comes first, so that no wake-up is missed.
         case listening
@@ -73,7 +75,7 @@ struct EngineMachine {
         case stopped
     }
 
-    private struct Claim {
+    struct Claim {
         enum State {
             /// Has to be asked for, when there is a session.
             case idle
@@ -85,10 +87,7 @@ struct EngineMachine {
             case releasing(UInt64)
         }
         var state = State.idle
-        var thing: Thing
-        var count: Int
-        var mode: Mode
-        var queues: Bool
+        var wish: Wish
         /// Who releases the lease; the claim's own caller waits under the claim's id.
         var releaser: ID?
         var deadline: Duration?
@@ -103,13 +102,13 @@ struct EngineMachine {
         }
     }
 
-    private struct Call {
+    struct Call {
         var operation: Operation
         var number: UInt64?
         var mayHaveRun = false
     }
 
-    private enum Purpose {
+    enum Purpose {
         case claim(ID)
         case end(ID)
         case call(ID)
@@ -119,43 +118,43 @@ struct EngineMachine {
         case chore
     }
 
-    private struct Pending {
+    struct Pending {
         var request: EngineRequest
         var purpose: Purpose
         var failures = 0
     }
 
-    private struct Deadline: Comparable {
+    struct Deadline: Comparable {
         var at: Duration
         var id: ID
         static func < (a: Deadline, b: Deadline) -> Bool { a.at < b.at }
     }
 
-    private let settings: Settings
-    private let makeSession: () -> SessionLife
-    private var phase = Phase.idle
-    private var session: SessionLife
-    private var epoch: String?
-    private var window = RequestWindow()
-    private var pending: [UInt64: Pending] = [:]
-    private var claims: [ID: Claim] = [:]
-    private var claimOf: [UInt64: ID] = [:]
-    private var calls: [ID: Call] = [:]
+    let settings: Settings
+    let makeSession: () -> SessionLife
+    var phase = Phase.idle
+    var session: SessionLife
+    var epoch: String?
+    var window = RequestWindow()
+    var pending: [UInt64: Pending] = [:]
+    var claims: [ID: Claim] = [:]
+    var claimOf: [UInt64: ID] = [:]
+    var calls: [ID: Call] = [:]
     /// In the order in which they came: what waits for a session.
-    private var backlog: [ID] = []
-    private var deadlines = Heap<Deadline>()
-    private var acknowledgements: [UInt64] = []
-    private var acknowledgeAt: Duration?
-    private var leftovers: [(name: String, number: UInt64)] = []
-    private var heartbeatAt: Duration?
-    private var pollAt: Duration?
-    private var joinedAt: Duration = .zero
-    private var isBeating = false
-    private var isReconciling = false
-    private var reconcilesAgain = false
-    private var hearsHints = false
+    var backlog: [ID] = []
+    var deadlines = Heap<Deadline>()
+    var acknowledgements: [UInt64] = []
+    var acknowledgeAt: Duration?
+    var leftovers: [(name: String, number: UInt64)] = []
+    var heartbeatAt: Duration?
+    var pollAt: Duration?
+    var joinedAt: Duration = .zero
+    var isBeating = false
+    var isReconciling = false
+    var reconcilesAgain = false
+    var hearsHints = false
     /// Grants by others that have been seen, to compare with the server's count.
-    private var grants = 0
+    var grants = 0
 
     init(settings: Settings, makeSession: @escaping () -> SessionLife) {
         self.settings = settings
@@ -166,155 +165,14 @@ struct EngineMachine {
     var isLive: Bool { phase == .live }
     var sessionLife: SessionLife { session }
 
-    // MARK: Session
-
-    mutating func start() -> [Action] {
-        guard phase == .idle else { return [] }
-        phase = .listening
-        return [.listen(session)]
-    }
-
-    /// The channel is there, or cannot be had for now.
-    mutating func listening(_ id: String, hears: Bool, now: Duration) -> [Action] {
-        guard id == session.id, phase != .stopped else { return [] }
-        let missed = hears && !hearsHints && phase == .live
-        hearsHints = hears
-        pollAt = hears ? nil : now + settings.pollInterval
-        if phase == .listening {
-            phase = .joining
-            joinedAt = now
-            return [.join(session)]
-        }
-        return missed ? reconcile() : []
-    }
-
-    mutating func joined(_ id: String, epoch new: String, now: Duration) -> [Action] {
-        guard id == session.id, phase == .joining else { return [] }
-        phase = .live
-        session.prolong(to: joinedAt + settings.ttl - settings.margin)
-        heartbeatAt = joinedAt + settings.heartbeatInterval
-        var actions: [Action] = []
-        if let epoch, epoch != new { actions.append(.event(.dataLost)) }
-        epoch = new
-        actions.append(.event(.sessionStarted(id: id)))
-        let waiting = backlog
-        backlog = []
-        for id in waiting { actions += begin(id, now) }
-        return actions
-    }
-
-    /// Joining failed: for ever (`fatal`, then everything that waits for it fails), or it is to be tried again.
-    mutating func joinFailed(_ id: String, _ failure: Failure, now: Duration) -> [Action] {
-        guard id == session.id, phase == .joining else { return [] }
-        var actions: [Action] = []
-        if case .fatal(let error) = failure {
-            let waiting = backlog
-            backlog = []
-            for id in waiting { actions += drop(id, error) }
-        }
-        joinedAt = now
-        return actions + [.join(session)]
-    }
-
-    /// An earlier attempt had begun this session and it has ended since: another one is begun.
-    mutating func joinedTooLate(_ id: String) -> [Action] {
-        guard id == session.id, phase == .joining else { return [] }
-        phase = .listening
-        session = makeSession()
-        return [.listen(session)]
-    }
-
-    /// What was held is not held any more; what waits will ask again in a new session.
-    private mutating func lose(_ reason: SessionLoss) -> [Action] {
-        guard phase == .live || phase == .joining else { return [] }
-        var actions: [Action] = [.event(.sessionLost(id: session.id, reason))]
-        let error = RedisDCError(.lost, "the session was lost: \(reason)")
-        session.finish()
-        phase = .listening
-        session = makeSession()
-        window = RequestWindow()
-        (pending, claimOf, acknowledgements) = ([:], [:], [])
-        (acknowledgeAt, heartbeatAt, pollAt) = (nil, nil, nil)
-        (isBeating, isReconciling, reconcilesAgain, hearsHints, grants) = (false, false, false, false, 0)
-        for id in claims.keys.sorted() {
-            switch claims[id]!.state {
-            case .idle: break
-            case .asked, .queued:
-                if settings.failsWaitersOnLoss {
-                    actions += drop(id, error)
-                } else {
-                    claims[id]!.state = .idle
-                    backlog.append(id)
-                }
-            case .leaving(_, let why): actions += drop(id, why)
-            case .held:
-                claims[id] = nil
-                actions.append(.lose(id, error))
-            case .releasing:
-                if let releaser = claims[id]!.releaser { actions.append(.finish(releaser, .failure(error))) }
-                claims[id] = nil
-            }
-        }
-        for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.number != nil {
-            calls[id] = nil
-            var lost = RedisDCError(.connectionLost, "the session was lost while the operation was under way")
-            lost.mayHaveRun = true
-            actions.append(.finish(id, .failure(lost)))
-        }
-        return actions + [.listen(session)]
-    }
-
-    /// Takes no new work. Waiters are let go and holders told. What is to be ended with the server is left to `farewell`.
-    mutating func stop() -> [Action] {
-        guard phase != .stopped else { return [] }
-        leftovers =
-            phase == .live ? claims.values.compactMap { claim in claim.number.map { (claim.thing.name, $0) } } : []
-        let error = RedisDCError(.stopped, "the coordinator is stopping")
-        var actions: [Action] = []
-        for id in claims.keys.sorted() {
-            switch claims[id]!.state {
-            case .held: actions.append(.lose(id, error))
-            case .releasing:
-                if let releaser = claims[id]!.releaser { actions.append(.finish(releaser, .success(.done(1)))) }
-            default: actions.append(.finish(id, .failure(error)))
-            }
-        }
-        for id in calls.keys.sorted() {
-            var stopped = error
-            stopped.mayHaveRun = calls[id]!.number != nil
-            actions.append(.finish(id, .failure(stopped)))
-        }
-        phase = .stopped
-        session.finish()
-        (claims, calls, pending, claimOf, backlog) = ([:], [:], [:], [:], [])
-        return actions
-    }
-
-    /// Ends what was held and waited for; then the session can be ended.
-    mutating func farewell() -> [EngineRequest] {
-        defer { leftovers = [] }
-        var all = leftovers.map {
-            EngineRequest(
-                session: session.id, number: window.next(), operation: .release(name: $0.name, claim: $0.number))
-        }
-        while !acknowledgements.isEmpty {
-            let some = Array(acknowledgements.prefix(Self.mostAcknowledged))
-            acknowledgements.removeFirst(some.count)
-            all.append(
-                EngineRequest(
-                    session: session.id, number: window.next(), acknowledged: some, operation: .give(name: "")))
-        }
-        return all
-    }
-
     // MARK: What callers want
 
     mutating func acquire(
-        _ id: ID, _ thing: Thing, count: Int, mode: Mode, queues: Bool, deadline: Duration?, now: Duration
+        _ id: ID, _ wish: Wish, deadline: Duration?, now: Duration
     ) -> [Action] {
         guard phase != .stopped else { return [.finish(id, .failure(Self.stopped))] }
-        claims[id] = Claim(thing: thing, count: count, mode: mode, queues: queues, deadline: deadline)
-        let latest = deadline ?? (queues || phase == .live ? nil : now + settings.callTimeout)
+        claims[id] = Claim(wish: wish, deadline: deadline)
+        let latest = deadline ?? (wish.queues || phase == .live ? nil : now + settings.callTimeout)
         if let latest { remind(id, at: latest) }
         return expire(now) + begin(id, now)
     }
@@ -335,7 +193,7 @@ struct EngineMachine {
             claims[id]!.state = .leaving(number, error)
             if case .claim? = pending[number]?.purpose { pending[number]!.purpose = .chore }
             remind(id, at: now + settings.settleTimeout)
-            return [send(.release(name: claim.thing.name, claim: number), .end(id))]
+            return [send(.release(name: claim.wish.thing.name, claim: number), .end(id))]
         case .leaving, .held, .releasing: return []
         }
     }
@@ -349,21 +207,19 @@ struct EngineMachine {
         }
         claims[id]!.state = .releasing(number)
         claims[id]!.releaser = releaser
-        return late + [send(.release(name: claim.thing.name, claim: number), .end(id))]
+        return late + [send(.release(name: claim.wish.thing.name, claim: number), .end(id))]
     }
 
-    private static var stopped: RedisDCError { RedisDCError(.stopped, "the coordinator has stopped") }
+    static var stopped: RedisDCError { RedisDCError(.stopped, "the coordinator has stopped") }
 
     /// Asks for it now, or when there is a session.
-    private mutating func begin(_ id: ID, _ now: Duration) -> [Action] {
+    mutating func begin(_ id: ID, _ now: Duration) -> [Action] {
         guard phase == .live else {
             if claims[id] != nil || calls[id] != nil { backlog.append(id) }
             return []
         }
         if let claim = claims[id] {
-            let operation = Operation.acquire(
-                claim.thing, count: claim.count, mode: claim.mode, queues: claim.queues)
-            let action = send(operation, .claim(id))
+            let action = send(.claim(claim.wish), .claim(id))
             if case .send(let request, _) = action {
                 claims[id]!.state = .asked(request.number)
                 claimOf[request.number] = id
@@ -378,7 +234,7 @@ struct EngineMachine {
         return []
     }
 
-    private mutating func send(_ operation: Operation, _ purpose: Purpose) -> Action {
+    mutating func send(_ operation: Operation, _ purpose: Purpose) -> Action {
         let isChore = if case .heartbeat = operation { true } else { false }
         let request = EngineRequest(
             session: session.id, number: window.next(), settled: window.news(always: isChore),
@@ -406,8 +262,8 @@ struct EngineMachine {
             acknowledgements = request.acknowledged + acknowledgements
             if !acknowledgements.isEmpty { acknowledgeAt = acknowledgeAt ?? now + settings.heartbeatInterval }
             return actions + failed(entry, error, now)
-        case .success(.lost):
-            return actions + lose(now < session.end ? .dataLost : .expired)
+        case .success(.lost(let isOver)):
+            return actions + lose(isOver || now >= session.end ? .expired : .dataLost)
         case .success(let reply):
             settle(request.number)
             actions += answered(entry, reply, now)
@@ -415,19 +271,19 @@ struct EngineMachine {
         }
     }
 
-    private mutating func settle(_ number: UInt64) {
+    mutating func settle(_ number: UInt64) {
         pending[number] = nil
         window.settle(number)
     }
 
-    private mutating func retry(_ number: UInt64, _ error: RedisError) -> [Action] {
+    mutating func retry(_ number: UInt64, _ error: RedisError) -> [Action] {
         pending[number]!.failures += 1
         if case .call(let id) = pending[number]!.purpose, error.commandMayHaveRun { calls[id]?.mayHaveRun = true }
         let pause = Duration.milliseconds(10 << min(pending[number]!.failures - 1, 6))
         return [.send(pending[number]!.request, after: pause)]
     }
 
-    private mutating func answered(_ entry: Pending, _ reply: EngineReply, _ now: Duration) -> [Action] {
+    mutating func answered(_ entry: Pending, _ reply: EngineReply, _ now: Duration) -> [Action] {
         switch entry.purpose {
         case .claim(let id): return answeredClaim(id, entry.request.number, reply, now)
         case .end(let id): return ended(id) + more(entry.request.operation, reply)
@@ -440,7 +296,7 @@ struct EngineMachine {
         }
     }
 
-    private mutating func failed(_ entry: Pending, _ error: RedisDCError, _ now: Duration) -> [Action] {
+    mutating func failed(_ entry: Pending, _ error: RedisDCError, _ now: Duration) -> [Action] {
         switch entry.purpose {
         case .claim(let id): return drop(id, error)
         case .end(let id):
@@ -465,27 +321,31 @@ struct EngineMachine {
         }
     }
 
-    private mutating func answeredClaim(
+    mutating func answeredClaim(
         _ id: ID, _ number: UInt64, _ reply: EngineReply, _ now: Duration
     ) -> [Action] {
         guard let claim = claims[id], case .asked(number) = claim.state else { return [] }
         switch reply {
-        case .granted(let fence): return granted(id, number, fence, now)
+        case .granted(let fence, let value): return granted(id, number, fence, value, now)
         case .queued:
             claims[id]!.state = .queued(number)
-            return []
+            return letGo(for: id, now)
         case .none:
             forget(id)
             return [.finish(id, .success(.notAvailable))]
         default:
             forget(id)
-            return [.finish(id, result(of: .acquire(claim.thing, count: 0, mode: .lease, queues: true), reply))]
+            return [.finish(id, result(of: .claim(claim.wish), reply))]
         }
     }
 
-    private mutating func granted(_ id: ID, _ number: UInt64, _ fence: UInt64, _ now: Duration) -> [Action] {
-        let isLease = claims[id]!.mode == .lease
-        let grant = Grant(claim: id, fence: fence, life: session, watch: isLease ? LeaseWatch() : nil)
+    mutating func granted(
+        _ id: ID, _ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration
+    ) -> [Action] {
+        let others = letGo(for: id, now)
+        let isLease = claims[id]!.wish.mode == .lease
+        let grant = Grant(
+            claim: id, fence: fence, value: value, life: session, watch: isLease ? LeaseWatch() : nil)
         if !isLease {
             forget(id)
             acknowledgements.append(number)
@@ -493,10 +353,31 @@ struct EngineMachine {
         } else {
             claims[id]!.state = .held(number, fence: fence)
         }
-        return [.finish(id, .success(.granted(grant)))]
+        return others + [.finish(id, .success(.granted(grant)))]
     }
 
-    private mutating func ended(_ id: ID) -> [Action] {
+    /// It has its place: what it was to let go for it can go.
+    private mutating func letGo(for id: ID, _ now: Duration) -> [Action] {
+        guard let other = claims[id]?.wish.letsGo else { return [] }
+        claims[id]!.wish.letsGo = nil
+        return release(other, releaser: nil, now: now)
+    }
+
+    /// Whether a lease is held and not being released.
+    func holds(_ id: ID) -> Bool {
+        if case .held? = claims[id]?.state { true } else { false }
+    }
+
+    /// Gives all but so many of a lease's permits back.
+    mutating func reduce(_ id: ID, claim: ID, keep: Int, now: Duration) -> [Action] {
+        let late = expire(now)
+        guard let held = claims[claim], case .held(let number, _) = held.state else {
+            return late + [.finish(id, .failure(RedisDCError(.lost, "it was not held any more")))]
+        }
+        return late + call(id, .reduce(name: held.wish.thing.name, claim: number, keep: keep), now: now)
+    }
+
+    mutating func ended(_ id: ID) -> [Action] {
         guard let claim = claims[id] else { return [] }
         switch claim.state {
         case .leaving(_, let error): return drop(id, error)
@@ -508,25 +389,28 @@ struct EngineMachine {
         }
     }
 
-    private mutating func more(_ operation: Operation, _ reply: EngineReply) -> [Action] {
+    mutating func more(_ operation: Operation, _ reply: EngineReply) -> [Action] {
         guard case .done(_, let more) = reply, more else { return [] }
         switch operation {
-        case .release, .give, .destroy, .signal, .resize: return [send(.give(name: operation.name), .chore)]
-        case .acquire, .create, .heartbeat, .reconcile: return []
+        case .release, .give, .destroy, .signal, .resize, .gate, .count, .reduce:
+            return [send(.give(name: operation.name), .chore)]
+        case .claim, .create, .heartbeat, .reconcile: return []
         }
     }
 
-    private func result(of operation: Operation, _ reply: EngineReply) -> Result<Outcome, RedisDCError> {
+    func result(of operation: Operation, _ reply: EngineReply) -> Result<Outcome, RedisDCError> {
         let name = operation.name
         switch reply {
         case .done(let count, _): return .success(.done(count))
-        case .conflict(let kind, let permits, let fairness):
-            let found = kind == "m" ? "a mutex" : "a semaphore with \(permits) permits"
-            let how = fairness == "b" ? ", barging" : ""
+        case .conflict(let kind, let permits, let policy):
+            let found = Thing.describe(Thing.Kind(rawValue: kind), permits: permits, policy: policy)
             return .failure(
                 RedisDCError(
-                    .conflict,
-                    "\"\(name)\" is \(found)\(how), which is not what this call wants\(operation.wish)"))
+                    .conflict, "\"\(name)\" is \(found), which is not what this call wants\(operation.wanted)"))
+        case .broken:
+            return .failure(
+                RedisDCError(
+                    .broken, "\"\(name)\" is broken: one who took part has died or given up; destroy it to begin anew"))
         case .missing:
             return .failure(
                 RedisDCError(.notFound, "there is no semaphore \"\(name)\"; create it with a number of permits"))
@@ -535,236 +419,46 @@ struct EngineMachine {
         }
     }
 
-    private mutating func drop(_ id: ID, _ error: RedisDCError) -> [Action] {
+    mutating func drop(_ id: ID, _ error: RedisDCError) -> [Action] {
         guard claims[id] != nil || calls[id] != nil else { return [] }
         forget(id)
         calls[id] = nil
         return [.finish(id, .failure(error))]
     }
 
-    private mutating func forget(_ id: ID) {
+    mutating func forget(_ id: ID) {
         if let number = claims.removeValue(forKey: id)?.number { claimOf[number] = nil }
     }
 
-    // MARK: Hints
-
-    /// Pairs of a claim's number and its fence, or a word.
-    mutating func hint(_ id: String, _ text: String, now: Duration) -> [Action] {
-        var actions = expire(now)
-        guard id == session.id, phase == .live else { return actions }
-        let words = text.split(separator: " ")
-        for index in stride(from: 0, to: words.count - 1, by: 2) {
-            guard let number = UInt64(words[index]) else { continue }
-            let word = words[index + 1]
-            if let fence = UInt64(word) {
-                grants += 1
-                actions += granted(number, fence, now)
-            } else if let claimID = claimOf[number], let claim = claims[claimID] {
-                actions += told(claimID, claim, word)
-            }
-        }
-        return actions
-    }
-
-    private mutating func granted(_ number: UInt64, _ fence: UInt64, _ now: Duration) -> [Action] {
-        guard let id = claimOf[number], let claim = claims[id] else { return [] }
-        switch claim.state {
-        case .asked, .queued: return granted(id, number, fence, now)
-        case .idle, .leaving, .held, .releasing: return []
-        }
-    }
-
-    private mutating func told(_ id: ID, _ claim: Claim, _ word: Substring) -> [Action] {
-        switch (word, claim.state) {
-        case ("gone", .asked), ("gone", .queued):
-            return drop(id, RedisDCError(.destroyed, "\"\(claim.thing.name)\" has been destroyed"))
-        case ("try", .asked), ("try", .queued): return [send(.give(name: claim.thing.name), .chore)]
-        case ("lost", .held):
-            forget(id)
-            return [.lose(id, RedisDCError(.lost, "\"\(claim.thing.name)\" was taken away by an operator"))]
-        default: return []
-        }
-    }
-
-    // MARK: Reconcile
-
-    /// Hints may have been missed: Redis is asked what there is.
-    mutating func gap(_ id: String, now: Duration) -> [Action] {
-        guard id == session.id, phase == .live else { return [] }
-        return expire(now) + reconcile()
-    }
-
-    private mutating func reconcile() -> [Action] {
-        guard phase == .live else { return [] }
-        if isReconciling {
-            reconcilesAgain = true
-            return []
-        }
-        isReconciling = true
-        let known = claims.values.compactMap { claim -> UInt64? in
-            switch claim.state {
-            case .queued(let number), .held(let number, _): number
-            case .idle, .asked, .leaving, .releasing: nil
-            }
-        }
-        return [send(.reconcile(after: ""), .reconcile(known: Set(known), found: []))]
-    }
-
-    private mutating func reconciled(
-        _ known: Set<UInt64>, _ before: [EngineReply.Line], _ reply: EngineReply, _ now: Duration
-    ) -> [Action] {
-        guard case .page(let next, let lines) = reply else {
-            isReconciling = false
-            return []
-        }
-        let found = before + lines
-        guard next.isEmpty else {
-            return [send(.reconcile(after: next), .reconcile(known: known, found: found))]
-        }
-        isReconciling = false
-        var actions: [Action] = []
-        for line in found {
-            if claimOf[line.number] == nil {
-                // Granted to a request that nobody waits for any more. A consumed one may be waiting for its confirmation.
-                if pending[line.number] == nil, line.state != "g" {
-                    actions.append(send(.release(name: line.name, claim: line.number), .chore))
-                }
-            } else if line.state == "h" || line.state == "g" {
-                actions += granted(line.number, line.fence, now)
-            }
-        }
-        let missing = known.subtracting(found.map(\.number))
-        for number in missing.sorted() {
-            guard let id = claimOf[number], let claim = claims[id] else { continue }
-            switch claim.state {
-            case .held:
-                forget(id)
-                let error = RedisDCError(.lost, "Redis has lost that \"\(claim.thing.name)\" was held")
-                actions.append(.lose(id, error))
-            case .queued:
-                // Redis has lost the place in the queue.
-                claimOf[number] = nil
-                actions += begin(id, now)
-            case .idle, .asked, .leaving, .releasing: break
-            }
-        }
-        if !missing.isEmpty { actions.append(.event(.dataLost)) }
-        if reconcilesAgain {
-            reconcilesAgain = false
-            actions += reconcile()
-        }
-        return actions
-    }
-
-    // MARK: Time
-
-    private mutating func remind(_ id: ID, at deadline: Duration) {
-        // Those of waits that have ended stay until their time; when they are the most, they are cleared away.
-        if deadlines.count > 64, deadlines.count > 4 * (claims.count + calls.count) {
-            deadlines = Heap(deadlines.unordered.filter { claims[$0.id] != nil || calls[$0.id] != nil })
-        }
-        deadlines.insert(Deadline(at: deadline, id: id))
-    }
-
-    /// When to call `tick` next.
-    var nextTick: Duration? {
-        var next = deadlines.min?.at
-        func consider(_ at: Duration?) { if let at { next = min(next ?? at, at) } }
-        if phase == .live {
-            consider(session.end)
-            if !isBeating { consider(heartbeatAt) }
-            consider(acknowledgeAt)
-            consider(pollAt)
-        }
-        return next
-    }
-
-    mutating func tick(now: Duration) -> [Action] {
-        var actions = expire(now)
-        while let first = deadlines.min, first.at <= now {
-            deadlines.removeMin()
-            actions += due(first.id, now)
-        }
-        guard phase == .live else { return actions }
-        let isDue = [heartbeatAt, acknowledgeAt].contains { $0.map { $0 <= now } ?? false }
-        if isDue, !isBeating {
-            isBeating = true
-            heartbeatAt = now + settings.heartbeatInterval
-            actions.append(send(.heartbeat, .heartbeat(sent: now)))
-        } else if let acknowledgeAt, acknowledgeAt <= now {
-            // A heartbeat is under way already.
-            self.acknowledgeAt = now + settings.acknowledgeDelay
-        }
-        if let pollAt, pollAt <= now {
-            self.pollAt = now + settings.pollInterval
-            if claims.values.contains(where: { if case .queued = $0.state { true } else { false } }) {
-                actions += reconcile()
-            }
-        }
-        return actions
-    }
-
-    /// The session is over by our own clock: nobody must be told that he holds something.
-    private mutating func expire(_ now: Duration) -> [Action] {
-        phase == .live && now >= session.end ? lose(.expired) : []
-    }
-
-    private mutating func due(_ id: ID, _ now: Duration) -> [Action] {
-        if let call = calls[id] {
-            guard call.number == nil else { return [] }
-            return drop(id, RedisDCError(.notConnected, "no session with Redis within \(settings.callTimeout)"))
-        }
-        guard let claim = claims[id] else { return [] }
-        switch claim.state {
-        case .idle, .asked, .queued:
-            if claim.deadline == nil, !claim.queues, claim.number == nil {
-                return drop(id, RedisDCError(.notConnected, "no session with Redis within \(settings.callTimeout)"))
-            }
-            guard claim.deadline != nil else { return [] }
-            return abandon(id, RedisDCError(.timedOut, "\"\(claim.thing.name)\" was not to be had in time"), now: now)
-        case .leaving(_, let error):
-            // The caller has waited long enough; its claim goes on being ended.
-            let number = claim.number!
-            claims[id] = nil
-            claimOf[number] = nil
-            return [.finish(id, .failure(error))]
-        case .held, .releasing: return []
-        }
-    }
-
-    private mutating func beaten(_ sent: Duration, _ reply: EngineReply, _ now: Duration) -> [Action] {
-        isBeating = false
-        guard case .heartbeat(let grants, let claims, let duties) = reply else { return [] }
-        session.prolong(to: sent + settings.ttl - settings.margin)
-        // Only when nothing is under way do the counts have to agree.
-        let isQuiet = pending.isEmpty && acknowledgements.isEmpty
-        var actions: [Action] = []
-        if grants != self.grants || (isQuiet && claims != self.claims.count) {
-            self.grants = grants
-            actions += reconcile()
-        }
-        for name in duties.names { actions.append(send(.give(name: name), .chore)) }
-        if let dead = duties.dead {
-            for claim in dead.claims {
-                let release = Operation.release(name: claim.name, claim: claim.number, owner: dead.session)
-                actions.append(send(release, .chore))
-            }
-            // There may be more of them, and then the session's own record goes.
-            heartbeatAt = now + .milliseconds(10)
-        }
-        return actions
-    }
 }
 
 extension Operation {
-    fileprivate var wish: String {
+    fileprivate var wanted: String {
         switch self {
-        case .acquire(let thing, _, _, _), .signal(let thing, _), .create(let thing):
-            if thing.kind == .mutex { return " (a mutex)" }
-            let permits = thing.permits.map { "\($0) permits" } ?? "any"
-            return " (a semaphore, \(permits), \(thing.fairness))"
-        case .resize: return " (a semaphore)"
-        default: return ""
+        case .claim(let wish): " (\(wish.thing.description))"
+        case .signal(let thing, _), .create(let thing), .resize(let thing, _), .gate(let thing, _),
+            .count(let thing, _), .destroy(let thing):
+            " (\(thing.description))"
+        default: ""
+        }
+    }
+}
+
+extension Thing {
+    fileprivate var description: String { Self.describe(kind, permits: permits, policy: policy) }
+
+    fileprivate static func describe(_ kind: Kind?, permits: Int?, policy: String) -> String {
+        let number = permits.map { "\($0)" } ?? "any number of"
+        return switch kind {
+        case .semaphore:
+            "a semaphore with \(number) permits" + (policy == "b" ? ", barging" : ", first come first served")
+        case .readWriteLock:
+            "a read-write lock" + (policy == "r" ? ", readers first" : policy == "w" ? ", writers first" : "")
+        case .latch: "a latch for \(number), " + (policy == "f" ? "broken by a death" : "a death counts as down")
+        case .barrier:
+            "a barrier for \(number), " + (policy == "b" ? "broken by who leaves" : "who leaves is taken out")
+        case let kind?: "a \(kind.title)"
+        case nil: "broken or being destroyed"
         }
     }
 }

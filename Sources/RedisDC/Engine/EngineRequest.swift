@@ -16,18 +16,56 @@ struct Thing: Sendable, Hashable {
     enum Kind: String, Sendable {
         case semaphore = "s"
         case mutex = "m"
+        case readWriteLock = "r"
+        case condition = "c"
+        case turnstile = "t"
+        case latch = "l"
+        case barrier = "b"
+        case phaser = "p"
+
+        /// As people call it.
+        var title: String {
+            switch self {
+            case .readWriteLock: "read-write lock"
+            default: "\(self)"
+            }
+        }
     }
 
     var name: String
     var kind: Kind
     /// What it is made with when it is not there; `nil` wants it to be there.
     var permits: Int?
-    var fairness = Fairness.fifo
+    /// A letter: see engine_head.lua.
+    var policy = "f"
 
     /// As engine_thing.lua takes it.
     fileprivate var arguments: [RedisArgument] {
-        [.string(kind.rawValue), permits.map { .integer($0) } ?? "", fairness == .fifo ? "f" : "b"]
+        [.string(kind.rawValue), permits.map { .integer($0) } ?? "", .string(policy)]
     }
+}
+
+/// What a caller waits for.
+struct Wish: Sendable {
+    enum Way: Sendable {
+        case acquire
+        /// At a barrier or phaser.
+        case arrive
+        /// As one more party, with nothing to wait for.
+        case register
+    }
+
+    var thing: Thing
+    var way = Way.acquire
+    var count = 1
+    var mode = Mode.consume
+    var queues = true
+    /// Before all who are not, and not behind them.
+    var isPreferred = false
+    /// A place in the queue that is lost with the session is not taken anew.
+    var failsOnLoss = false
+    /// A claim that is let go as soon as this one has its place in the queue, or more.
+    var letsGo: UInt64?
 }
 
 /// Whether permits are gone with the taking, or come back with the session at the latest.
@@ -36,12 +74,18 @@ enum Mode: Sendable {
 }
 
 enum Operation: Sendable {
-    case acquire(Thing, count: Int, mode: Mode, queues: Bool)
+    case claim(Wish)
     /// Ends a claim, whatever has become of it: of this session, of a dead one, or, by force, of any.
     case release(name: String, claim: UInt64, owner: String? = nil, force: Bool = false)
     case signal(Thing, count: Int)
     case create(Thing)
     case resize(Thing, permits: Int)
+    /// Opens a turnstile for all, or locks it.
+    case gate(Thing, isOpen: Bool)
+    /// Counts a latch down, once for each ID.
+    case count(Thing, id: String?)
+    /// Gives all but so many of a lease's permits back.
+    case reduce(name: String, claim: UInt64, keep: Int)
     case give(name: String)
     case destroy(Thing)
     case heartbeat
@@ -59,11 +103,19 @@ struct EngineRequest: Sendable {
 
     var script: RedisScript {
         switch operation {
-        case .acquire: Scripts.engineAcquire
+        case .claim(let wish):
+            switch wish.way {
+            case .acquire: Scripts.engineAcquire
+            case .arrive: Scripts.engineArrive
+            case .register: Scripts.engineRegister
+            }
         case .release: Scripts.engineRelease
         case .signal: Scripts.engineSignal
         case .create: Scripts.engineCreate
         case .resize: Scripts.engineResize
+        case .gate: Scripts.engineGate
+        case .count: Scripts.engineCount
+        case .reduce: Scripts.engineReduce
         case .give: Scripts.engineGive
         case .destroy: Scripts.engineDestroy
         case .heartbeat: Scripts.engineHeartbeat
@@ -81,13 +133,20 @@ struct EngineRequest: Sendable {
             .string(operation.name),
         ]
         switch operation {
-        case .acquire(let thing, let count, let mode, let queues):
-            return head + thing.arguments + [.integer(count), mode == .consume ? "c" : "l", queues ? "0" : "1"]
+        case .claim(let wish):
+            guard wish.way == .acquire else { return head + wish.thing.arguments }
+            let own: [RedisArgument] = [
+                .integer(wish.count), wish.mode == .consume ? "c" : "l", wish.queues ? "0" : "1",
+            ]
+            return head + wish.thing.arguments + own + (wish.isPreferred ? ["0"] : [])
         case .release(_, let claim, let owner, let force):
             return head + [.string(String(claim)), .string(owner ?? ""), force ? "1" : "0"]
         case .signal(let thing, let count): return head + thing.arguments + [.integer(count)]
         case .create(let thing): return head + thing.arguments
         case .resize(let thing, let permits): return head + thing.existing.arguments + [.integer(permits)]
+        case .gate(let thing, let isOpen): return head + thing.arguments + [isOpen ? "1" : "0"]
+        case .count(let thing, let id): return head + thing.arguments + [.string(id ?? "")]
+        case .reduce(_, let claim, let keep): return head + [.string(String(claim)), .integer(keep)]
         case .destroy(let thing): return head + [.string(thing.kind.rawValue)]
         case .give: return head
         case .heartbeat: return head + [.integer(ttl.wholeMicroseconds)]
@@ -109,10 +168,11 @@ extension Operation {
     /// What it is about; empty when it is about the session.
     var name: String {
         switch self {
-        case .acquire(let thing, _, _, _), .signal(let thing, _), .create(let thing), .resize(let thing, _),
-            .destroy(let thing):
+        case .claim(let wish): wish.thing.name
+        case .signal(let thing, _), .create(let thing), .resize(let thing, _), .gate(let thing, _),
+            .count(let thing, _), .destroy(let thing):
             thing.name
-        case .release(let name, _, _, _), .give(let name): name
+        case .release(let name, _, _, _), .reduce(let name, _, _), .give(let name): name
         case .heartbeat, .reconcile: ""
         }
     }
@@ -120,7 +180,8 @@ extension Operation {
 
 /// What a script of the engine says.
 enum EngineReply: Sendable {
-    case granted(fence: UInt64)
+    /// `value`: which arrival at a barrier it was, in which generation.
+    case granted(fence: UInt64, value: UInt64 = 0)
     case queued
     /// Not enough permits now, and the request was not to queue.
     case none
@@ -128,11 +189,12 @@ enum EngineReply: Sendable {
     case over
     /// `count`: what the operation counts. `more`: waiters are left that may have what is free.
     case done(count: Int, more: Bool)
-    case conflict(kind: String, permits: Int, fairness: String)
+    case conflict(kind: String, permits: Int, policy: String)
     case missing
     case gone
-    /// The session is not there any more.
-    case lost
+    case broken
+    /// The session is not there any more: its time is over, or else Redis has lost it.
+    case lost(isOver: Bool)
     /// A request that has been answered long ago.
     case stale
     case heartbeat(grants: Int, claims: Int, Duties)
@@ -142,6 +204,8 @@ enum EngineReply: Sendable {
         var number: UInt64
         var state: Character
         var fence: UInt64
+        /// How many permits; of a grant at a barrier which arrival it was.
+        var count: UInt64 = 1
         var name: String
     }
 
@@ -171,21 +235,22 @@ enum EngineReply: Sendable {
         switch (word, operation) {
         case ("granted", _):
             guard let fence = number(1) else { return nil }
-            self = .granted(fence: UInt64(fence))
+            self = .granted(fence: UInt64(fence), value: UInt64(number(2) ?? 0))
         case ("queued", _): self = .queued
         case ("none", _): self = .none
         case ("over", _): self = .over
         case ("missing", _): self = .missing
         case ("gone", _): self = .gone
-        case ("lost", _): self = .lost
+        case ("broken", _): self = .broken
+        case ("lost", _): self = .lost(isOver: parts.last?.string == "ended")
         case ("stale", _): self = .stale
         case ("ended", _):
             guard let state = parts[1].string else { return nil }
             self = .done(count: state == "d" ? 0 : 1, more: number(2) == 1)
         case ("conflict", _):
-            guard parts.count == 4, let kind = parts[1].string, let permits = number(2), let fair = parts[3].string
+            guard parts.count == 4, let kind = parts[1].string, let permits = number(2), let policy = parts[3].string
             else { return nil }
-            self = .conflict(kind: kind, permits: permits, fairness: fair)
+            self = .conflict(kind: kind, permits: permits, policy: policy)
         case ("ok", .heartbeat):
             guard parts.count == 5, let grants = number(1), let claims = number(2), let dead = parts[3].array,
                 let names = parts[4].array
@@ -193,15 +258,17 @@ enum EngineReply: Sendable {
             self = .heartbeat(grants: grants, claims: claims, Duties(dead, names))
         case ("ok", .reconcile):
             guard parts.count == 3, let next = parts[1].string, let cells = parts[2].array else { return nil }
-            let lines = stride(from: 0, to: cells.count - 3, by: 4).compactMap { index -> Line? in
+            let lines = stride(from: 0, to: cells.count - 4, by: 5).compactMap { index -> Line? in
                 guard let number = cells[index].number, let state = cells[index + 1].string?.first,
-                    let fence = cells[index + 2].number, let name = cells[index + 3].string
+                    let fence = cells[index + 2].number, let count = cells[index + 3].number,
+                    let name = cells[index + 4].string
                 else { return nil }
-                return Line(number: UInt64(number), state: state, fence: UInt64(fence), name: name)
+                return Line(
+                    number: UInt64(number), state: state, fence: UInt64(fence), count: UInt64(count), name: name)
             }
-            guard lines.count == cells.count / 4 else { return nil }
+            guard lines.count == cells.count / 5 else { return nil }
             self = .page(next: next, lines)
-        case ("ok", .signal), ("ok", .resize), ("ok", .give):
+        case ("ok", .signal), ("ok", .resize), ("ok", .gate), ("ok", .give):
             self = .done(count: 1, more: number(1) == 1)
         case ("ok", _):
             guard let count = number(1) else { return nil }

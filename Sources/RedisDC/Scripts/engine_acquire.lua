@@ -1,35 +1,41 @@
 -- Takes permits, or queues for them.
--- ARGV[9] permits wanted  [10] mode: c consume, l lease  [11] 1: do not queue
+-- ARGV[9] permits wanted  [10] mode: c consume, l lease  [11] 1: do not queue  [12] priority, 1 unless it is given: who has
+--     0 comes before all who have 1, and does not wait for them
 -- Reply: {'granted', fence}, {'queued'}, {'none'}, {'over'} (this request was cancelled before it came), or a refusal.
 if answer == 'd' then
   reply = {'over'}
 elseif answer then
-  local state, _, _, at = unpacked('<c1c1dd', answer)
+  local state, _, _, _, at = unpacked('<c1c1c1dd', answer)
   reply = state == 'w' and {'queued'} or {'granted', format('%.0f', at)}
 elseif refusal then
   reply = refusal
 else
-  local n, mode = tonumber(ARGV[9]), ARGV[10]
-  if free >= n and (waiting == 0 or fair == 'b') then
+  local n, mode, priority = tonumber(ARGV[9]), ARGV[10], ARGV[12] or '1'
+  local passes = free >= n and (waiting == 0 or policy == 'b')
+  if free >= n and not passes and priority == '0' then
+    local from, to = '[q' .. name .. '\0' .. '0', '(q' .. name .. '\0' .. '1'
+    passes = #call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1') == 0
+  end
+  if passes then
     tick = math.max(tick + 1, now)
     -- The first to be written, because it is what Redis refuses at maxmemory.
     if mode == 'c' then
-      call('ZADD', index, 0, 's' .. me)
+      call('ZADD', index, '0', 's' .. me)
     else
-      call('ZADD', index, 0, 's' .. me, 0, 'h' .. name .. '\0' .. me)
+      call('ZADD', index, '0', 's' .. me, '0', 'h' .. name .. '\0' .. me)
     end
     free, thing_changed = free - n, true
     sets[#sets + 1] = 'c:' .. me
-    sets[#sets + 1] = pack('<c1c1dd', mode == 'c' and 'g' or 'h', mode, n, tick) .. name
+    sets[#sets + 1] = pack('<c1c1c1dd', mode == 'c' and 'g' or 'h', mode, priority, n, tick) .. name
     reply = {'granted', format('%.0f', tick)}
   elseif ARGV[11] == '1' then
     reply = {'none'}
   else
     tick = math.max(tick + 1, now)
-    call('ZADD', index, 0, 's' .. me, 0, 'q' .. name .. '\0' .. pack('>I8', tick) .. me)
+    call('ZADD', index, '0', 's' .. me, '0', 'q' .. name .. '\0' .. priority .. pack('>I8', tick) .. me)
     waiting, thing_changed = waiting + 1, true
     sets[#sets + 1] = 'c:' .. me
-    sets[#sets + 1] = pack('<c1c1dd', 'w', mode, n, tick) .. name
+    sets[#sets + 1] = pack('<c1c1c1dd', 'w', mode, priority, n, tick) .. name
     reply = {'queued'}
   end
 end

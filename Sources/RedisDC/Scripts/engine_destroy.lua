@@ -1,16 +1,17 @@
 -- Destroys a thing: its waiters are told, its holders keep what they hold.
 -- ARGV[6] kind
 -- Reply: {'ok', 1 if it was there, 1 if there are waiters still to be told (engine_give)},
---     {'conflict', kind, permits, fairness that it has}, or a refusal.
+--     {'conflict', kind, permits, policy that it has}, or a refusal.
 if answer then
   reply = {'ok', 1}
   gives = 'now'
 elseif not kind then
   reply = {'ok', 0}
-elseif kind ~= 'x' and kind ~= ARGV[6] then
-  reply = {'conflict', kind, format('%.0f', limit), fair}
+elseif kind ~= 'x' and kind ~= 'z' and kind ~= ARGV[6] then
+  reply = {'conflict', kind, format('%.0f', limit), policy}
 else
   call('HDEL', book, '')
+  if kind == 'l' or kind == 'z' then call('ZREMRANGEBYLEX', index, '[d' .. name .. '\0', '(d' .. name .. '\1') end
   kind, thing_changed = 'x', true
   sets[#sets + 1] = 'c:' .. me
   sets[#sets + 1] = 'd'

@@ -9,11 +9,13 @@
 --                           partitions  how many the namespace has
 --                           s:SID       session: ends, settled, last, grants (doubles)
 --                           i:SID       session: what it says of itself
---                           c:SID:REQ   claim: state, mode (letters), n, tick (doubles), name; or "d" when it is over
---                           t:NAME      thing: kind, fairness (letters), permits, limit, free, waiting, created,
+--                           c:SID:REQ   claim: state, mode, priority (letters), n, tick (doubles), name; or "d" when it
+--                                       is over
+--                           t:NAME      thing: kind, policy (letters), permits, limit, free, waiting, created,
 --                                       signalled, consumed (doubles)
--- KEYS[2] index     sorted set in lexical order: s SID:REQ (claims of a session), q NAME \0 TICK SID:REQ (waiters of a
---                   thing, first come first), h NAME \0 SID:REQ (its holders), t NAME (waiters to be looked at again)
+-- KEYS[2] index     sorted set in lexical order: s SID:REQ (claims of a session), q NAME \0 PRIORITY TICK SID:REQ (waiters
+--                   of a thing, in their order), h NAME \0 SID:REQ (its holders), d NAME \0 ID (who has counted down),
+--                   t NAME (waiters to be looked at again)
 -- KEYS[3] sessions  sorted set: SID by the time (microseconds) at which it ends; only where sessions begin, go on and end
 -- ARGV[1] SID  [2] REQ, a number that grows with each request of the session
 --     [3] SETTLED: the answers to all requests up to here have arrived, or empty
@@ -21,13 +23,23 @@
 --     [5] NAME
 --
 -- States of a claim: w waits, h holds a lease, g has been given permits to consume that it has not confirmed, d over.
--- Modes: c consume, l lease. Kinds: s semaphore, m mutex, x being destroyed. Fairness: f first come first served, b
--- overtaking allowed. Doubles are little-endian; the tick in a waiter's line is a big-endian integer of 8 bytes.
--- Refusals: {'lost'}: the session is not there any more. {'stale'}: this request has been answered long ago.
+-- Modes: c consume, l lease. Priorities: 0 before 1. Doubles are little-endian; the tick in a waiter's line is a big-endian
+-- integer of 8 bytes.
+-- Kinds, with the letters of their policies:
+--   s semaphore  f first come first served, b overtaking allowed        m mutex  f
+--   r read-write lock  f, r readers first, w writers first: a reader takes 1 of its permits, a writer all
+--   c condition  f: permits that nobody waits for vanish                t turnstile  f: has more permits than are ever asked
+--   l latch      d a dead participant counts as down, f it breaks the latch; signalled: how many are down
+--   b barrier    o who gives up or dies is taken out, b breaks it; limit: parties, signalled: generations; a grant's n is
+--                generation * 1024 + arrival                            p phaser  f: a barrier for as many as hold it
+--   x being destroyed, z broken: whoever waits is told so
+-- Refusals: {'lost'}: the session is not there, the data are lost. {'lost', 'ended'}: its time is over. {'stale'}: this request has been answered long ago.
 local book, index = KEYS[1], KEYS[2]
 local sid, req, name = ARGV[1], tonumber(ARGV[2]), ARGV[5]
 local call, pack, unpacked, format = redis.call, struct.pack, struct.unpack, string.format
 local me = sid .. ':' .. ARGV[2]
+-- More permits than are ever asked for.
+local OPEN = 2 ^ 50
 
 local found = call('HMGET', book, 'clock', 's:' .. sid, 'c:' .. me, 't:' .. name)
 if not found[2] then return {'lost'} end
@@ -36,13 +48,13 @@ local ends, settled, last, grants = unpacked('<dddd', found[2])
 local answer = found[3]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if ends <= now then return {'lost'} end
+if ends <= now then return {'lost', 'ended'} end
 if req <= settled then return {'stale'} end
 
 -- The thing; `kind` is nil when there is none.
-local kind, fair, permits, limit, free, waiting, created, signalled, consumed
+local kind, policy, permits, limit, free, waiting, created, signalled, consumed
 if found[4] then
-  kind, fair, permits, limit, free, waiting, created, signalled, consumed = unpacked('<c1c1ddddddd', found[4])
+  kind, policy, permits, limit, free, waiting, created, signalled, consumed = unpacked('<c1c1ddddddd', found[4])
 end
 
 -- What the tail writes: the thing and the session if they have changed, fields of the book, lines of the index.
@@ -73,7 +85,7 @@ if ARGV[4] ~= '' then
     local id = sid .. ':' .. number
     local text = call('HGET', book, 'c:' .. id)
     if text and text ~= 'd' then
-      local state, _, n, at, from = unpacked('<c1c1dd', text)
+      local state, _, _, n, at, from = unpacked('<c1c1c1dd', text)
       if state == 'g' then
         rems[#rems + 1] = 's' .. id
         if tonumber(number) > settled then

@@ -15,7 +15,7 @@ if first then
     local id = string.sub(line, 2)
     local text = call('HGET', book, 'c:' .. id)
     if text and text ~= 'd' then
-      local _, _, _, _, from = unpacked('<c1c1dd', text)
+      local _, _, _, _, _, from = unpacked('<c1c1c1dd', text)
       if #dead == 0 then dead[1] = first end
       dead[#dead + 1] = string.sub(id, #first + 2)
       dead[#dead + 1] = string.sub(text, from)

@@ -1,7 +1,7 @@
 -- Shows a thing. Needs no session and changes nothing.
 -- KEYS as in engine_head
 -- ARGV[1] NAME  [2] most holders, and most waiters, to show
--- Reply: {} when there is none, or {microseconds now, kind, fairness, permits, limit, free, waiting, created, signalled,
+-- Reply: {} when there is none, or {microseconds now, kind, policy, permits, limit, free, waiting, created, signalled,
 --     consumed, holders, {SID:REQ, n, tick, session's own words, …}, {the same of the waiters, in order}}.
 local book, index, name = KEYS[1], KEYS[2], ARGV[1]
 local text = redis.call('HGET', book, 't:' .. name)
@@ -15,10 +15,10 @@ for i, letter in ipairs({'h', 'q'}) do
   local shown = {}
   local from, to = '[' .. letter .. name .. '\0', '(' .. letter .. name .. '\1'
   for _, line in ipairs(redis.call('ZRANGEBYLEX', index, from, to, 'LIMIT', 0, ARGV[2])) do
-    local id = string.sub(line, #name + (letter == 'h' and 3 or 11))
+    local id = string.sub(line, #name + (letter == 'h' and 3 or 12))
     local fields = redis.call('HMGET', book, 'c:' .. id, 'i:' .. string.match(id, '^(%w+):'))
     if fields[1] and fields[1] ~= 'd' then
-      local _, _, n, at = struct.unpack('<c1c1dd', fields[1])
+      local _, _, _, n, at = struct.unpack('<c1c1c1dd', fields[1])
       -- What is held of a thing of the same name that was destroyed is not this one's.
       if letter == 'q' or at > thing[7] then
         shown[#shown + 1] = id

@@ -15,17 +15,32 @@ if theirs then
 end
 local state = 'd'
 if text and text ~= 'd' then
-  local n, at, from, _
-  state, _, n, at, from = unpacked('<c1c1dd', text)
+  local priority, n, at, from, _
+  state, _, priority, n, at, from = unpacked('<c1c1c1dd', text)
   if string.sub(text, from) ~= name then return redis.error_reply('RDC the claim ' .. id .. ' is not of ' .. name) end
   rems[#rems + 1] = 's' .. id
   if state == 'w' then
-    rems[#rems + 1] = 'q' .. name .. '\0' .. pack('>I8', at) .. id
+    rems[#rems + 1] = 'q' .. name .. '\0' .. priority .. pack('>I8', at) .. id
     if kind then waiting, thing_changed = waiting - 1, true end
+    if kind == 'b' and policy == 'b' then kind = 'z' end
   else
     if state == 'h' then rems[#rems + 1] = 'h' .. name .. '\0' .. id end
     -- What belongs to a thing that has been destroyed and made again is not this one's.
-    if kind and at > created then free, thing_changed = free + n, true end
+    if kind and at > created then
+      thing_changed = true
+      if kind == 'p' and state == 'h' then
+        limit = limit - 1
+      elseif kind == 'l' and state == 'h' then
+        if owner ~= sid and policy == 'f' then
+          kind = 'z'
+        else
+          signalled = signalled + 1
+          if signalled == limit then free = OPEN end
+        end
+      elseif kind ~= 'b' and kind ~= 'p' and kind ~= 'z' then
+        free = free + n
+      end
+    end
   end
   gives = 'fair'
 end

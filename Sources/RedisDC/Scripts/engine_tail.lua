@@ -1,42 +1,65 @@
 -- The end of every script of a session: gives to waiters, writes what has changed, wakes those who have something.
 
--- First come, first served, while there is enough for the first one; of a thing that is being destroyed, all are told so.
--- At most so many by one script: the rest is left for the next (t NAME).
-if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
-  local budget = 128
+local from, to = '[q' .. name .. '\0', '(q' .. name .. '\1'
+local budget = 128
+
+-- A barrier lets all pass as soon as enough are there who live, all of them at once.
+if gives and (kind == 'b' or kind == 'p') and waiting >= limit and limit > 0 then
+  local leaving, living = {}, 0
+  for i = 1, #rems do leaving[rems[i]] = true end
+  for _, line in ipairs(call('ZRANGEBYLEX', index, from, to)) do
+    local id = string.sub(line, #name + 12)
+    local owner = string.sub(id, 1, string.find(id, ':', 1, true) - 1)
+    local record = not leaving[line] and owner ~= sid and call('HGET', book, 's:' .. owner)
+    if not leaving[line] and (owner == sid or record and unpacked('<d', record) > now) then living = living + 1 end
+  end
+  if living >= limit then
+    free, signalled, thing_changed = limit, signalled + 1, true
+    budget = waiting
+  end
+end
+
+-- First come, first served, while there is enough for the first one. Of a thing that is being destroyed, or broken, all are
+-- told so. At most so many by one script: the rest is left for the next (t NAME).
+local word = kind == 'x' and 'gone' or kind == 'z' and 'broken'
+if gives and kind and waiting > 0 and (free > 0 or word) then
   local others = {}
   news = news or {}
-  local from, to = '[q' .. name .. '\0', '(q' .. name .. '\1'
-  if fair == 'b' and gives == 'fair' and kind ~= 'x' then
+  if policy == 'b' and kind == 's' and gives == 'fair' then
     -- Where overtaking is allowed, the first is only told to try, and whoever comes before it may be faster. The name is
     -- noted, in case it never tries.
-    local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', 0, 1)[1]
+    local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1')[1]
     if line then
-      local owner, number = string.match(string.sub(line, #name + 11), '^(%w+):(%d+)$')
+      local id = string.sub(line, #name + 12)
+      local colon = string.find(id, ':', 1, true)
+      local owner, number = string.sub(id, 1, colon - 1), string.sub(id, colon + 1)
       news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' try'
-      adds[#adds + 1] = 0
+      adds[#adds + 1] = '0'
       adds[#adds + 1] = 't' .. name
     end
   else
     local at, is_over = 0, false
     -- Lines that this script takes away are still in the index.
     local taken = {}
-    for _, line in ipairs(rems) do taken[line] = true end
-    while waiting > 0 and budget > 0 and not is_over and (free > 0 or kind == 'x') do
-      local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', at, at == 0 and 2 or 32)
+    for i = 1, #rems do taken[rems[i]] = true end
+    while waiting > 0 and budget > 0 and not is_over and (free > 0 or word) do
+      -- Most often it is one that gets something. Numbers would have to be printed first.
+      local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', at == 0 and '0' or at, at == 0 and '1' or '32')
       at = at + #lines
       if #lines == 0 then
         -- Someone has tampered with the index.
         waiting, thing_changed = 0, true
       end
-      for _, line in ipairs(lines) do
-        if budget == 0 or free <= 0 and kind ~= 'x' then break end
+      for i = 1, #lines do
+        local line = lines[i]
+        if budget == 0 or free <= 0 and not word then break end
         if not taken[line] then
-          local id = string.sub(line, #name + 11)
-          local owner, number = string.match(id, '^(%w+):(%d+)$')
+          local id = string.sub(line, #name + 12)
+          local colon = string.find(id, ':', 1, true)
+          local owner, number = string.sub(id, 1, colon - 1), string.sub(id, colon + 1)
           local pair = call('HMGET', book, 'c:' .. id, 's:' .. owner)
-          local state, mode, n = 'd', nil, nil
-          if pair[1] and pair[1] ~= 'd' then state, mode, n = unpacked('<c1c1dd', pair[1]) end
+          local state, mode, priority, n = 'd', nil, nil, nil
+          if pair[1] and pair[1] ~= 'd' then state, mode, priority, n = unpacked('<c1c1c1dd', pair[1]) end
           local other = others[owner]
           if not other and owner ~= sid then
             other = {0, 0, 0, 0}
@@ -50,7 +73,7 @@ if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
             rems[#rems + 1] = 's' .. id
             dels[#dels + 1] = 'c:' .. id
             waiting = waiting - 1
-          elseif kind == 'x' then
+          elseif word then
             rems[#rems + 1] = line
             rems[#rems + 1] = 's' .. id
             -- Its request may come a second time.
@@ -61,7 +84,7 @@ if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
             else
               other[3], other.changed = math.max(other[3], tonumber(number)), true
             end
-            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' gone'
+            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. word
             waiting = waiting - 1
           elseif free < n then
             is_over = true
@@ -70,18 +93,24 @@ if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
             tick = math.max(tick + 1, now)
             free, waiting = free - n, waiting - 1
             rems[#rems + 1] = line
+            local value = ''
+            if kind == 'b' or kind == 'p' then
+              -- Which arrival it was, in which generation.
+              n = (signalled - 1) * 1024 + limit - free - 1
+              value = '/' .. format('%.0f', n)
+            end
             if mode ~= 'c' then
-              adds[#adds + 1] = 0
+              adds[#adds + 1] = '0'
               adds[#adds + 1] = 'h' .. name .. '\0' .. id
             end
             sets[#sets + 1] = 'c:' .. id
-            sets[#sets + 1] = pack('<c1c1dd', mode == 'c' and 'g' or 'h', mode, n, tick) .. name
+            sets[#sets + 1] = pack('<c1c1c1dd', mode == 'c' and 'g' or 'h', mode, priority, n, tick) .. name
             if owner == sid then
               grants, session_changed = grants + 1, true
             else
               other[4], other.changed = other[4] + 1, true
             end
-            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. format('%.0f', tick)
+            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. format('%.0f', tick) .. value
           end
           thing_changed = true
           budget = budget - 1
@@ -95,20 +124,24 @@ if gives and kind and waiting > 0 and (free > 0 or kind == 'x') then
       end
     end
     if budget == 0 and waiting > 0 then
-      adds[#adds + 1] = 0
+      adds[#adds + 1] = '0'
       adds[#adds + 1] = 't' .. name
       reply[#reply + 1] = 1
     end
   end
 end
 
+-- A condition keeps nothing for those who come later.
+if kind == 'c' and free > waiting then
+  signalled, free, thing_changed = signalled - free + waiting, waiting, true
+end
 if thing_changed then
-  if waiting == 0 and (kind == 'x' or kind == 'm' and free == limit) then
-    -- A mutex that nobody has or wants leaves nothing behind.
+  if waiting == 0 and (kind == 'x' or kind == 'c' or (kind == 'm' or kind == 'r') and free == limit or kind == 'p' and limit == 0) then
+    -- What nobody has or wants leaves nothing behind, where it can be made again as it was.
     dels[#dels + 1] = 't:' .. name
   else
     sets[#sets + 1] = 't:' .. name
-    sets[#sets + 1] = pack('<c1c1ddddddd', kind, fair, permits, limit, free, waiting, created, signalled, consumed)
+    sets[#sets + 1] = pack('<c1c1ddddddd', kind, policy, permits, limit, free, waiting, created, signalled, consumed)
   end
 end
 if session_changed then

@@ -122,12 +122,12 @@ public final class FaultProxy: Sendable {
     /// Waits until the counters satisfy a condition; it is asked now and at each change.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait, 10 seconds by default.
+    ///   - timeout: how long to wait, a minute by default.
     ///   - condition: a quick question, such as `{ $0.droppedReplies == 1 }`. It must not use the proxy.
     /// - Throws: ``FaultProxyError`` with the code ``FaultProxyError/Code/timedOut`` or
     ///   ``FaultProxyError/Code/stopped``; `CancellationError`.
     public func waitUntil(
-        within timeout: Duration = .seconds(10), _ condition: @escaping @Sendable (Counters) -> Bool
+        within timeout: Duration = .seconds(60), _ condition: @escaping @Sendable (Counters) -> Bool
     ) async throws {
         try await self.ledger.wait(within: timeout, on: self.loop, until: condition)
     }

@@ -46,7 +46,8 @@ extension LocalRedis {
         /// It cannot be told when the default user is off and there is no ``password``: the server then refuses the
         /// question in both states, and starting does not wait.
         public var waitUntilLoaded: Bool
-        /// How long the server may take to answer, 10 seconds by default.
+        /// How long the server may take to answer, a minute by default: on a machine that is busy with tests it does not take
+        /// milliseconds.
         public var startTimeout: Duration
 
         /// Makes a configuration; each parameter is the property of the same name.
@@ -58,7 +59,7 @@ extension LocalRedis {
             tls: TestCertificates? = nil,
             extra: [String] = [],
             waitUntilLoaded: Bool = true,
-            startTimeout: Duration = .seconds(10)
+            startTimeout: Duration = .seconds(60)
         ) {
             self.binary = binary
             self.persistence = persistence

@@ -1,4 +1,5 @@
 import Hiredis
+import RedisDC
 
 struct Finding: Encodable {
     enum Level: String, Encodable {
@@ -110,6 +111,29 @@ struct Examination {
 
     // MARK: What the user may do
 
+    /// Takes part once in a namespace of its own. What the server says when the user may not.
+    private func engineRefusal() async -> String? {
+        let namespace = "doctor-\(id)"
+        var settings = CoordinatorConfiguration()
+        settings.callTimeout = .seconds(2)
+        var refusal: String?
+        do {
+            try await withCoordinator(redis: redis, namespace: namespace, configuration: settings) { coordinator in
+                let semaphore = try coordinator.semaphore("probe", permits: 0)
+                try await semaphore.signal()
+                try await semaphore.wait(timeout: .seconds(2))
+                try await coordinator.mutex("probe-mutex").withLock(timeout: .seconds(2)) { _ in }
+                _ = try await coordinator.survey()
+                try await semaphore.destroy()
+            }
+        } catch let error as RedisDCError where error.code == .notPermitted {
+            refusal = error.message
+        } catch {}
+        let keys = ["book", "index", "sessions"].map { RedisArgument.string("rdc:{\(namespace):0}:\($0)") }
+        _ = try? await redis.send(RedisCommand(["DEL"] + keys))
+        return refusal
+    }
+
     private func rights() async -> [Finding] {
         let key = "rdc:sem:doctor-\(id)"
         var missing: [String] = []
@@ -129,9 +153,11 @@ struct Examination {
         } catch let error as RedisError where error.code == .notPermitted {
             missing.append("SUBSCRIBE on rdc:* (\(error.message))")
         } catch {}
+        if let refusal = await engineRefusal() { missing.append("a command of the engine's scripts (\(refusal))") }
         var findings = missing.map {
             Finding(
-                .bad, "rights", "missing: \($0)", advice: "ACL SETUSER … ~rdc:* &rdc:* +@list +@scripting +@pubsub …")
+                .bad, "rights", "missing: \($0)",
+                advice: "ACL SETUSER … with the rules in SECURITY.md: ~rdc:* &rdc:* and the commands listed there")
         }
         if missing.isEmpty { findings.append(Finding(.ok, "rights", "everything that is needed")) }
         do {

@@ -7,10 +7,18 @@ struct Inspect: AsyncParsableCommand {
         abstract: "Show who holds a lock or a semaphore's permits, since when, with which fence, and who waits.",
         discussion: "A lock that nobody holds or waits for is not there, which is no failure.")
     @OptionGroup var engine: EngineOptions
-    @Argument(help: "The name of a lock or semaphore.") var name: String
+    @Argument(help: "The name of a lock or semaphore.") var name: String?
+    @Flag(help: "Look for processes that wait for one another in a circle, over all names.") var deadlocks = false
     @Option(help: "List at most so many holders, and as many waiters. 1 to 10,000.") var limit = 100
 
+    func validate() throws {
+        guard deadlocks == (name == nil) else {
+            throw ValidationError("Either a name or --deadlocks says what to inspect.")
+        }
+    }
+
     func run() async throws {
+        guard let name else { return try await reportDeadlocks() }
         try await engine.withObserver { coordinator in
             let found = try await coordinator.inspect(name, limit: limit)
             try engine.global.report(
@@ -18,6 +26,37 @@ struct Inspect: AsyncParsableCommand {
                 InspectedReport(name: name, found))
         }
     }
+
+    private func reportDeadlocks() async throws {
+        try await engine.withObserver { coordinator in
+            let found = try await coordinator.deadlocks()
+            for (number, deadlock) in found.enumerated() {
+                let lines = deadlock.links.map {
+                    "  \($0.waiterNode) waits for \"\($0.name)\", held by \($0.holderNode)"
+                }
+                let text = (["possible deadlock \(number + 1):"] + lines).joined(separator: "\n")
+                try engine.global.report(text, DeadlockReport(links: deadlock.links.map(DeadlockReport.Link.init)))
+            }
+            if found.isEmpty { try engine.global.report("no deadlock found", DeadlockReport(links: [])) }
+        }
+    }
+}
+
+/// One circle; without links, there is none.
+private struct DeadlockReport: Encodable {
+    struct Link: Encodable {
+        var name: String
+        var waiter: String
+        var waiterNode: String
+        var holder: String
+        var holderNode: String
+
+        init(_ link: Deadlock.Link) {
+            (name, waiter, waiterNode) = (link.name, link.waiter, link.waiterNode)
+            (holder, holderNode) = (link.holder, link.holderNode)
+        }
+    }
+    var links: [Link]
 }
 
 /// The picture as one object. What is not there has the kind `none`.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("An operation that can be abandoned", .timeLimit(.minutes(1)))
+@Suite("An operation that can be abandoned", .timeLimit(.minutes(10)))
 struct AbandonableTests {
     /// A door that the test opens.
     private struct Door {

@@ -1,5 +1,6 @@
 // What the codec tests share: feeding a decoder, and writing a value in the form of the wire.
 import CHiredis
+import TestRandom
 
 @testable import Hiredis
 

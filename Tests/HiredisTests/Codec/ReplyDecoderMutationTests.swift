@@ -1,5 +1,6 @@
 // A fuzzer that needs no tool: valid replies, broken by chance, must give the same values and the same end in whatever
 // pieces they come. Tests/Fuzz has one that is led by coverage.
+import TestRandom
 import Testing
 
 @testable import Hiredis

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A connection's handler", .timeLimit(.minutes(1)))
+@Suite("A connection's handler", .timeLimit(.minutes(10)))
 struct ConnectionHandlerTests {
     // MARK: Writes
 

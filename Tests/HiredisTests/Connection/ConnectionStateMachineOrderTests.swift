@@ -1,4 +1,5 @@
 import NIOCore
+import TestRandom
 import Testing
 
 @testable import Hiredis

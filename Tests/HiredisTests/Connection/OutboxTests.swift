@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("An outbox", .timeLimit(.minutes(1)))
+@Suite("An outbox", .timeLimit(.minutes(10)))
 struct OutboxTests {
     private func submission(_ id: UInt64, _ caller: Caller) -> Submission {
         Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil)

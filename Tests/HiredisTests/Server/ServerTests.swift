@@ -7,6 +7,17 @@ import Testing
 @Suite("With a real server", .serialized)
 enum ServerTests {}
 
+/// How long what must come may take. All suites run at once, and on a small machine a test may be kept waiting for
+/// longer than a client's default deadline of 10 s.
+let patience = Duration.seconds(120)
+
+/// A client with patience, in place of the library's function.
+func withRedisClient<Result>(url: String, _ body: (RedisClient) async throws -> Result) async throws -> Result {
+    var configuration = try RedisConfiguration(url: url)
+    configuration.commandTimeout = patience
+    return try await withRedisClient(configuration, body)
+}
+
 /// A private server and a client of it.
 func withServer<Result>(
     _ server: LocalRedis.Configuration = .init(),
@@ -15,6 +26,7 @@ func withServer<Result>(
 ) async throws -> Result {
     try await withLocalRedis(server) { server in
         var configuration = try RedisConfiguration(url: server.url)
+        configuration.commandTimeout = patience
         configure(&configuration)
         return try await withRedisClient(configuration) { redis in try await body(server, redis) }
     }
@@ -28,6 +40,7 @@ func withProxiedServer<Result>(
     try await withServer { server, direct in
         try await withFaultProxy(to: .port(server.port)) { proxy in
             var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: proxy.port))
+            configuration.commandTimeout = patience
             configure(&configuration)
             return try await withRedisClient(configuration) { redis in try await body(proxy, redis, direct) }
         }
@@ -36,7 +49,7 @@ func withProxiedServer<Result>(
 
 /// Waits until a condition holds. The bound only ends a test that has failed.
 func until(
-    _ what: String, within bound: Duration = .seconds(30), _ condition: () async throws -> Bool
+    _ what: String, within bound: Duration = patience, _ condition: () async throws -> Bool
 ) async throws {
     let end = ContinuousClock.now + bound
     while !(try await condition()) {

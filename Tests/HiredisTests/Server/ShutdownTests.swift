@@ -11,12 +11,14 @@ import Testing
 #endif
 
 extension ServerTests {
-    @Suite("Shutdown", .timeLimit(.minutes(1)))
+    @Suite("Shutdown", .timeLimit(.minutes(10)))
     struct ShutdownTests {
         #if ServiceLifecycleSupport
             /// A client behind a proxy, its `run()`, and a way to begin its graceful shutdown.
+            ///
+            /// - Parameter refusing: whether the proxy refuses, from before the client begins to connect.
             private func withRunning(
-                configure: (inout RedisConfiguration) -> Void = { _ in },
+                refusing: Bool = false, configure: (inout RedisConfiguration) -> Void = { _ in },
                 _ body: (
                     _ proxy: FaultProxy, _ redis: RedisClient, _ direct: RedisClient, _ running: Task<Void, Never>,
                     _ trigger: GracefulShutdownTestTrigger
@@ -24,7 +26,9 @@ extension ServerTests {
             ) async throws {
                 try await withServer { server, direct in
                     try await withFaultProxy(to: .port(server.port)) { proxy in
+                        await proxy.refuse(refusing)
                         var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: proxy.port))
+                        configuration.commandTimeout = patience
                         configure(&configuration)
                         let redis = try RedisClient(configuration)
                         // The task inherits what tells it of the shutdown.
@@ -100,6 +104,8 @@ extension ServerTests {
                             }
                         }
                         try await until("it waits") { try await direct.blockedClients() == 1 }
+                        // The interruption goes over the connection for commands, which cannot log in later.
+                        try await expectPong(redis)
                         await proxy.stall(.toClient)
                         _ = try await direct.send("LPUSH", "list", "x")
                         try await until("the server has handed it over") { try await direct.blockedClients() == 0 }
@@ -133,8 +139,7 @@ extension ServerTests {
 
             @Test("a client that has never reached a server shuts down, and whoever waits for a connection is told")
             func neverConnected() async throws {
-                try await withRunning { proxy, redis, _, running, trigger in
-                    await proxy.refuse()
+                try await withRunning(refusing: true) { proxy, redis, _, running, trigger in
                     let waiting = Task {
                         await redisError { _ = try await redis.send(["PING"], timeout: .seconds(60)) }
                     }

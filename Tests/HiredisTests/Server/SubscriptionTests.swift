@@ -3,7 +3,7 @@ import RedisDCTesting
 import Testing
 
 extension ServerTests {
-    @Suite("Publish and subscribe", .timeLimit(.minutes(1)))
+    @Suite("Publish and subscribe", .timeLimit(.minutes(10)))
     struct SubscriptionTests {
         // MARK: Delivery
 

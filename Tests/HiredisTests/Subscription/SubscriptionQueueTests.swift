@@ -1,8 +1,9 @@
+import TestRandom
 import Testing
 
 @testable import Hiredis
 
-@Suite("A subscriber's queue", .timeLimit(.minutes(1)))
+@Suite("A subscriber's queue", .timeLimit(.minutes(10)))
 struct SubscriptionQueueTests {
     private func message(_ number: Int, bytes: Int? = nil) -> RedisMessage {
         var payload = Array("\(number)".utf8)

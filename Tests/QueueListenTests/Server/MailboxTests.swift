@@ -1,5 +1,6 @@
 import Hiredis
 import TestSupport
+import TestRandom
 import Testing
 
 @testable import QueueListen

@@ -2,6 +2,7 @@ import Foundation
 import Hiredis
 import RedisDCTesting
 import TestSupport
+import TestRandom
 import Testing
 
 @testable import QueueListen

@@ -7,9 +7,9 @@ func processExists(_ process: Int32) -> Bool {
     kill(process, 0) == 0
 }
 
-/// Waits for something that another process does; false if it has not come true after ten seconds.
+/// Waits for something that another process does; false if it has not come true after two minutes, which only a failure takes.
 func eventually(_ condition: () -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(120)
     while !condition() {
         if ContinuousClock.now > deadline { return false }
         try? await Task.sleep(for: .milliseconds(2))

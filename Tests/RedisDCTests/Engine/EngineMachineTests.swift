@@ -1,4 +1,5 @@
 import Hiredis
+import TestRandom
 import Testing
 
 @testable import RedisDC
@@ -210,7 +211,7 @@ struct EngineMachineTests {
     func lostSignal() {
         var run = MachineRun.live()
         run.apply { $0.call(1, .signal(MachineRun.thing, count: 1), now: $2) }
-        run.reply(1, .lost)
+        run.reply(1, .lost(isOver: false))
         #expect(
             run.taken() == ["send signal 1", "event lost dataLost", "finish 1 connectionLost may have run", "listen"])
     }
@@ -221,12 +222,66 @@ struct EngineMachineTests {
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
         run.apply { $0.release(1, releaser: 9, now: $2) }
-        run.reply(2, .lost)
+        run.reply(2, .lost(isOver: false))
         #expect(
             run.taken() == [
                 "send acquire 1", "finish 1 granted 7", "send release 2 of 1", "event lost dataLost", "finish 9 lost",
                 "listen",
             ])
+    }
+
+    // MARK: Conditions
+
+    /// A mutex, 1, is to be let go for a place in a condition's queue, 2.
+    private func waitingForCondition() -> MachineRun {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        run.apply { machine, _, now in
+            let wish = Wish(thing: MachineRun.thing, failsOnLoss: true, letsGo: 1)
+            return machine.acquire(2, wish, deadline: nil, now: now)
+        }
+        _ = run.taken()
+        return run
+    }
+
+    @Test("the mutex is let go when the place in the queue is certain, not before, and once")
+    func letsGo() {
+        var run = waitingForCondition()
+        run.fail(2)
+        #expect(run.taken() == ["send acquire 2"])
+        run.reply(2, .queued)
+        #expect(run.taken() == ["send release 3 of 1"])
+        run.hint("2 9")
+        #expect(run.taken() == ["finish 2 granted 9"])
+    }
+
+    @Test("a notify that comes before the answer lets the mutex go too")
+    func letsGoByHint() {
+        var run = waitingForCondition()
+        run.hint("2 9")
+        #expect(run.taken() == ["send release 3 of 1", "finish 2 granted 9"])
+        run.reply(2, .queued)
+        #expect(run.taken() == [])
+    }
+
+    @Test("a wait that is refused keeps the mutex")
+    func refusedWait() {
+        var run = waitingForCondition()
+        run.refuse(2)
+        #expect(run.taken() == ["finish 2 notPermitted"])
+    }
+
+    @Test("a place that is lost with the session is not taken anew")
+    func lostWait() {
+        var run = waitingForCondition()
+        run.reply(2, .queued)
+        _ = run.taken()
+        run.acquire(4)
+        run.reply(4, .lost(isOver: false))
+        #expect(run.taken() == ["send acquire 4", "event lost dataLost", "finish 2 lost", "listen"])
+        run.rejoin()
+        #expect(run.taken() == ["join", "event started", "send acquire 1"])
     }
 
     // MARK: Reconcile
@@ -252,6 +307,32 @@ struct EngineMachineTests {
                     .init(number: 77, state: "h", fence: 6, name: "y"),
                 ]))
         #expect(run.taken() == ["finish 2 granted 9", "send release 5 of 77", "lose 1", "event dataLost"])
+    }
+
+    @Test("a permit to consume that was given to nobody goes back, one that is being confirmed does not")
+    func reconcileConsumed() {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        run.acquire(2, mode: .consume)
+        run.acquire(3, mode: .consume)
+        // The answer to the first cannot be read, though the permit was given; the others' could.
+        run.refuse(1)
+        run.reply(2, .granted(fence: 7))
+        run.acquire(4)
+        run.reply(3, .granted(fence: 8))
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        #expect(run.requests[4]?.acknowledged == [2])
+        #expect(run.taken() == ["send reconcile 5 confirming 3"])
+        run.reply(
+            5,
+            .page(
+                next: "",
+                [
+                    .init(number: 1, state: "g", fence: 6, name: "x"),
+                    .init(number: 2, state: "g", fence: 7, name: "x"),
+                ]))
+        #expect(run.taken() == ["send release 6 of 1"])
     }
 
     @Test("a place in the queue that Redis has lost is taken anew")

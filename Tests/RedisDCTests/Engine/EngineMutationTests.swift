@@ -23,7 +23,7 @@ extension EngineTests {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
                     var found = false
-                    for name in ["head", "thing", "tail", "acquire", "release"] {
+                    for name in ["head", "thing", "tail", "acquire", "release", "signal", "count"] {
                         found = try ForeignNode.source(name).contains(hazard.guardian) || found
                     }
                     try #require(found, "the scripts do not contain \(hazard.guardian)")
@@ -72,7 +72,7 @@ private let hazards: [Hazard] = [
         return try await thing(redis)?.free == 4
     },
     Hazard(
-        testDescription: "nobody overtakes who waits for more", guardian: "(waiting == 0 or fair == 'b')",
+        testDescription: "nobody overtakes who waits for more", guardian: "(waiting == 0 or policy == 'b')",
         without: "true"
     ) { nodes, _ in
         let (one, two) = (try await nodes(long), try await nodes(long))
@@ -100,7 +100,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "what a dead session took and did not confirm goes back",
-        guardian: "if kind and at > created then free, thing_changed = free + n, true end", without: ""
+        guardian: "        free = free + n\n      end", without: "      end"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
         _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])
@@ -158,19 +158,85 @@ private let hazards: [Hazard] = [
         return try await thing(redis)?.free == 0
     },
     Hazard(
-        testDescription: "a session that has ended is refused", guardian: "if ends <= now then return {'lost'} end",
+        testDescription: "a session that has ended is refused",
+        guardian: "if ends <= now then return {'lost', 'ended'} end",
         without: ""
     ) { nodes, redis in
         let node = try await nodes(.milliseconds(50))
         try await untilDead(node, redis)
-        return try await node.request("acquire", "s", ["s", "1", "f", 1, "l", "0"]) == ["lost"]
+        return try await node.request("acquire", "s", ["s", "1", "f", 1, "l", "0"]).first == "lost"
     },
     Hazard(
         testDescription: "another number of permits is a conflict",
-        guardian: "if fair ~= ARGV[8] or (permits ~= wanted and limit ~= wanted) then", without: "if false then"
+        guardian: "if policy ~= ARGV[8] or (permits ~= wanted and limit ~= wanted) then", without: "if false then"
     ) { nodes, _ in
         let node = try await nodes(long)
         _ = try await node.request("create", "s", ["s", "3", "f"])
         return try await node.request("create", "s", ["s", "4", "f"]).first == "conflict"
+    },
+    Hazard(
+        testDescription: "a condition keeps no notify for those who come later",
+        guardian: "if kind == 'c' and free > waiting then", without: "if false then"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        // More than one script wakes: those who are left are woken by the next.
+        for _ in 0..<130 { _ = try await node.request("acquire", "s", ["c", "0", "f", 1, "c", "0"]) }
+        _ = try await node.request("signal", "s", ["c", "0", "f", 1000])
+        let late = try await node.request("acquire", "s", ["c", "0", "f", 1, "c", "0"], number: 132)
+        _ = try await node.request("give", "s", number: 133)
+        let again = try await node.request("acquire", "s", ["c", "0", "f", 1, "c", "0"], number: 132)
+        return late == ["queued"] && again == ["queued"]
+    },
+    Hazard(
+        testDescription: "a condition that nobody waits for is not there",
+        guardian: "kind == 'x' or kind == 'c' or", without: "kind == 'x' or"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("signal", "s", ["c", "0", "f", 1])
+        return try await thing(redis) == nil
+    },
+    Hazard(
+        testDescription: "who is preferred passes those who wait, but not those who are preferred too",
+        guardian: "passes = #call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1') == 0", without: "passes = true"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", ["s", "3", "f", 2, "l", "0"])
+        _ = try await node.request("acquire", "s", ["s", "3", "f", 2, "l", "0", "0"])
+        return try await node.request("acquire", "s", ["s", "3", "f", 1, "l", "1", "0"]) == ["none"]
+    },
+    Hazard(
+        testDescription: "a barrier does not open for the dead",
+        guardian: "owner == sid or record and unpacked('<d', record) > now", without: "true"
+    ) { nodes, redis in
+        let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
+        _ = try await dying.request("arrive", "s", ["b", "2", "o"])
+        try await untilDead(dying, redis)
+        _ = try await living.request("arrive", "s", ["b", "2", "o"])
+        return try await thing(redis)?.signalled == 0
+    },
+    Hazard(
+        testDescription: "an id counts a latch down once", guardian: "if ARGV[9] == '' or", without: "if true or"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        for _ in 0..<2 { _ = try await node.request("count", "s", ["l", "2", "d", "me"]) }
+        return try await node.request("acquire", "s", ["l", "2", "d", 1, "c", "1"]) == ["none"]
+    },
+    Hazard(
+        testDescription: "counting down that is sent twice counts once", guardian: "local answer = found[3]",
+        without: "local answer = nil"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        for _ in 0..<2 { _ = try await node.request("count", "s", ["l", "3", "d", ""], number: 1) }
+        return try await thing(redis)?.signalled == 1
+    },
+    Hazard(
+        testDescription: "the death of a participant breaks a latch that was made so",
+        guardian: "if owner ~= sid and policy == 'f' then", without: "if false then"
+    ) { nodes, redis in
+        let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
+        _ = try await dying.request("register", "s", ["l", "1", "f"])
+        try await untilDead(dying, redis)
+        _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
+        return try await living.request("acquire", "s", ["l", "1", "f", 1, "c", "1"]) == ["broken"]
     },
 ]

@@ -58,7 +58,8 @@ final class ForeignNode: Sendable {
         let parts: [String] =
             switch name {
             case "join", "leave": [name]
-            case "acquire", "signal", "create", "resize": ["head", "thing", name, "tail"]
+            case "acquire", "signal", "create", "resize", "arrive", "register", "count", "gate":
+                ["head", "thing", name, "tail"]
             default: ["head", name, "tail"]
             }
         let source = try parts.map { try Self.source($0) }.joined()

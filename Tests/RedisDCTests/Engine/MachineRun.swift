@@ -1,4 +1,5 @@
 import Hiredis
+import TestRandom
 
 @testable import RedisDC
 
@@ -79,7 +80,7 @@ struct MachineRun {
     }
 
     mutating func acquire(_ id: UInt64, mode: Mode = .lease, deadline: Duration? = nil) {
-        apply { $0.acquire(id, Self.thing, count: 1, mode: mode, queues: true, deadline: deadline, now: $2) }
+        apply { $0.acquire(id, Wish(thing: Self.thing, mode: mode), deadline: deadline, now: $2) }
     }
 
     mutating func cancel(_ id: UInt64) { apply { $0.abandon(id, RedisDCError(.cancelled, ""), now: $2) } }
@@ -111,12 +112,12 @@ struct MachineRun {
     mutating func answerAtRandom(_ request: EngineRequest, _ generator: inout SplitMix) {
         let answer: EngineReply =
             switch request.operation {
-            case .acquire: Bool.random(using: &generator) ? .queued : .granted(fence: request.number + 1000)
+            case .claim: Bool.random(using: &generator) ? .queued : .granted(fence: request.number + 1000)
             case .heartbeat: .heartbeat(grants: Int.random(in: 0...3, using: &generator), claims: 1, .none)
             case .reconcile: .page(next: "", [])
             default: .done(count: 1, more: Int.random(in: 0..<8, using: &generator) == 0)
             }
-        reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost : answer)
+        reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isOver: false) : answer)
     }
 
     mutating func farewell() -> [String] {
@@ -151,7 +152,7 @@ struct MachineRun {
         case .send(let request, _):
             let what: String =
                 switch request.operation {
-                case .acquire: "acquire \(request.number)"
+                case .claim: "acquire \(request.number)"
                 case .release(_, let claim, _, _): "release \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
                 case .heartbeat: "heartbeat \(request.number)"
@@ -166,19 +167,4 @@ struct MachineRun {
 
 extension EngineReply.Duties {
     static var none: EngineReply.Duties { EngineReply.Duties([], []) }
-}
-
-/// A small generator that can be seeded (Steele, Lea and Flood, 2014).
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
 }

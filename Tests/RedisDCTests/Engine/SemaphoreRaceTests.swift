@@ -1,6 +1,7 @@
 import Hiredis
 import RedisDC
 import TestSupport
+import TestRandom
 import Testing
 
 extension EngineTests {

@@ -103,7 +103,7 @@ public struct Semaphore: Sendable {
         _ count: Int, _ mode: Mode, _ timeout: Duration?
     ) async throws(RedisDCError) -> EngineMachine.Grant? {
         try Self.check(count)
-        return try await engine.take(thing, count: count, mode: mode, timeout: timeout)
+        return try await engine.take(Wish(thing: thing, count: count, mode: mode), timeout: timeout)
     }
 
     // MARK: Signal
@@ -170,33 +170,5 @@ public struct Semaphore: Sendable {
         guard (1...maximumPermits).contains(count) else {
             throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(maximumPermits)")
         }
-    }
-}
-
-extension Engine {
-    /// - Parameter timeout: `nil` waits as long as it takes, 0 tries once.
-    /// - Returns: `nil` when it was only tried, and not to be had.
-    nonisolated func take(
-        _ thing: Thing, count: Int, mode: Mode, timeout: Duration?
-    ) async throws(RedisDCError) -> EngineMachine.Grant? {
-        if let timeout, timeout < .zero {
-            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
-        }
-        let queues = timeout != .zero
-        if instruments.areOff { return try await grant(thing, count, mode, queues, timeout) }
-        return try await instruments.waiting { () async throws(RedisDCError) in
-            try await grant(thing, count, mode, queues, timeout)
-        } isGranted: {
-            $0 != nil
-        }
-    }
-
-    private nonisolated func grant(
-        _ thing: Thing, _ count: Int, _ mode: Mode, _ queues: Bool, _ timeout: Duration?
-    ) async throws(RedisDCError) -> EngineMachine.Grant? {
-        let outcome = try await acquire(
-            thing, count: count, mode: mode, queues: queues, timeout: queues ? timeout : nil)
-        guard case .granted(let grant) = outcome else { return nil }
-        return grant
     }
 }

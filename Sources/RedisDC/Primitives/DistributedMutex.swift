@@ -28,9 +28,6 @@ public struct DistributedMutex: Sendable {
     let coordinator: Coordinator
     public let isReentrant: Bool
 
-    /// What the current task holds, by name, innermost last.
-    @TaskLocal private static var held: [HeldMutex] = []
-
     public var name: String { thing.name }
 
     /// Runs `body` with the lock held.
@@ -41,7 +38,7 @@ public struct DistributedMutex: Sendable {
     public func withLock<Result: Sendable>(
         timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
     ) async throws -> Result {
-        if let outer = Self.held.last(where: { $0.owner == owner && $0.lease.name == name }) {
+        if let outer = Lease.heldByTask(name, engine) {
             guard isReentrant else {
                 throw RedisDCError(
                     .invalidArgument,
@@ -49,12 +46,10 @@ public struct DistributedMutex: Sendable {
                 )
             }
             // The same lease: its fence stays, and the outermost body releases.
-            try outer.lease.check()
-            return try await body(outer.lease)
+            try outer.check()
+            return try await body(outer)
         }
-        let lease = try await lock(timeout: timeout)
-        let held = Self.held + [HeldMutex(owner: owner, lease: lease)]
-        return try await Self.$held.withValue(held) { try await engine.holding(lease, body) }
+        return try await engine.holding(try await lock(timeout: timeout), knownToTask: true, body)
     }
 
     /// Locks it until ``Lease/release()``.
@@ -62,15 +57,12 @@ public struct DistributedMutex: Sendable {
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
     /// - Throws: `.timedOut`, `.cancelled`, `.stopped`, `.conflict` (the name is a semaphore's), `.destroyed`.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        guard let grant = try await engine.take(thing, count: 1, mode: .lease, timeout: timeout) else {
-            throw RedisDCError(.timedOut, "the mutex \"\(name)\" was not free in time")
-        }
-        return Lease(grant, name: name, count: 1, engine: engine)
+        try await engine.lease(wish, timeout: timeout, orElse: "the mutex \"\(name)\" was not free in time")
     }
 
     /// Locks it if it is free now.
     public func tryLock() async throws(RedisDCError) -> Lease? {
-        guard let grant = try await engine.take(thing, count: 1, mode: .lease, timeout: .zero) else { return nil }
+        guard let grant = try await engine.take(wish, timeout: .zero) else { return nil }
         return Lease(grant, name: name, count: 1, engine: engine)
     }
 
@@ -82,10 +74,5 @@ public struct DistributedMutex: Sendable {
         try await coordinator.forceRelease(name) > 0
     }
 
-    private var owner: ObjectIdentifier { ObjectIdentifier(engine) }
-}
-
-private struct HeldMutex: Sendable {
-    var owner: ObjectIdentifier
-    var lease: Lease
+    var wish: Wish { Wish(thing: thing, mode: .lease) }
 }

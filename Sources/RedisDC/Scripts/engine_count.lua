@@ -1,0 +1,22 @@
+-- Counts a latch down, once for each ID.
+-- ARGV[9] ID, or empty
+-- Reply: {'ok', how many are still to come, 1 if there may be more to give}, or a refusal.
+if answer then
+  reply = {'ok', kind == 'l' and format('%.0f', math.max(0, limit - signalled)) or '0'}
+elseif refusal then
+  reply = refusal
+else
+  -- A change that takes nothing away and adds nothing: after it, Redis lets the rest pass at maxmemory too.
+  call('HDEL', book, '')
+  if ARGV[9] == '' or call('ZADD', index, '0', 'd' .. name .. '\0' .. ARGV[9]) == 1 then
+    signalled = signalled + 1
+    -- From now on it is open for everyone.
+    if signalled == limit then free = OPEN end
+  end
+  thing_changed = true
+  sets[#sets + 1] = 'c:' .. me
+  sets[#sets + 1] = 'd'
+  last, session_changed = math.max(last, req), true
+  gives = 'fair'
+  reply = {'ok', format('%.0f', math.max(0, limit - signalled))}
+end

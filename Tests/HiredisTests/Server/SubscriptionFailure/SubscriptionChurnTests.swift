@@ -1,0 +1,62 @@
+// Many that come and go while connections are killed.
+import Hiredis
+import RedisDCTesting
+import TestRandom
+import Testing
+
+extension ServerTests.SubscriptionFailureTests {
+    @Test(
+        "kills in a tight loop while 200 tasks subscribe, receive and leave: nobody hangs, nothing stays subscribed"
+    )
+    func churn() async throws {
+        try await withServer {
+            $0.reconnectDelay = Self.soon
+            $0.commandTimeout = .seconds(60)
+        } _: { _, redis in
+            let killed = Record<Int>()
+            let killing = Task {
+                var generator = SplitMix(seed: 99)
+                while !Task.isCancelled {
+                    killed.add(try await redis.killSubscriptions())
+                    try await Task.sleep(for: .milliseconds(Int.random(in: 0...8, using: &generator)))
+                }
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for seed in 0..<200 {
+                    group.addTask {
+                        var generator = SplitMix(seed: UInt64(seed))
+                        for _ in 0..<20 { try await receiveOne(redis, &generator) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            killing.cancel()
+            _ = await killing.result
+            #expect(killed.all.reduce(0, +) > 5)
+            try await until("nothing is subscribed") {
+                let patterns = try await redis.integer("PUBSUB", "NUMPAT")
+                return try await redis.activeChannels().isEmpty && patterns == 0
+            }
+        }
+    }
+
+    /// Subscribes to some of a few topics, publishes until something arrives, and leaves in one of several ways.
+    private func receiveOne(_ redis: RedisClient, _ generator: inout SplitMix) async throws {
+        let channel = "c:\(Int.random(in: 0..<20, using: &generator))"
+        let topics: [SubscriptionTopic] =
+            generator.isHit(1, of: 4) ? [.pattern("\(channel)*")] : [.channel(channel), "all"]
+        let events = try await redis.subscribe(to: topics)
+        var hasMessage = false
+        while !hasMessage {
+            // What is lost with the connection is announced by a gap: then it is sent again.
+            _ = try await redis.publish("x", to: .channel(channel))
+            guard case .message? = try await events.next() else { continue }
+            hasMessage = true
+        }
+        switch Int.random(in: 0..<3, using: &generator) {
+        case 0: events.cancel()
+        case 1: await events.unsubscribe(from: topics)
+        default: break
+        }
+    }
+}

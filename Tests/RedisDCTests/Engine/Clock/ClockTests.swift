@@ -1,0 +1,147 @@
+// What becomes of locks when clocks are wrong: the clients', and the server's.
+import Foundation
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestSupport
+import Testing
+
+private let hour = Duration.seconds(3600)
+
+/// A TTL that lets tests see sessions end.
+private let short: CoordinatorConfiguration = {
+    var configuration = CoordinatorConfiguration()
+    configuration.ttl = .seconds(2)
+    return configuration
+}()
+
+extension EngineTests {
+    @Suite("When clocks are wrong", .enabled(if: ShiftedClock.isAvailable, "\(ShiftedClock.requirement)"))
+    struct ClockTests {
+        // MARK: A client's
+
+        @Test(
+            "processes whose clocks are an hour off exclude each other and others as any do",
+            arguments: [hour, .zero - hour])
+        func client(shift: Duration) async throws {
+            try await ShiftedClock.with { clock in
+                try clock.set(shift)
+                try await withServer { server, redis, _ in
+                    let workers = try (0..<4).map { number in
+                        try Child(
+                            "redisdc-worker", ["engine-turns", server.url, "m", "100"],
+                            environment: number < 2 ? clock.environment : [:])
+                    }
+                    var clocks: [Double] = []
+                    for worker in workers { clocks.append(Double(try await worker.result())!) }
+                    #expect(try await redis.send("GET", "count").string == "400")
+                    // Theirs was wrong indeed, and the others' right. They ended minutes ago at most.
+                    let now = Date().timeIntervalSince1970
+                    for (number, clock) in clocks.enumerated() {
+                        let expected = now + (number < 2 ? shift / .seconds(1) : 0)
+                        #expect(abs(clock - expected) < 1000)
+                    }
+                }
+            }
+        }
+
+        @Test(
+            "a holder whose clock is set while it holds goes on, and is told in time when its session is over",
+            arguments: [hour, .zero - hour])
+        func holder(shift: Duration) async throws {
+            try await ShiftedClock.with { clock in
+                try await withServer { server, redis, _ in
+                    try await withCoordinator(redis: redis, configuration: short) { coordinator in
+                        let holder = try Child(
+                            "redisdc-worker", ["engine-hold", server.url, "m"], environment: clock.environment)
+                        try await until("it holds") { try await redis.send("LLEN", "log").integer == 1 }
+                        try clock.set(shift)
+                        try await untilHeartbeats(2, redis)
+                        #expect(try await redis.send("LLEN", "log").integer == 1)
+                        kill(holder.processID, SIGSTOP)
+                        let lease = try await coordinator.mutex("m").lock(timeout: .seconds(60))
+                        kill(holder.processID, SIGCONT)
+                        _ = try await holder.result()
+                        let log = try await redis.send("LRANGE", "log", 1, -1).array?.map(\.string)
+                        #expect(log == ["cancelled false", "lost"])
+                        try await lease.release()
+                    }
+                }
+            }
+        }
+
+        // MARK: The server's
+
+        /// A server with a clock that can be set, and two coordinators.
+        private func withClock(
+            _ body: (ShiftedClock, _ one: Coordinator, _ two: Coordinator, _ redis: RedisClient) async throws -> Void
+        ) async throws {
+            var configuration = CoordinatorConfiguration()
+            configuration.ttl = .seconds(5)
+            try await ShiftedClock.with { clock in
+                try await withCoordinators(.init(binary: try clock.server()), configuration: configuration) {
+                    _, one, two, redis in try await body(clock, one, two, redis)
+                }
+            }
+        }
+
+        /// Sets the server's clock, and makes sure that the server goes by it.
+        private func set(_ clock: ShiftedClock, _ shift: Duration, _ redis: RedisClient) async throws {
+            try clock.set(shift)
+            let time = try await redis.send("TIME").array?.first?.integer ?? 0
+            #expect(abs(Double(time) - Date().timeIntervalSince1970 - shift / .seconds(1)) < 1000)
+            let inScript = try await redis.send("EVAL", "return redis.call('TIME')[1]", 0).integer ?? 0
+            #expect((time...time + 1000).contains(inScript))
+        }
+
+        @Test(
+            "the server's clock jumps forward: sessions are over, holders are told, and successors have higher fences")
+        func forward() async throws {
+            try await withClock { clock, one, two, redis in
+                let events = one.events()
+                let lease = try await one.mutex("m").lock()
+                let (lost, losing) = AsyncStream.makeStream(of: RedisDCError.self)
+                lease.onLoss { losing.yield($0) }
+                try await set(clock, hour, redis)
+                var losses = lost.makeAsyncIterator()
+                #expect(await losses.next()?.code == .lost)
+                #expect(!lease.isHeld)
+                for await event in events { if case .sessionLost = event { break } }
+                let heir = try await two.mutex("m").lock(timeout: .seconds(60))
+                #expect(heir.fence > lease.fence)
+                // From here on all is as ever.
+                try await untilHeartbeats(2, redis)
+                #expect(heir.isHeld)
+                try await heir.release()
+                try await one.mutex("m").withLock(timeout: .seconds(60)) { #expect($0.fence > heir.fence) }
+            }
+        }
+
+        @Test(
+            "the server's clock jumps back: who lives keeps what it holds, fences grow, and the dead are thought alive")
+        func backward() async throws {
+            try await withClock { clock, one, two, redis in
+                let lease = try await one.mutex("m").lock()
+                let dead = try await ForeignNode(redis, ttl: .seconds(10))
+                let theirs = try await dead.request("acquire", "d", ["m", "1", "f", 1, "l", "0"])
+                #expect(theirs.first == "granted")
+                let waiting = Task { try await two.mutex("d").lock(timeout: .seconds(120)) }
+                try await until("it waits") { try await one.inspect("d")?.waiterCount == 1 }
+                try await set(clock, .zero - hour, redis)
+                try await untilHeartbeats(2, redis, besides: dead.session)
+                #expect(lease.isHeld)
+                try await lease.release()
+                try await two.mutex("m").withLock { #expect($0.fence > lease.fence) }
+                #expect(try await one.inspect("d")?.waiterCount == 1)
+                let ends = try await redis.send("ZSCORE", "rdc:{default:0}:sessions", .string(dead.session)).string
+                let now = try await redis.send("TIME").array?.first?.integer ?? 0
+                #expect(Double(ends ?? "0")! / 1_000_000 > Double(now) + 3000)
+                // An operator need not wait for an hour.
+                #expect(try await one.mutex("d").forceRelease())
+                let heir = try await waiting.value
+                #expect(heir.fence > UInt64(theirs[1])!)
+                try await heir.release()
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+// Sessions, data and leases that are lost, and who is told.
+import Foundation
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import Synchronization
+import TestSupport
+import Testing
+
+extension EngineTests.FailureTests {
+    @Test("when heartbeats do not get through, the body is cancelled before Redis gives the lock to another")
+    func partition() async throws {
+        // The body is cancelled a tenth of this before Redis lets go: time enough on a busy machine too.
+        var configuration = CoordinatorConfiguration()
+        configuration.ttl = .seconds(8)
+        try await withProxiedCoordinator(configuration: configuration) { proxy, proxied, other, _ in
+            let events = proxied.events()
+            let (entered, entering) = AsyncStream.makeStream(of: UInt64.self)
+            let ended = Ended()
+            let holder = Task {
+                try await proxied.mutex("m").withLock { lease in
+                    entering.yield(lease.fence)
+                    // Until it is cancelled.
+                    try? await Task.sleep(for: .seconds(60))
+                    #expect(!lease.isHeld)
+                    ended.set()
+                }
+            }
+            var fences = entered.makeAsyncIterator()
+            let fence = await fences.next()!
+            await proxy.stall()
+            let heir = try await other.mutex("m").lock(timeout: .seconds(120))
+            #expect(ended.isSet)
+            #expect(heir.fence > fence)
+            await proxy.heal()
+            #expect(await errorOf { try await holder.value }?.code == .lost)
+            for await event in events {
+                if case .sessionLost(_, let reason) = event {
+                    #expect(reason == .expired)
+                    break
+                }
+            }
+            // And it lives on, in a new session.
+            try await heir.release()
+            try await proxied.mutex("m").withLock(timeout: .seconds(30)) { #expect($0.fence > heir.fence) }
+        }
+    }
+
+    @Test("a waiter queues anew when its session was lost")
+    func waiterSurvivesLoss() async throws {
+        try await withProxiedCoordinator(configuration: shortTTL) { proxy, proxied, other, redis in
+            let waiting = Task { try await proxied.semaphore("s", permits: 0).wait(timeout: .seconds(60)) }
+            try await until("it waits") { try await other.inspect("s")?.waiterCount == 1 }
+            let first = try await other.inspect("s")?.waiters.first?.session
+            await proxy.stall()
+            try await until("its session has ended") { try await !Audit(redis).sessions.contains(first!) }
+            #expect(try await other.inspect("s")?.waiterCount == 0)
+            await proxy.heal()
+            try await until("it waits anew") { try await other.inspect("s")?.waiterCount == 1 }
+            try await other.semaphore("s", permits: 0).signal()
+            try await waiting.value
+        }
+    }
+
+    @Test("FLUSHALL is reported to holders, and waiters queue anew")
+    func flushAll() async throws {
+        try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
+            let events = one.events()
+            let lease = try await one.mutex("m").lock()
+            let waiting = Task { try await two.mutex("m").lock(timeout: .seconds(60)) }
+            try await until("it waits") { try await one.inspect("m")?.waiterCount == 1 }
+            let (lost, losing) = AsyncStream.makeStream(of: RedisDCError.self)
+            lease.onLoss { losing.yield($0) }
+            _ = try await redis.send("FLUSHALL")
+            var losses = lost.makeAsyncIterator()
+            #expect(await losses.next()?.code == .lost)
+            #expect(!lease.isHeld)
+            #expect(await errorOf { try lease.check() }?.code == .lost)
+            let heir = try await waiting.value
+            #expect(heir.fence > lease.fence)
+            #expect(await errorOf { try await lease.release() }?.code == .lost)
+            #expect(heir.isHeld)
+            var reasons: [SessionLoss] = []
+            for await event in events {
+                if case .sessionLost(_, let reason) = event { reasons.append(reason) }
+                if case .dataLost = event { break }
+            }
+            #expect(reasons == [.dataLost])
+            try await heir.release()
+        }
+    }
+
+    @Test("a restart with the data kept loses nothing; one without is reported")
+    func restart() async throws {
+        for persistence in [LocalRedis.Configuration.Persistence.appendOnly(fsync: .always), .none] {
+            var configuration = CoordinatorConfiguration()
+            configuration.ttl = .seconds(5)
+            try await withCoordinators(.init(persistence: persistence), configuration: configuration) {
+                server, one, two, redis in
+                let lease = try await one.mutex("m").lock()
+                let semaphore = try two.semaphore("s", permits: 0)
+                let waiting = Task { try await semaphore.wait(timeout: .seconds(60)) }
+                try await until("it waits") { try await two.inspect("s")?.waiterCount == 1 }
+                await server.kill()
+                try await server.restart()
+                if persistence == .none {
+                    try await until("the loss is noticed") { !lease.isHeld }
+                }
+                try await one.semaphore("s", permits: 0).signal()
+                try await waiting.value
+                if persistence != .none {
+                    #expect(lease.isHeld)
+                    try await lease.release()
+                    try await Audit(redis).check()
+                }
+            }
+        }
+    }
+
+    @Test("an operator takes a lock away: the holder is told, the next one gets it")
+    func forceRelease() async throws {
+        try await withCoordinators { _, one, two, _ in
+            let lease = try await one.mutex("m").lock()
+            let waiting = Task { try await two.mutex("m").lock() }
+            try await until("it waits") { try await one.inspect("m")?.waiterCount == 1 }
+            #expect(try await two.mutex("m").forceRelease())
+            let heir = try await waiting.value
+            try await until("the holder is told") { !lease.isHeld }
+            #expect(await errorOf { try await lease.release() }?.code == .lost)
+            #expect(heir.isHeld)
+            try await heir.release()
+            #expect(try await two.mutex("m").forceRelease() == false)
+        }
+    }
+
+    @Test("when a coordinator ends, what it held is free at once")
+    func cleanEnd() async throws {
+        try await withServer { _, redis, other in
+            try await withCoordinator(redis: other) { stays in
+                let waiting = try await withCoordinator(redis: redis) { goes in
+                    _ = try await goes.semaphore("s", permits: 3).acquire(3)
+                    let mutex = try await goes.mutex("m").lock()
+                    let waiting = Task { try await stays.mutex("m").lock() }
+                    try await until("it waits") { try await stays.inspect("m")?.waiterCount == 1 }
+                    withExtendedLifetime(mutex) {}
+                    return waiting
+                }
+                try await waiting.value.release()
+                #expect(try await stays.semaphore("s", permits: 3).value == 3)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.claims.isEmpty && audit.sessions.count == 1)
+            }
+        }
+    }
+}
+
+private final class Ended: Sendable {
+    private let flag = Atomic(false)
+    func set() { flag.store(true, ordering: .releasing) }
+    var isSet: Bool { flag.load(ordering: .acquiring) }
+}

@@ -1,0 +1,105 @@
+// Servers that refuse, forget scripts, or hold what belongs to others.
+import Foundation
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestSupport
+import Testing
+
+extension EngineTests.FailureTests {
+    @Test("SCRIPT FLUSH is not noticed")
+    func scriptFlush() async throws {
+        try await withCoordinators { _, one, _, redis in
+            let mutex = try one.mutex("m")
+            for _ in 0..<50 {
+                _ = try await redis.send("SCRIPT", "FLUSH")
+                try await mutex.withLock { _ in _ = try await redis.send("SCRIPT", "FLUSH") }
+            }
+        }
+    }
+
+    @Test("at maxmemory nothing new is taken, and what is held can be kept and given back")
+    func maxMemory() async throws {
+        try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
+            let lease = try await one.mutex("m").lock()
+            let waiting = Task { try await two.mutex("m").lock(timeout: .seconds(30)) }
+            try await until("it waits") { try await one.inspect("m")?.waiterCount == 1 }
+            _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
+            #expect(await errorOf { _ = try await one.mutex("n").tryLock() }?.code == .serverError)
+            try await untilHeartbeats(2, redis)
+            #expect(lease.isHeld)
+            try await lease.release()
+            let heir = try await waiting.value
+            #expect(heir.isHeld)
+            try await heir.release()
+            _ = try await redis.send("CONFIG", "SET", "maxmemory", "0")
+            let audit = try await Audit(redis)
+            audit.check()
+            #expect(audit.claims.isEmpty)
+        }
+    }
+
+    @Test("the user that SECURITY.md describes can do it all")
+    func leastPrivileges() async throws {
+        let text = try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../../../../SECURITY.md"), encoding: .utf8)
+        let start = try #require(text.range(of: ">A-LONG-RANDOM-PASSWORD"))
+        let end = try #require(text.range(of: "```", range: start.upperBound..<text.endIndex))
+        let rules = text[start.upperBound..<end.lowerBound].split { $0.isWhitespace || $0 == "\\" }
+        try await withLocalRedis(.init(aclUsers: ["app on >secret " + rules.joined(separator: " ")])) { server in
+            let url = "redis://app:secret@127.0.0.1:\(server.port)"
+            try await withRedisClient(url: url) { redis in
+                try await withCoordinator(redis: redis) { coordinator in
+                    let semaphore = try coordinator.semaphore("s", permits: 0)
+                    async let waiting: Void = semaphore.wait(timeout: .seconds(20))
+                    try await semaphore.signal(2)
+                    try await waiting
+                    try await coordinator.mutex("m").withLock { _ in }
+                    #expect(try await semaphore.value == 1)
+                    #expect(try await coordinator.survey().things.count == 1)
+                    try await semaphore.destroy()
+                }
+            }
+        }
+    }
+
+    @Test("someone else's key in the way is named and left alone")
+    func wrongType() async throws {
+        for key in ["book", "index", "sessions"] {
+            try await withServer { _, redis, other in
+                let name = "rdc:{default:0}:\(key)"
+                _ = try await other.send("SET", .string(name), "mine")
+                try await withCoordinator(redis: redis) { coordinator in
+                    let error = await errorOf { try await coordinator.mutex("m").withLock { _ in } }
+                    #expect(error?.code == .wrongType)
+                    #expect(error?.message.contains(name) == true)
+                }
+                #expect(try await other.send("GET", .string(name)).string == "mine")
+                #expect(try await other.send("DBSIZE").integer == 1)
+            }
+        }
+    }
+
+    @Test("another number of partitions is refused, naming both")
+    func partitions() async throws {
+        try await withServer { _, redis, other in
+            var eight = CoordinatorConfiguration()
+            eight.partitions = 8
+            try await withCoordinator(redis: redis, configuration: eight) { first in
+                for number in 0..<20 { try await first.mutex("m\(number)").withLock { _ in } }
+                try await withCoordinator(redis: other) { second in
+                    let error = await errorOf { try await second.mutex("m").withLock { _ in } }
+                    #expect(error?.code == .conflict)
+                    #expect(error?.message.contains("8 partitions") == true)
+                    #expect(error?.message.contains("with 1") == true)
+                    // Looking needs no session, and would look in the wrong place.
+                    let looking = await errorOf { _ = try await second.inspect("m") }
+                    #expect(looking?.code == .conflict)
+                    let surveying = await errorOf { _ = try await second.survey() }
+                    #expect(surveying?.code == .conflict)
+                }
+            }
+        }
+    }
+}

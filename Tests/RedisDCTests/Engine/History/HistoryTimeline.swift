@@ -1,0 +1,47 @@
+// The part of a history that a failure is about, for people.
+import TestHistory
+
+extension History {
+    /// What was done to the resource about when this call returned, in the order of the calls, as bars over time.
+    ///
+    /// - Parameter other: another call that must be in it.
+    func timeline(around place: Int, with other: Int? = nil, width: Int = 48) -> String {
+        let call = calls[place]
+        let end = call.returned ?? call.called
+        let isNear = { (candidate: Call) in
+            candidate.resource == call.resource && candidate.called <= end
+        }
+        let before = calls.indices.filter { isNear(calls[$0]) }.sorted { calls[$0].called < calls[$1].called }
+        // The latest, and of those before what was still under way or held.
+        var shown = Set(before.suffix(24))
+        for candidate in before where calls[candidate].returned == nil { shown.insert(candidate) }
+        shown.formUnion([place, other ?? place])
+        let lines = shown.sorted { calls[$0].called < calls[$1].called }
+        let recent = before.suffix(24).first ?? place
+        let from = min(calls[recent].called, call.called)
+        let span = max(1, Double(end - from))
+        func column(_ time: UInt64) -> Int {
+            time <= from ? 0 : min(width - 1, Int(Double(time - from) / span * Double(width - 1)))
+        }
+        return lines.map { line -> String in
+            let shown = calls[line]
+            let (first, last) = (column(shown.called), shown.returned.map(column) ?? width - 1)
+            var bar = Array(repeating: Character(" "), count: width)
+            for index in first...max(first, last) { bar[index] = "-" }
+            bar[first] = "["
+            if let returned = shown.returned, returned <= end { bar[max(first, last)] = first == last ? "|" : "]" }
+            let offset = Int64(bitPattern: shown.called &- from) / 1000
+            return "\(String(bar)) \(offset) us  \(shown)" + (line == place ? " <<<" : "")
+        }.joined(separator: "\n")
+    }
+}
+
+extension History.Call: CustomStringConvertible {
+    var description: String {
+        var text = "process \(process) task \(task) #\(id): \(verb) \(count) of \(resource)"
+        if verb == .release { text += ", taken by #\(claim)" }
+        guard let returned else { return text + ", no answer" }
+        text += ", \(outcome) after \((returned - called) / 1000) us"
+        return fence > 0 ? text + ", fence \(fence)" : text
+    }
+}

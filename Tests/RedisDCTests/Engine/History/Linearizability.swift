@@ -1,0 +1,119 @@
+// Whether what concurrent callers saw can have happened one after the other.
+
+/// What one thing does when it is used by one caller at a time.
+protocol SequentialModel {
+    associatedtype State: Hashable
+    associatedtype Step
+
+    var start: State { get }
+
+    /// - Parameter others: what is under way and has not taken effect.
+    /// - Returns: the state after the step, or `nil` when its outcome is impossible in this state.
+    func state(after step: Step, in state: State, besides others: () -> [Step]) -> State?
+}
+
+/// A step that took effect at some moment between its call and its return. Without a return it took effect at any time
+/// after its call, or never.
+struct TimedStep<Step> {
+    var step: Step
+    var called: UInt64
+    var returned: UInt64?
+}
+
+/// Searches for an order of the steps that the model allows and that keeps who returned before another was called.
+///
+/// J. M. Wing and C. Gong, "Testing and verifying concurrent objects", 1993; the states that are remembered, and steps
+/// that are put into the order no sooner than a return demands it, are from G. Lowe, "Testing for linearizability", 2017.
+/// What has returned leaves the search, so that its cost depends on how much is under way at a time, not on the length.
+struct Linearizability<Model: SequentialModel> {
+    enum Verdict: Equatable {
+        case legal
+        /// No order lets this step return when it did.
+        case illegal(step: Int)
+        /// More at a time than can be searched.
+        case tooWide(step: Int)
+    }
+
+    /// A state that is possible now, and which of the steps under way have taken effect to get there.
+    private struct Configuration: Hashable {
+        var state: Model.State
+        var done: UInt64
+    }
+
+    private let model: Model
+    private let steps: [TimedStep<Model.Step>]
+    private let limit: Int
+    private var possible: Set<Configuration>
+    /// The steps under way: one of 64 places for each.
+    private var places: [Int?] = Array(repeating: nil, count: 64)
+
+    static func verdict(on steps: [TimedStep<Model.Step>], of model: Model, limit: Int = 100_000) -> Verdict {
+        var search = Self(model: model, steps: steps, limit: limit)
+        return search.run()
+    }
+
+    private init(model: Model, steps: [TimedStep<Model.Step>], limit: Int) {
+        (self.model, self.steps, self.limit) = (model, steps, limit)
+        possible = [Configuration(state: model.start, done: 0)]
+    }
+
+    private struct Event {
+        var time: UInt64
+        var step: Int
+        var isReturn: Bool
+    }
+
+    private mutating func run() -> Verdict {
+        var events: [Event] = []
+        for (index, step) in steps.enumerated() {
+            events.append(Event(time: step.called, step: index, isReturn: false))
+            if let returned = step.returned { events.append(Event(time: returned, step: index, isReturn: true)) }
+        }
+        // In the same moment, calls come first: then the two are concurrent.
+        events.sort { ($0.time, $0.isReturn ? 1 : 0, $0.step) < ($1.time, $1.isReturn ? 1 : 0, $1.step) }
+        for event in events {
+            if event.isReturn {
+                let place = places.firstIndex(of: event.step)!
+                guard returns(place) else { return .tooWide(step: event.step) }
+                if possible.isEmpty { return .illegal(step: event.step) }
+                places[place] = nil
+            } else {
+                guard let place = places.firstIndex(of: nil) else { return .tooWide(step: event.step) }
+                places[place] = event.step
+            }
+        }
+        return .legal
+    }
+
+    /// Keeps what is possible when the step of this place has taken effect, whatever did so before it.
+    private mutating func returns(_ place: Int) -> Bool {
+        let bit: UInt64 = 1 << place
+        var seen = possible
+        var ahead = Array(possible)
+        possible = []
+        let open = places.enumerated().compactMap { place, step in step.map { (place, $0) } }
+        while let configuration = ahead.popLast() {
+            if configuration.done & bit != 0 {
+                possible.insert(Configuration(state: configuration.state, done: configuration.done & ~bit))
+                continue
+            }
+            for (other, step) in open where configuration.done & (1 << other) == 0 {
+                guard let state = after(step, other, configuration, open) else { continue }
+                let next = Configuration(state: state, done: configuration.done | 1 << other)
+                if seen.insert(next).inserted { ahead.append(next) }
+            }
+            if seen.count > limit { return false }
+        }
+        return true
+    }
+
+    private func after(
+        _ step: Int, _ place: Int, _ configuration: Configuration, _ open: [(Int, Int)]
+    ) -> Model.State? {
+        model.state(after: steps[step].step, in: configuration.state) {
+            open.compactMap { other, step in
+                other != place && configuration.done & (1 << other) == 0 ? steps[step].step : nil
+            }
+        }
+    }
+}

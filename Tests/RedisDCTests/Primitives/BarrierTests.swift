@@ -1,0 +1,236 @@
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestSupport
+import Testing
+
+extension PrimitiveTests {
+    @Suite("Barrier")
+    struct BarrierTests {
+        @Test("nobody passes before all have come, in any of thousands of generations, and a fast one laps nobody")
+        func generations() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let parties = 5
+                let rounds = 400
+                let counts = Counts(parties: parties)
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<parties {
+                        let barrier = try (number.isMultiple(of: 2) ? one : two).barrier("b", parties: parties)
+                        group.addTask {
+                            for round in 0..<rounds {
+                                await counts.arrived(round)
+                                let arrival = try await barrier.arriveAndWait(timeout: .seconds(60))
+                                await counts.passed(round, arrival)
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(await counts.faults == [])
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things["b"]?.signalled == rounds && audit.things["b"]?.free == 0)
+            }
+        }
+
+        @Test("more than a script gives at once pass together")
+        func many() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let arrivals = try await withThrowingTaskGroup(of: Arrival.self) { group in
+                    for number in 0..<300 {
+                        let barrier = try (number.isMultiple(of: 2) ? one : two).barrier("b", parties: 300)
+                        group.addTask { try await barrier.arriveAndWait(timeout: .seconds(60)) }
+                    }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(arrivals.map(\.index).sorted() == Array(0..<300))
+                #expect(Set(arrivals.map(\.generation)) == [0])
+                try await until("all is confirmed") { try await Audit(redis).claims.isEmpty }
+            }
+        }
+
+        @Test("who gives up is taken out: another one comes in its place")
+        func takesOut() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let barrier = try one.barrier("b", parties: 2)
+                for _ in 0..<20 {
+                    #expect(
+                        await errorOf { try await barrier.arriveAndWait(timeout: .milliseconds(2)) }?.code == .timedOut)
+                }
+                let cancelled = Task { try await barrier.arriveAndWait() }
+                try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
+                cancelled.cancel()
+                _ = await cancelled.result
+                async let first = barrier.arriveAndWait(timeout: .seconds(60))
+                try await until("one waits") { try await two.inspect("b")?.waiterCount == 1 }
+                let last = try await two.barrier("b", parties: 2).arriveAndWait(timeout: .seconds(60))
+                #expect(last == Arrival(generation: 0, index: 1))
+                #expect(try await first == Arrival(generation: 0, index: 0))
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("one who gives up breaks it, if it was made so, until it is destroyed")
+        func breaks() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let barrier = try one.barrier("b", parties: 3, failure: .breaks)
+                let waiting = Task { await errorOf { try await barrier.arriveAndWait() } }
+                try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
+                let other = try two.barrier("b", parties: 3, failure: .breaks)
+                #expect(await errorOf { try await other.arriveAndWait(timeout: .milliseconds(20)) }?.code == .timedOut)
+                #expect(await waiting.value?.code == .broken)
+                #expect(await errorOf { try await other.arriveAndWait() }?.code == .broken)
+                #expect(try await two.inspect("b")?.kind == "broken")
+                #expect(try await barrier.destroy())
+                #expect(try await two.inspect("b") == nil)
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<3 { group.addTask { try await other.arriveAndWait(timeout: .seconds(60)) } }
+                    try await group.waitForAll()
+                }
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("a dead party does not count: the barrier opens only for those who live")
+        func death() async throws {
+            try await withNodes { node, server, redis in
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "barrier", "2"])
+                try await until("it waits") { try await node.inspect("b")?.waiterCount == 1 }
+                try await victim.kill9()
+                let session = try await node.inspect("b")?.waiters.first?.session
+                try await until("its session is over") {
+                    let ends = try await redis.send("ZSCORE", "rdc:{default:0}:sessions", .string(session!)).string
+                    let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
+                    return Double(ends ?? "0")! < Double(time[0]) * 1e6 + Double(time[1])
+                }
+                let barrier = try node.barrier("b", parties: 2)
+                // The dead one is still in the queue, or it has been swept: in neither case may this one pass alone.
+                #expect(
+                    await errorOf { try await barrier.arriveAndWait(timeout: .milliseconds(100)) }?.code == .timedOut)
+                async let first = barrier.arriveAndWait(timeout: .seconds(60))
+                async let second = barrier.arriveAndWait(timeout: .seconds(60))
+                #expect(try await Set([first.index, second.index]) == [0, 1])
+            }
+        }
+
+        @Test("a dead party breaks it, if it was made so")
+        func deathBreaks() async throws {
+            try await withNodes { node, server, _ in
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "breaking-barrier", "3"])
+                try await until("it waits") { try await node.inspect("b")?.waiterCount == 1 }
+                let barrier = try node.barrier("b", parties: 3, failure: .breaks)
+                let waiting = Task { await errorOf { try await barrier.arriveAndWait(timeout: .seconds(60)) } }
+                try await until("both wait") { try await node.inspect("b")?.waiterCount == 2 }
+                try await victim.kill9()
+                #expect(await waiting.value?.code == .broken)
+            }
+        }
+
+        @Test("one that dies after it has opened holds nobody up")
+        func deathAfterwards() async throws {
+            try await withNodes { node, server, redis in
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "barrier", "2"])
+                let barrier = try node.barrier("b", parties: 2)
+                try await barrier.arriveAndWait(timeout: .seconds(60))
+                try await victim.kill9()
+                async let first = barrier.arriveAndWait(timeout: .seconds(60))
+                async let second = barrier.arriveAndWait(timeout: .seconds(60))
+                #expect(try await Set([first.generation, second.generation]) == [1])
+                try await until("the dead one is swept") { try await Audit(redis).sessions.count == 1 }
+                try await Audit(redis).check()
+            }
+        }
+    }
+
+    @Suite("Phaser")
+    struct PhaserTests {
+        @Test("a phase ends when all who are registered then have arrived")
+        func phases() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let phaser = try one.phaser("p")
+                let a = try await phaser.register()
+                #expect(try await a.arriveAndWait() == Arrival(generation: 0, index: 0))
+                let b = try await two.phaser("p").register()
+                #expect(await errorOf { try await a.arriveAndWait(timeout: .milliseconds(20)) }?.code == .timedOut)
+                async let first = a.arriveAndWait(timeout: .seconds(60))
+                try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
+                #expect(try await b.arriveAndWait(timeout: .seconds(60)) == Arrival(generation: 1, index: 1))
+                _ = try await first
+                // Who leaves lets the others go on.
+                let waiting = Task { try await a.arriveAndWait(timeout: .seconds(60)) }
+                try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
+                try await b.deregister()
+                #expect(try await waiting.value == Arrival(generation: 2, index: 0))
+                #expect(await errorOf { try await b.arriveAndWait() }?.code == .lost)
+                try await Audit(redis).check()
+                try await a.deregister()
+                try await until("nothing is left") { try await Audit(redis).things.isEmpty }
+            }
+        }
+
+        @Test("parties that come and go in several processes, one of them killed: the others' phases go on")
+        func death() async throws {
+            try await withNodes { node, server, redis in
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "p", "phaser"])
+                try await until("it is registered") { try await node.inspect("p")?.holderCount == 1 }
+                let workers = try (0..<3).map { _ in
+                    try Child("redisdc-worker", ["engine-part", server.url, "p", "phases", "50"])
+                }
+                try await until("all wait for one") { try await node.inspect("p")?.waiterCount == 3 }
+                #expect(try await redis.send("LLEN", "log").integer == 0)
+                try await victim.kill9()
+                for worker in workers { _ = try await worker.result() }
+                let log = try await redis.send("LRANGE", "log", 0, -1).array?.compactMap { $0.integer } ?? []
+                #expect(log.count == 150)
+                // Nobody is two phases ahead of another.
+                for (position, phase) in log.enumerated() {
+                    #expect(log.prefix(position).allSatisfy { $0 <= phase + 1 })
+                }
+            }
+        }
+    }
+
+    @Suite("Double barrier")
+    struct DoubleBarrierTests {
+        @Test("nobody is inside before all have come, and nobody leaves before all have ended")
+        func together() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let names = Names()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<3 {
+                        let together = try (number == 0 ? one : two).doubleBarrier("d", parties: 3)
+                        group.addTask {
+                            await names.add("comes")
+                            try await together.run {
+                                await names.add("begins")
+                                await names.add("ends")
+                            }
+                            await names.add("leaves")
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                let all = await names.all
+                #expect(all.prefix(3).allSatisfy { $0 == "comes" })
+                #expect(all.suffix(3).allSatisfy { $0 == "leaves" })
+            }
+        }
+    }
+}
+
+private actor Counts {
+    private(set) var faults: [String] = []
+    private var arrived: [Int: Int] = [:]
+    private var seen: [Int: Set<Int>] = [:]
+    private let parties: Int
+
+    init(parties: Int) { self.parties = parties }
+
+    func arrived(_ round: Int) { arrived[round, default: 0] += 1 }
+
+    func passed(_ round: Int, _ arrival: Arrival) {
+        if arrived[round] != parties { faults.append("round \(round) opened for \(arrived[round] ?? 0)") }
+        if arrival.generation != UInt64(round) { faults.append("\(arrival) in round \(round)") }
+        if !seen[round, default: []].insert(arrival.index).inserted { faults.append("\(arrival) twice") }
+    }
+}

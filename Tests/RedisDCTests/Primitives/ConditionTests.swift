@@ -1,0 +1,196 @@
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestSupport
+import Testing
+
+extension PrimitiveTests {
+    @Suite("Condition")
+    struct ConditionTests {
+        @Test("a buffer among processes: nothing is missed, whatever the order")
+        func buffer() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let items = 300
+                let taken = Names()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for consumer in 0..<3 {
+                        let mutex = try (consumer == 0 ? one : two).mutex("m")
+                        let arrived = try mutex.condition("arrived")
+                        group.addTask {
+                            for _ in 0..<(items / 3) {
+                                try await mutex.withLock { lease in
+                                    while try await redis.send("LLEN", "items").integer == 0 {
+                                        try await arrived.wait(lease, timeout: .seconds(60))
+                                        #expect(lease.isHeld)
+                                    }
+                                    await taken.add(try await redis.send("LPOP", "items").string ?? "nothing")
+                                }
+                            }
+                        }
+                    }
+                    group.addTask {
+                        let mutex = try two.mutex("m")
+                        let arrived = try mutex.condition("arrived")
+                        for item in 0..<items {
+                            try await mutex.withLock { _ in
+                                _ = try await redis.send("RPUSH", "items", .integer(item))
+                                try await arrived.notify()
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(await taken.all.compactMap { Int($0) } == Array(0..<items))
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things.isEmpty)
+            }
+        }
+
+        @Test("a notify wakes the one who has waited longest, one of all; notifyAll wakes all")
+        func order() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let mutex = try one.mutex("m")
+                let condition = try mutex.condition("c")
+                let order = Names()
+                var tasks: [Task<Void, any Error>] = []
+                for number in 0..<6 {
+                    tasks.append(
+                        Task {
+                            try await mutex.withLock { lease in
+                                try await condition.wait(lease)
+                                await order.add("\(number)")
+                            }
+                        })
+                    try await until("\(number) waits") { try await two.inspect("m#c")?.waiterCount == number + 1 }
+                }
+                for number in 0..<2 {
+                    try await condition.notify()
+                    try await until("one more is awake") { await order.all.count == number + 1 }
+                }
+                #expect(try await two.inspect("m#c")?.waiterCount == 4)
+                try await condition.notifyAll()
+                for task in tasks { try await task.value }
+                #expect(await order.all == ["0", "1", "2", "3", "4", "5"])
+            }
+        }
+
+        @Test("a notify that nobody waits for is not kept")
+        func notKept() async throws {
+            try await withCoordinators { _, one, _, redis in
+                let mutex = try one.mutex("m")
+                let condition = try mutex.condition("c")
+                try await condition.notify(5)
+                let error = await errorOf {
+                    try await mutex.withLock { lease in try await condition.wait(lease, timeout: .milliseconds(50)) }
+                }
+                #expect(error?.code == .timedOut)
+                #expect(try await Audit(redis).things.isEmpty)
+            }
+        }
+
+        @Test("after a timeout or a cancel the mutex is held, and held by nobody else")
+        func givingUp() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let mutex = try one.mutex("m")
+                let condition = try mutex.condition("c")
+                for cancels in [false, true] {
+                    let order = Names()
+                    let waiting = Task {
+                        try await mutex.withLock { lease in
+                            let before = lease.fence
+                            let error = await errorOf {
+                                try await condition.wait(lease, timeout: cancels ? nil : .milliseconds(20))
+                            }
+                            #expect(error?.code == (cancels ? .cancelled : .timedOut))
+                            #expect(lease.isHeld && lease.fence > before)
+                            let holders = try await two.inspect("m")?.holders.map(\.since)
+                            #expect(holders == [lease.fence])
+                            await order.add("held")
+                        }
+                    }
+                    if cancels {
+                        try await until("it waits") { try await two.inspect("m#c")?.waiterCount == 1 }
+                        // The mutex is free meanwhile, and now it is not: the cancelled one must wait for it.
+                        let other = try await two.mutex("m").lock()
+                        waiting.cancel()
+                        try await until("it wants the mutex") { try await two.inspect("m")?.waiterCount == 1 }
+                        #expect(await order.all.isEmpty)
+                        try await other.release()
+                    }
+                    _ = await waiting.result
+                    #expect(await order.all == ["held"] || cancels)
+                    #expect(try await two.inspect("m") == nil)
+                }
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("a notify meant for one who gave up goes to the next")
+        func notStolen() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let mutex = try one.mutex("m")
+                let condition = try mutex.condition("c")
+                for _ in 0..<200 {
+                    let over = Names()
+                    let hasty = Task {
+                        let error = await errorOf {
+                            try await mutex.withLock { lease in
+                                try await condition.wait(lease, timeout: .milliseconds(4))
+                            }
+                        }
+                        await over.add("hasty")
+                        return error
+                    }
+                    func waiters() async throws -> Int { try await two.inspect("m#c")?.waiterCount ?? 0 }
+                    try await until("the hasty one waits, or has given up") {
+                        if try await waiters() == 1 { return true }
+                        return await !over.all.isEmpty
+                    }
+                    let patient = Task {
+                        try await mutex.withLock { lease in try await condition.wait(lease, timeout: .seconds(60)) }
+                    }
+                    try await until("the patient one waits") {
+                        let isAlone = await !over.all.isEmpty
+                        return try await waiters() == (isAlone ? 1 : 2)
+                    }
+                    // One for each is enough; one that is stolen leaves the patient one waiting.
+                    try await condition.notify()
+                    if await hasty.value == nil { try await condition.notify() }
+                    try await patient.value
+                }
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("a waiter that is killed with -9 loses no notify")
+        func death() async throws {
+            try await withNodes { node, server, redis in
+                let mutex = try node.mutex("m")
+                let condition = try mutex.condition("c")
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "m", "condition"])
+                try await until("it waits") { try await node.inspect("m#c")?.waiterCount == 1 }
+                let waiting = Task {
+                    try await mutex.withLock { lease in try await condition.wait(lease, timeout: .seconds(60)) }
+                }
+                try await until("both wait") { try await node.inspect("m#c")?.waiterCount == 2 }
+                try await victim.kill9()
+                let session = try await node.inspect("m#c")?.waiters.first?.session
+                try await until("its session has ended") { try await !Audit(redis).sessions.contains(session!) }
+                try await condition.notify()
+                try await waiting.value
+            }
+        }
+
+        @Test("another mutex's lease is refused")
+        func otherLease() async throws {
+            try await withCoordinators { _, one, _, _ in
+                let condition = try one.mutex("m").condition("c")
+                let error = await errorOf {
+                    try await one.mutex("other").withLock { lease in try await condition.wait(lease) }
+                }
+                #expect(error?.code == .invalidArgument)
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Hiredis
+import TestRandom
+import TestSupport
+import Testing
+
+@testable import RedisDC
+
+@Suite("Deadlocks")
+struct DeadlockCycleTests {
+    private func link(_ waiter: String, _ holder: String) -> Deadlock.Link {
+        .init(name: "\(waiter)\(holder)", waiter: "\(waiter):1", holder: "\(holder):1", waiterNode: "", holderNode: "")
+    }
+
+    private func circles(_ links: (String, String)...) -> [[String]] {
+        Deadlock.all(in: links.map { link($0.0, $0.1) }).map { $0.links.map(\.name) }
+    }
+
+    @Test("chains, trees and diamonds are none")
+    func none() {
+        #expect(circles().isEmpty)
+        #expect(circles(("a", "b"), ("b", "c"), ("c", "d")).isEmpty)
+        #expect(circles(("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("e", "a")).isEmpty)
+    }
+
+    @Test("circles of two and three, behind a chain and beside one another, are found once")
+    func found() {
+        #expect(circles(("a", "b"), ("b", "a")) == [["ab", "ba"]])
+        #expect(circles(("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")) == [["bc", "cd", "db"]])
+        #expect(circles(("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("x", "c")).count == 2)
+        #expect(
+            circles(("a", "x"), ("a", "b"), ("b", "y"), ("b", "c"), ("c", "a"), ("c", "z")) == [["ab", "bc", "ca"]])
+    }
+
+    @Test("in a random graph something is found exactly when there is a circle")
+    func random() {
+        for seed in 0..<500 as Range<UInt64> {
+            var generator = SplitMix(seed: seed)
+            let count = Int.random(in: 2...7, using: &generator)
+            let names = (0..<count).map { "s\($0)" }
+            let links = (0..<Int.random(in: 1...10, using: &generator)).compactMap { _ -> (String, String)? in
+                let (a, b) = (names.randomElement(using: &generator)!, names.randomElement(using: &generator)!)
+                return a == b ? nil : (a, b)
+            }
+            // Whoever waits for nobody ends, and lets the others go on: what is left waits in a circle.
+            var left = links
+            while true {
+                let waiting = Set(left.map(\.0))
+                let rest = left.filter { waiting.contains($0.1) }
+                if rest.count == left.count { break }
+                left = rest
+            }
+            let found = Deadlock.all(in: links.map { link($0.0, $0.1) })
+            #expect(found.isEmpty == left.isEmpty, "seed \(seed): \(links)")
+            for circle in found {
+                for (one, next) in zip(circle.links, circle.links.dropFirst() + circle.links.prefix(1)) {
+                    #expect(one.holderSession == next.waiterSession, "seed \(seed)")
+                }
+            }
+        }
+    }
+}
+
+extension PrimitiveTests {
+    @Suite("Deadlocks of processes")
+    struct DeadlockTests {
+        @Test("two that hold what the other wants are found, with the locks' names, and those who only wait are not")
+        func two() async throws {
+            try await withCoordinators { _, one, two, _ in
+                #expect(try await one.deadlocks().isEmpty)
+                let a = try await one.mutex("a").lock()
+                let b = try await two.mutex("b").lock()
+                let first = Task { try await one.mutex("b").lock() }
+                try await until("one waits") { try await one.inspect("b")?.waiterCount == 1 }
+                #expect(try await two.deadlocks().isEmpty)
+                let second = Task { try await two.mutex("a").lock() }
+                try await until("both wait") { try await one.inspect("a")?.waiterCount == 1 }
+                let found = try await two.deadlocks()
+                #expect(found.count == 1)
+                #expect(Set(found.first?.links.map(\.name) ?? []) == ["a", "b"])
+                second.cancel()
+                _ = await second.result
+                #expect(try await one.deadlocks().isEmpty)
+                try await b.release()
+                try await first.value.release()
+                try await a.release()
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import Testing
+
+@Suite("Primitives", .serialized)
+enum PrimitiveTests {}
+
+/// A private server and a coordinator whose neighbours are killed: the time to live is short.
+func withNodes<Result>(
+    _ body: (_ node: Coordinator, _ server: LocalRedis, _ redis: RedisClient) async throws -> Result
+) async throws -> Result {
+    var configuration = CoordinatorConfiguration()
+    configuration.ttl = .seconds(2)
+    return try await withServer { server, redis, other in
+        try await withCoordinator(redis: redis, configuration: configuration) { node in
+            try await body(node, server, other)
+        }
+    }
+}
+
+/// What has happened, in its order.
+actor Names {
+    private(set) var all: [String] = []
+    func add(_ name: String) { all.append(name) }
+}

@@ -1,0 +1,183 @@
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestSupport
+import Testing
+
+extension PrimitiveTests {
+    @Suite("Read-write lock")
+    struct ReadWriteLockTests {
+        private static let policies: [ReadWriteLock.Policy] = [.fifo, .preferReaders, .preferWriters]
+
+        @Test("readers are together, a writer is alone", arguments: policies)
+        func exclusion(_ policy: ReadWriteLock.Policy) async throws {
+            try await withCoordinators { _, one, two, redis in
+                let inside = Inside()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<40 {
+                        let lock = try (number.isMultiple(of: 2) ? one : two).readWriteLock("l", policy: policy)
+                        group.addTask {
+                            for round in 0..<5 {
+                                if (number + round).isMultiple(of: 4) {
+                                    try await lock.withWriteLock { lease in await inside.write(lease.fence) }
+                                } else {
+                                    try await lock.withReadLock { _ in await inside.read() }
+                                }
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(await inside.faults == [])
+                #expect(await inside.mostReaders > 1)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things.isEmpty, "a lock that nobody has or wants leaves nothing behind")
+            }
+        }
+
+        @Test("who waits is let in by the policy", arguments: policies)
+        func order(_ policy: ReadWriteLock.Policy) async throws {
+            try await withCoordinators { _, one, two, _ in
+                let lock = try one.readWriteLock("l", policy: policy)
+                let order = Names()
+                func enter(_ name: String, _ after: Int, _ body: @escaping @Sendable () async throws -> Lease)
+                    async throws
+                    -> Task<Void, any Error>
+                {
+                    let task = Task {
+                        let lease = try await body()
+                        await order.add(name)
+                        try await lease.release()
+                    }
+                    try await until("\(name) waits") { try await two.inspect("l")?.waiterCount == after }
+                    return task
+                }
+                let first = try await lock.writeLock()
+                let tasks = [
+                    try await enter("r1", 1) { try await lock.readLock() },
+                    try await enter("w1", 2) { try await lock.writeLock() },
+                    try await enter("r2", 3) { try await lock.readLock() },
+                    try await enter("w2", 4) { try await lock.writeLock() },
+                ]
+                try await first.release()
+                for task in tasks { try await task.value }
+                let names = await order.all
+                switch policy {
+                case .fifo: #expect(names == ["r1", "w1", "r2", "w2"])
+                case .preferReaders: #expect(Set(names.prefix(2)) == ["r1", "r2"] && names.suffix(2) == ["w1", "w2"])
+                case .preferWriters: #expect(names.prefix(2) == ["w1", "w2"] && Set(names.suffix(2)) == ["r1", "r2"])
+                }
+            }
+        }
+
+        @Test(
+            "a reader does not wait for a waiting writer where readers are preferred, and does elsewhere",
+            arguments: policies)
+        func readersPass(_ policy: ReadWriteLock.Policy) async throws {
+            try await withCoordinators { _, one, two, redis in
+                let lock = try one.readWriteLock("l", policy: policy)
+                let first = try await lock.readLock()
+                let writer = Task { try await lock.writeLock() }
+                try await until("the writer waits") { try await two.inspect("l")?.waiterCount == 1 }
+                let error = await errorOf { try await lock.readLock(timeout: .zero).release() }
+                #expect(error?.code == (policy == .preferReaders ? nil : .timedOut))
+                try await first.release()
+                try await writer.value.release()
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("a writer becomes a reader: its fence stays, readers come in, no writer does")
+        func downgrade() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let lock = try one.readWriteLock("l")
+                let other = try two.readWriteLock("l")
+                let lease = try await lock.writeLock()
+                let fence = lease.fence
+                let reader = Task { try await other.readLock() }
+                try await until("it waits") { try await two.inspect("l")?.waiterCount == 1 }
+                try await lock.downgrade(lease)
+                #expect(lease.count == 1 && lease.fence == fence && lease.isHeld)
+                try await reader.value.release()
+                #expect(await errorOf { _ = try await other.writeLock(timeout: .zero) }?.code == .timedOut)
+                try await Audit(redis).check()
+                // A second time changes nothing.
+                try await lock.downgrade(lease)
+                try await lease.release()
+                try await other.writeLock(timeout: .zero).release()
+                #expect(await errorOf { try await lock.downgrade(lease) }?.code == .lost)
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("a task that reads cannot wait for itself as a writer; one that writes may read")
+        func upgrade() async throws {
+            try await withCoordinators { _, one, _, _ in
+                let lock = try one.readWriteLock("l")
+                let error = await errorOf {
+                    try await lock.withReadLock { _ in try await lock.withWriteLock { _ in } }
+                }
+                #expect(error?.code == .invalidArgument)
+                let fences = try await lock.withWriteLock { outer in
+                    try await lock.withReadLock { inner in
+                        try await lock.withWriteLock { [outer.fence, inner.fence, $0.fence] }
+                    }
+                }
+                #expect(Set(fences).count == 1)
+            }
+        }
+
+        @Test("what the dead held is free: readers and writers", arguments: [false, true])
+        func death(writes: Bool) async throws {
+            try await withNodes { node, server, _ in
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "l", writes ? "write" : "read"])
+                try await until("it holds") { try await node.inspect("l")?.holderCount == 1 }
+                let lock = try node.readWriteLock("l")
+                #expect(await errorOf { _ = try await lock.writeLock(timeout: .zero) }?.code == .timedOut)
+                try await victim.kill9()
+                try await lock.writeLock(timeout: .seconds(60)).release()
+            }
+        }
+
+        @Test("nodes with different policies are told")
+        func conflict() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let lease = try await one.readWriteLock("l").readLock()
+                let error = await errorOf { _ = try await two.readWriteLock("l", policy: .preferWriters).readLock() }
+                #expect(error?.code == .conflict)
+                #expect(error?.message.contains("read-write lock") == true)
+                #expect(await errorOf { _ = try await two.mutex("l").lock() }?.code == .conflict)
+                try await lease.release()
+            }
+        }
+    }
+}
+
+/// Who is in at a time, and what must not be.
+private actor Inside {
+    private(set) var faults: [String] = []
+    private(set) var mostReaders = 0
+    private var readers = 0
+    private var writers = 0
+    private var lastFence: UInt64 = 0
+
+    func read() async {
+        readers += 1
+        mostReaders = max(mostReaders, readers)
+        if writers > 0 { faults.append("a reader is in with a writer") }
+        for _ in 0..<20 { await Task.yield() }
+        readers -= 1
+    }
+
+    func write(_ fence: UInt64) async {
+        writers += 1
+        if writers > 1 || readers > 0 {
+            faults.append("a writer is in with \(readers) readers, \(writers - 1) writers")
+        }
+        if fence <= lastFence { faults.append("the fence went from \(lastFence) to \(fence)") }
+        lastFence = fence
+        for _ in 0..<20 { await Task.yield() }
+        writers -= 1
+    }
+}

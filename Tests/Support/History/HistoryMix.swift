@@ -1,0 +1,180 @@
+// A seeded mix of everything that takes and gives, written down for the linearizability check.
+import Foundation
+public import RedisDC
+import Synchronization
+import TestRandom
+
+/// Several tasks of one process; each does a number of steps.
+public struct HistoryMix: Sendable {
+    /// What a resource is made with.
+    public static let resources = ["door0": 1, "door1": 1, "pool": 3, "tokens": 2]
+
+    let coordinator: Coordinator
+    let recorder: HistoryRecorder
+    let seed: UInt64
+    private let calls = Calls()
+
+    public init(coordinator: Coordinator, recorder: HistoryRecorder, seed: UInt64) {
+        (self.coordinator, self.recorder, self.seed) = (coordinator, recorder, seed)
+    }
+
+    public func run(tasks: Int, steps: Int) async throws {
+        let watching = Task { [coordinator, recorder] in
+            for await event in coordinator.events() {
+                if case .sessionLost = event { recorder.lostSession() }
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for task in 0..<tasks {
+                group.addTask {
+                    var generator = SplitMix(seed: seed &* 31 &+ UInt64(task))
+                    for _ in 0..<steps { try await step(task, &generator) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        watching.cancel()
+    }
+
+    private func step(_ task: Int, _ generator: inout SplitMix) async throws {
+        let pause = Duration.microseconds(Int.random(in: 0...1500, using: &generator))
+        // From far too short to ample.
+        let timeout = Duration.microseconds(1000 << Int.random(in: 0...8, using: &generator))
+        let door = "door\(Int.random(in: 0...1, using: &generator))"
+        let count = Int.random(in: 1...2, using: &generator)
+        switch Int.random(in: 0..<12, using: &generator) {
+        case 0..<3:
+            let mutex = try coordinator.mutex(door)
+            try await lease(Wish(task, .take, door, 1, timeout), pause) { try await mutex.lock(timeout: timeout) }
+        case 3:
+            let mutex = try coordinator.mutex(door)
+            try await lease(Wish(task, .tryTake, door, 1), pause) { try await mutex.tryLock() }
+        case 4:
+            let mutex = try coordinator.mutex(door)
+            try await cancelled(Wish(task, .take, door, 1), after: pause) { wish in
+                try await lease(wish, pause) { try await mutex.lock() }
+            }
+        case 5..<7:
+            let pool = try coordinator.semaphore("pool", permits: 3)
+            try await lease(Wish(task, .take, "pool", count, timeout), pause) {
+                try await pool.acquire(count, timeout: timeout)
+            }
+        case 7:
+            let pool = try coordinator.semaphore("pool", permits: 3)
+            try await lease(Wish(task, .tryTake, "pool", count), pause) {
+                do { return try await pool.acquire(count, timeout: .zero) } catch let error as RedisDCError {
+                    // The same as the `nil` of `tryLock`.
+                    if error.code == .timedOut { return nil }
+                    throw error
+                }
+            }
+        case 8..<10:
+            let tokens = try coordinator.semaphore("tokens", permits: 2)
+            try await call(Wish(task, .signal, "tokens", count)) {
+                try await tokens.signal(count)
+                return true
+            }
+        case 10:
+            let tokens = try coordinator.semaphore("tokens", permits: 2)
+            let verb = HistoryRecorder.Verb.tryWait
+            try await call(Wish(task, verb, "tokens", count)) { try await tokens.tryWait(count) }
+        default:
+            let tokens = try coordinator.semaphore("tokens", permits: 2)
+            if Bool.random(using: &generator) {
+                try await call(Wish(task, .wait, "tokens", count, timeout)) {
+                    try await tokens.wait(count, timeout: timeout)
+                    return true
+                }
+            } else {
+                try await cancelled(Wish(task, .wait, "tokens", count), after: pause) { wish in
+                    try await call(wish) {
+                        try await tokens.wait(count)
+                        return true
+                    }
+                }
+            }
+        }
+    }
+
+    // MARK: Written down
+
+    /// What a task is about to ask for.
+    private struct Wish {
+        var id = 0
+        var task: Int
+        var verb: HistoryRecorder.Verb
+        var resource: String
+        var count: Int
+        var timeout: Duration?
+
+        init(
+            _ task: Int, _ verb: HistoryRecorder.Verb, _ resource: String, _ count: Int, _ timeout: Duration? = nil
+        ) {
+            (self.task, self.verb, self.resource) = (task, verb, resource)
+            (self.count, self.timeout) = (count, timeout)
+        }
+    }
+
+    /// - Returns: its number.
+    private func begin(_ wish: Wish, claim: Int = 0) -> Int {
+        let id = wish.id == 0 ? calls.next() : wish.id
+        recorder.call(
+            id, task: wish.task, wish.verb, wish.resource, wish.count, claim: claim, timeout: wish.timeout)
+        return id
+    }
+
+    private func call(_ wish: Wish, _ body: () async throws -> Bool) async throws {
+        let id = begin(wish)
+        do { recorder.back(id, try await body() ? .ok : .refused) } catch { try note(error, of: id) }
+    }
+
+    /// Takes a lease, holds it for a while, and releases it.
+    private func lease(_ wish: Wish, _ pause: Duration, _ body: () async throws -> Lease?) async throws {
+        let id = begin(wish)
+        let lease: Lease
+        do {
+            guard let found = try await body() else { return recorder.back(id, .refused) }
+            recorder.back(id, .ok, fence: found.fence)
+            lease = found
+        } catch { return try note(error, of: id) }
+        // Those that are cancelled do not hold it long.
+        try? await Task.sleep(for: pause)
+        recorder.held(id) { lease.isHeld }
+        let release = begin(Wish(wish.task, .release, wish.resource, wish.count), claim: id)
+        do {
+            try await lease.release()
+            recorder.back(release, .ok)
+        } catch { try note(error, of: release) }
+    }
+
+    private func cancelled(
+        _ wish: Wish, after pause: Duration, _ body: @escaping @Sendable (Wish) async throws -> Void
+    ) async throws {
+        var wish = wish
+        wish.id = calls.next()
+        let (id, numbered) = (wish.id, wish)
+        let waiting = Task { try await body(numbered) }
+        try await Task.sleep(for: pause)
+        recorder.cancel(id)
+        waiting.cancel()
+        try await waiting.value
+    }
+
+    /// - Throws: what a history has no word for.
+    private func note(_ error: any Error, of id: Int) throws {
+        guard let error = error as? RedisDCError else { throw error }
+        switch error.code {
+        case _ where error.mayHaveRun: recorder.back(id, .unknown)
+        case .timedOut: recorder.back(id, .timedOut)
+        case .cancelled: recorder.back(id, .cancelled)
+        case .lost: recorder.back(id, .lost)
+        default: throw error
+        }
+    }
+}
+
+/// Numbers the calls of a process.
+private final class Calls: Sendable {
+    private let last = Atomic(0)
+    func next() -> Int { last.add(1, ordering: .relaxed).newValue }
+}

@@ -1,0 +1,41 @@
+import Hiredis
+import RedisDC
+
+/// A process that takes a part in something and stays there until it is killed.
+struct Part {
+    let coordinator: Coordinator
+    let redis: RedisClient
+    let name: String
+
+    func play(_ words: [String]) async throws {
+        switch words[0] {
+        case "read": try await coordinator.readWriteLock(name).withReadLock { _ in try await forever() }
+        case "write": try await coordinator.readWriteLock(name).withWriteLock { _ in try await forever() }
+        case "condition":
+            let mutex = try coordinator.mutex(name)
+            try await mutex.withLock { lease in try await mutex.condition("c").wait(lease) }
+        case "barrier", "breaking-barrier":
+            let failure: Barrier.Failure = words[0] == "barrier" ? .takesOut : .breaks
+            try await coordinator.barrier(name, parties: Int(words[1])!, failure: failure).arriveAndWait()
+            try await forever()
+        case "latch", "breaking-latch":
+            let death: Latch.Death = words[0] == "latch" ? .countsAsDown : .breaks
+            try await coordinator.latch(name, count: Int(words[1])!, death: death).withParticipation { _ in
+                _ = try await redis.send("RPUSH", "log", "in")
+                try await forever()
+            }
+        case "phaser": try await coordinator.phaser(name).withParty { _ in try await forever() }
+        case "phases":
+            // A party that comes so often, and says in which phase it was.
+            try await coordinator.phaser(name).withParty { party in
+                for _ in 0..<Int(words[1])! {
+                    let arrival = try await party.arriveAndWait()
+                    _ = try await redis.send("RPUSH", "log", .string("\(arrival.generation)"))
+                }
+            }
+        default: fatalError("unknown part \(words[0])")
+        }
+    }
+
+    private func forever() async throws { while true { try await Task.sleep(for: .seconds(1)) } }
+}
