@@ -27,9 +27,11 @@ let package = Package(
     products: [
         .library(name: "Hiredis", targets: ["Hiredis"]),
         .library(name: "RedisDC", targets: ["RedisDC"]),
+        .library(name: "QueueListen", targets: ["QueueListen"]),
         .library(name: "RedisDCTesting", targets: ["RedisDCTesting"]),
         .executable(name: "redisdc", targets: ["redisdc"]),
         .executable(name: "rendezvous", targets: ["rendezvous"]),
+        .executable(name: "mailbox", targets: ["mailbox"]),
     ],
     traits: [
         .trait(name: "LoggingSupport", description: "Log with swift-log."),
@@ -96,6 +98,19 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(
+            name: "QueueListen",
+            dependencies: [
+                "Hiredis", "Wakeup",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+            ],
+            resources: [.embedInCode("Scripts")],
+            swiftSettings: settings
+        ),
+        .target(
             name: "RedisDCTesting",
             dependencies: [
                 "Hiredis",
@@ -108,7 +123,7 @@ let package = Package(
         .executableTarget(
             name: "redisdc",
             dependencies: [
-                "RedisDC", "Hiredis", "RedisDCTesting",
+                "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -118,6 +133,13 @@ let package = Package(
             dependencies: ["RedisDC", "Hiredis"],
             path: "Examples/Rendezvous",
             exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "mailbox",
+            dependencies: ["QueueListen", "Hiredis"],
+            path: "Examples/Mailbox",
+            exclude: ["README.md", "run.sh"],
             swiftSettings: settings
         ),
         .testTarget(
@@ -164,7 +186,12 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "redisdcTests", dependencies: ["redisdc", "rendezvous", "Hiredis", "RedisDCTesting", "TestSupport"],
+            name: "QueueListenTests",
+            dependencies: ["QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "redisdc-worker"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "redisdcTests",
+            dependencies: ["redisdc", "rendezvous", "mailbox", "Hiredis", "RedisDCTesting", "TestSupport"],
             swiftSettings: settings),
         .target(
             name: "TestSupport", path: "Tests/Support", exclude: ["Random", "History"], swiftSettings: settings),
@@ -174,7 +201,7 @@ let package = Package(
             name: "TestHistory", dependencies: ["RedisDC", "TestRandom"], path: "Tests/Support/History",
             swiftSettings: settings),
         .executableTarget(
-            name: "redisdc-worker", dependencies: ["RedisDC", "Hiredis", "TestRandom", "TestHistory"],
+            name: "redisdc-worker", dependencies: ["RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory"],
             path: "Tests/Worker", swiftSettings: settings),
     ]
 )

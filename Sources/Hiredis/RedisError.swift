@@ -126,6 +126,11 @@ extension RedisError {
     }
 }
 
+extension RedisError {
+    /// The error that an error reply of a pipeline stands for.
+    public init(reply message: String) { self.init(serverMessage: message) }
+}
+
 extension RESPValue {
     /// This reply, or the server's error thrown.
     func orThrow(_ command: String? = nil) throws(RedisError) -> RESPValue {

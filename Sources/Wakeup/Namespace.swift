@@ -5,10 +5,13 @@ package struct Namespace: Sendable, Hashable {
     package let name: String
     /// 1 to 1,024. With one, everything can be atomic with everything.
     package let partitions: Int
+    /// Whose keys these are: those of coordination and those of mailboxes may be in one namespace.
+    private let prefix: String
 
-    package init(_ name: String, partitions: Int) {
+    package init(_ name: String, partitions: Int, prefix: String = "rdc") {
         self.name = name
         self.partitions = partitions
+        self.prefix = prefix
     }
 
     /// The partition of a name: FNV-1a, 32 bits, over its UTF-8 up to the first `#`, modulo the number of partitions. So
@@ -21,7 +24,7 @@ package struct Namespace: Sendable, Hashable {
     }
 
     /// A key, or a channel, of a partition. The braces are a hash tag.
-    package func key(_ suffix: String, partition: Int) -> String { "rdc:{\(name):\(partition)}:\(suffix)" }
+    package func key(_ suffix: String, partition: Int) -> String { "\(prefix):{\(name):\(partition)}:\(suffix)" }
 }
 
 /// 128 random bits as 32 hexadecimal digits: names a session, or a table's epoch.

@@ -17,14 +17,14 @@ package enum WakeUp: Sendable {
 ///
 /// `receive` is called on the client's executor, on which the caller must be too.
 package func listen(
-    _ redis: any Redis, to channel: String, isolation: isolated (any Actor)? = #isolation,
+    _ redis: any Redis, to channels: String..., isolation: isolated (any Actor)? = #isolation,
     _ receive: @escaping @Sendable (WakeUp) -> Void
 ) async {
     var pause = Duration.milliseconds(50)
     while !Task.isCancelled {
         do {
             let subscription = try await redis.subscribe(
-                to: [.channel(channel)], buffer: SubscriptionBuffer(messages: 16_384, policy: .dropOldest))
+                to: channels.map { .channel($0) }, buffer: SubscriptionBuffer(messages: 16_384, policy: .dropOldest))
             pause = .milliseconds(50)
             receive(.listening)
             try await subscription.drain { event in

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import Hiredis
+import QueueListen
 import RedisDC
 
 enum Status: Int32 {
@@ -32,6 +33,7 @@ struct Failure: Error {
         switch error {
         case let failure as Failure: leave(failure.status, failure.message)
         case let error as RedisDCError: leave(Status(error.code), error.message)
+        case let error as QueueListenError: leave(Status(error.code), error.message)
         case let error as RedisError: leave(Status(error.code), error.message)
         default: Tool.exit(withError: error)
         }

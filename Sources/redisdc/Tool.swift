@@ -14,8 +14,8 @@ struct Tool: AsyncParsableCommand {
             130 interrupted.
             """,
         subcommands: [
-            Demo.self, Sem.self, Lock.self, Inspect.self, Top.self, Release.self, Classic.self, Publish.self,
-            Subscribe.self, Doctor.self,
+            Demo.self, Sem.self, Lock.self, Inspect.self, Top.self, Release.self, Mail.self, Classic.self,
+            Publish.self, Subscribe.self, Doctor.self,
         ]
     )
 

@@ -1,6 +1,7 @@
 // A process of the tests' own: does one job with a semaphore, and says in one line what it did.
 import Foundation
 import Hiredis
+import QueueListen
 import RedisDC
 import TestHistory
 
@@ -18,6 +19,10 @@ struct Worker {
                 try await engine(job, redis, name, Array(words.dropFirst(3)))
                 return
             }
+            if job.hasPrefix("mail-") {
+                try await mail(job, redis, notes: name, Array(words.dropFirst(3)))
+                return
+            }
             let semaphore = try ClassicSemaphore(name, redis: redis)
             switch job {
             case "mix":
@@ -29,6 +34,21 @@ struct Worker {
                 try await semaphore.wait()
                 _ = try await redis.send("RPUSH", .string(words[3]), .string(words[4]))
             default: fatalError("unknown job \(job)")
+            }
+        }
+    }
+
+    private static func mail(_ job: String, _ redis: RedisClient, notes: String, _ words: [String]) async throws {
+        try await withRedisClient(url: notes) { notes in
+            try await withPostOffice(redis: redis) { office in
+                let mix = MailMix(office: office, notes: notes)
+                switch job {
+                case "mail-send": try await mix.send(seed: UInt64(words[0])!)
+                case "mail-idle":
+                    print((try? await MailIdle(office: office, redis: redis).run(Int(words[0])!)) ?? "cancelled")
+                case "mail-receive": try await mix.receive(words[0], device: words[1])
+                default: fatalError("unknown job \(job)")
+                }
             }
         }
     }

@@ -29,6 +29,13 @@ public protocol Redis: Sendable {
     /// Sends commands in one write and returns a reply for each, error replies in their places.
     func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue]
 
+    /// Sends commands in one write on a lane, a connection that nobody else uses meanwhile, and returns a reply for each,
+    /// error replies in their places. They may keep the connection busy, as `WAIT` does, which counts what was written on
+    /// its own connection.
+    ///
+    /// When the task is cancelled or the deadline passes, the lane is closed.
+    func exclusive(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue]
+
     /// Runs commands as one transaction (`MULTI`, `EXEC`): all or none are run, with nothing in between.
     ///
     /// - Throws: `RedisError` when the server refused one of them; then none has run.

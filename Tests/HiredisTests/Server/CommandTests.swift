@@ -32,6 +32,32 @@ extension ServerTests {
             }
         }
 
+        @Test("commands with a connection to themselves keep nobody waiting, and count their own writes")
+        func exclusive() async throws {
+            try await withServer { _, redis in
+                async let blocked = redis.exclusive([["SET", "k", "v"], ["BLPOP", "list", "0"]], timeout: nil)
+                while try await redis.info("blocked_clients") != "1" {}
+                #expect(try await redis.send("GET", "k").string == "v")
+                _ = try await redis.send("RPUSH", "list", "x")
+                let replies = try await blocked
+                #expect(replies == [.status("OK"), .array([.bytes(Array("list".utf8)), .bytes(Array("x".utf8))])])
+                #expect(try await redis.exclusive([["NONSENSE"], ["PING"]], timeout: nil)[0].errorMessage != nil)
+            }
+        }
+
+        @Test("cancelling commands with a connection to themselves closes it, and only it")
+        func cancelledExclusive() async throws {
+            try await withServer { _, redis in
+                let waiting = Task { try await redis.exclusive([["PING"], ["BLPOP", "list", "0"]], timeout: nil) }
+                while try await redis.info("blocked_clients") != "1" {}
+                waiting.cancel()
+                await #expect(throws: RedisError.self) { try await waiting.value }
+                while try await redis.info("connected_clients") != "1" {}
+                _ = try await redis.send("RPUSH", "list", "x")
+                #expect(try await redis.send("LLEN", "list").integer == 1)
+            }
+        }
+
         @Test("any bytes arrive as they were sent")
         func bytes() async throws {
             try await withServer { _, redis in

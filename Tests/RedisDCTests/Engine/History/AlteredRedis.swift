@@ -55,6 +55,10 @@ final class AlteredRedis: Redis {
         try await redis.pipeline(commands, timeout: timeout)
     }
 
+    func exclusive(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
+        try await redis.exclusive(commands, timeout: timeout)
+    }
+
     func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
         try await redis.transaction(commands, timeout: timeout)
     }

@@ -1,0 +1,17 @@
+// The Lua files of Scripts/, embedded in the binary when it is built.
+import Hiredis
+
+enum Scripts {
+    static let send = script(PackageResources.mail_limits_lua, PackageResources.mail_send_lua)
+    static let listen = script(PackageResources.mail_limits_lua, PackageResources.mail_listen_lua)
+    static let peek = script(PackageResources.mail_peek_lua)
+    static let inspect = script(PackageResources.mail_inspect_lua)
+    static let delete = script(PackageResources.mail_delete_lua)
+    static let setLimits = script(PackageResources.mail_set_limits_lua)
+    static let check = RedisScript(embedded: PackageResources.mail_check_lua)
+
+    /// Redis's scripts cannot include one another.
+    private static func script(_ parts: [UInt8]...) -> RedisScript {
+        RedisScript(embedded: Array(([PackageResources.mail_head_lua] + parts).joined()))
+    }
+}

@@ -1,0 +1,111 @@
+// What is to be sent to whom, checked and put together for the script.
+import Hiredis
+
+/// The messages of one send, and who gets which of them.
+struct SendOrder: Sendable {
+    static let mostRecipients = 256
+    static let mostMessages = 1000
+    /// Messages times recipients.
+    static let mostDeliveries = 65_536
+    static let mostBytes = 64 * 1024 * 1024
+
+    private(set) var messages: [Message]
+    /// Each once, in the order in which they were given.
+    private(set) var recipients: [String] = []
+    /// For each recipient the positions of its messages; `nil`: all.
+    private(set) var shares: [[Int]]?
+
+    /// The same messages for all.
+    init(_ messages: [Message], to recipients: [String], largest: Int) throws(QueueListenError) {
+        self.messages = messages
+        var seen: Set<[UInt8]> = []
+        // By their bytes, as the server compares.
+        for name in recipients where seen.insert(Array(name.utf8)).inserted { self.recipients.append(name) }
+        guard !messages.isEmpty else { throw QueueListenError(.invalidArgument, "a send has at least 1 message") }
+        try validate(largest)
+    }
+
+    /// Own messages for each.
+    init(_ messages: [String: [Message]], largest: Int) throws(QueueListenError) {
+        self.messages = []
+        recipients = messages.keys.sorted()
+        var shares: [[Int]] = []
+        for name in recipients {
+            let own = messages[name]!
+            guard !own.isEmpty else {
+                throw QueueListenError(.invalidArgument, "\"\(name)\" is to get no message, expected at least 1")
+            }
+            shares.append(Array(self.messages.count..<self.messages.count + own.count))
+            self.messages += own
+        }
+        self.shares = shares
+        try validate(largest)
+    }
+
+    private func validate(_ largest: Int) throws(QueueListenError) {
+        func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(QueueListenError) {
+            if !holds { throw QueueListenError(.invalidArgument, message()) }
+        }
+        try require(
+            (1...Self.mostRecipients).contains(recipients.count),
+            "\(recipients.count) recipients, expected 1 to \(Self.mostRecipients)")
+        try require(
+            messages.count <= Self.mostMessages, "\(messages.count) messages, expected at most \(Self.mostMessages)")
+        let deliveries = shares.map { $0.reduce(0) { $0 + $1.count } } ?? messages.count * recipients.count
+        try require(
+            deliveries <= Self.mostDeliveries,
+            "\(deliveries) messages times recipients, expected at most \(Self.mostDeliveries)")
+        for name in recipients { try MailName.validate(name, "recipient's name") }
+        for message in messages { try message.validate(largest: largest) }
+        let bytes = messages.reduce(0) { $0 + $1.body.count }
+        try require(bytes <= Self.mostBytes, "\(bytes) bytes in one send, expected at most \(Self.mostBytes)")
+    }
+
+    func count(of recipient: Int) -> Int { shares?[recipient].count ?? messages.count }
+
+    /// Tells this send from another one under the same id: FNV-1a, 64 bits, over recipients, shares and messages.
+    var fingerprint: String {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        func mix(_ bytes: some Sequence<UInt8>) {
+            for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+            hash = (hash ^ 0xFF) &* 0x100_0000_01b3
+        }
+        for name in recipients { mix(name.utf8) }
+        for share in shares ?? [] { mix("\(share.count)".utf8) }
+        for message in messages {
+            mix((message.type ?? "").utf8)
+            mix(message.body)
+        }
+        return String(hash, radix: 16)
+    }
+
+    func keys(in partition: Partition, sender: String) -> [String] {
+        var keys = [partition.meta, partition.sent(sender)]
+        keys.reserveCapacity(2 + 2 * recipients.count)
+        for name in recipients { keys += [partition.box(name), partition.mail(name)] }
+        return keys
+    }
+
+    /// The messages as mail_send.lua takes them, then who gets which of them. Their tags are new with every attempt: what is
+    /// sent again because Redis has lost it must not look like what was lost.
+    func arguments(id: String) -> (arguments: [RedisArgument], tags: [UInt64]) {
+        var arguments: [RedisArgument] = []
+        arguments.reserveCapacity(4 * messages.count + (shares?.count ?? 0))
+        var tags: [UInt64] = []
+        for (number, message) in messages.enumerated() {
+            let tag = UInt64.random(in: 1 ... .max)
+            tags.append(tag)
+            arguments.append(.bytes(tag.mark))
+            arguments.append(.integer(message.timeToLive?.wholeMilliseconds ?? 0))
+            arguments.append(.string(message.collapseKey ?? ""))
+            arguments.append(.bytes(Envelope.encode(message, id: "\(id)/\(number)")))
+        }
+        for share in shares ?? [] {
+            arguments.append(.string(share.map { "\($0 + 1)" }.joined(separator: ",")))
+        }
+        return (arguments, tags)
+    }
+
+    /// The position of a recipient's last message.
+    func last(of recipient: Int) -> Int { shares?[recipient].last ?? messages.count - 1 }
+}

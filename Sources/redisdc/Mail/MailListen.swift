@@ -1,0 +1,72 @@
+import ArgumentParser
+import QueueListen
+
+struct MailListen: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "listen",
+        abstract: "Print the messages behind a cursor, or wait for them.",
+        discussion: """
+            Then it prints the cursor. Passing it to the next listen, or to ack, proves that the messages have arrived; \
+            before that they come again. Without --after it begins where the device has acknowledged up to.
+
+            With --follow it acknowledges what it has printed and goes on until interrupted, or until nothing has come \
+            for --timeout seconds.
+            """)
+    @OptionGroup var mail: MailOptions
+    @Option(help: "Each device gets every message, at its own speed.") var device = Mailbox.defaultDevice
+    @Option(help: ArgumentHelp("A cursor that was printed before.", valueName: "cursor")) var after: String?
+    @Option(help: "Most messages of one page, 1 to 10,000.") var limit = 1000
+    @OptionGroup var timeout: TimeoutOption
+    @Flag(help: "Go on, and acknowledge what was printed.") var follow = false
+    @Argument(help: "The mailbox's name.") var name: String
+
+    private struct Report: Encodable {
+        var status: String
+        var cursor: String
+        var first: Int?
+        var skipped: Int?
+    }
+
+    func run() async throws {
+        var cursor = try MailOptions.cursor(after)
+        try await mail.withOffice { office in
+            let mailbox = try office.mailbox(name)
+            while true {
+                let delivery: Delivery
+                do {
+                    delivery = try await mailbox.listen(
+                        after: cursor, device: device, limit: limit, timeout: timeout.duration)
+                } catch let error as QueueListenError {
+                    guard follow, error.code == .connectionLost || error.code == .notConnected else { throw error }
+                    // Whoever follows waits for Redis to come back; each attempt takes as long as the time given.
+                    continue
+                }
+                try show(delivery)
+                cursor = delivery.cursor
+                switch delivery.status {
+                case .timedOut: throw Failure(.notAcquired, "no message in \"\(name)\" in time")
+                case .superseded: throw Failure(.notAcquired, "someone else listens to \"\(name)\" as \"\(device)\"")
+                default: if !follow { return }
+                }
+            }
+        }
+    }
+
+    private func show(_ delivery: Delivery) throws {
+        for message in delivery.messages { try mail.global.report(message.text, MessageReport(message)) }
+        let skipped = delivery.skipped > 0 ? delivery.skipped : nil
+        let (status, first, words): (String, Int?, String) =
+            switch delivery.status {
+            case .messages: ("messages", nil, "")
+            case .timedOut: ("timedOut", nil, "")
+            case .reset: ("reset", nil, "the mailbox was lost or deleted; ")
+            case .forked: ("forked", nil, "the mailbox has lost its end, some may come again; ")
+            case .truncated(let first): ("truncated", first, "messages before \(first) are gone; ")
+            case .superseded: ("superseded", nil, "")
+            }
+        if case .messages = delivery.status, follow, !mail.global.json { return }
+        try mail.global.report(
+            "-- \(words)cursor \(delivery.cursor)",
+            Report(status: status, cursor: "\(delivery.cursor)", first: first, skipped: skipped))
+    }
+}

@@ -1,0 +1,119 @@
+// Acknowledging, and looking at mailboxes.
+import ArgumentParser
+import Foundation
+import QueueListen
+
+struct MailAck: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ack", abstract: "Say that everything up to a cursor has arrived.")
+    @OptionGroup var mail: MailOptions
+    @Option(help: "The device that has it.") var device = Mailbox.defaultDevice
+    @Argument(help: "The mailbox's name.") var name: String
+    @Argument(help: "A cursor that listen has printed.") var cursor: String
+
+    private struct Report: Encodable {
+        var name: String
+        var acknowledged: Bool
+    }
+
+    func run() async throws {
+        let cursor = try MailOptions.cursor(cursor)!
+        try await mail.withOffice { office in
+            guard try await office.mailbox(name).acknowledge(cursor, device: device) else {
+                throw Failure(.badData, "the cursor is not one of \"\(name)\" as it is now; nothing was acknowledged")
+            }
+            try mail.global.report("acknowledged \(cursor.index)", Report(name: name, acknowledged: true))
+        }
+    }
+}
+
+struct MailPeek: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "peek", abstract: "Print messages without acknowledging or changing anything.")
+    @OptionGroup var mail: MailOptions
+    @Option(help: "Print what is behind this index.") var after = 0
+    @Option(help: "Most messages, 1 to 10,000.") var limit = 100
+    @Argument(help: "The mailbox's name.") var name: String
+
+    func run() async throws {
+        try await mail.withOffice { office in
+            for message in try await office.mailbox(name).peek(after: after, limit: limit) {
+                try mail.global.report(
+                    "\(message.index)  \(message.type ?? "-")  \(message.text)", MessageReport(message))
+            }
+        }
+    }
+}
+
+struct MailInspect: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inspect", abstract: "Show what is in a mailbox, and which devices have got how far.")
+    @OptionGroup var mail: MailOptions
+    @Argument(help: "The mailbox's name.") var name: String
+
+    private struct Report: Encodable {
+        struct Device: Encodable {
+            var name: String
+            var acknowledged: Int
+            var cursor: String
+            var lastSeen: String
+        }
+        var name: String
+        var messages: Int
+        var bytes: Int
+        var first: Int
+        var last: Int
+        var listening: Int
+        var devices: [Device]
+    }
+
+    func run() async throws {
+        try await mail.withOffice { office in
+            guard let found = try await office.mailbox(name).inspect() else {
+                throw Failure(.badData, "there is no mailbox \"\(name)\"")
+            }
+            let devices = found.devices.sorted { $0.name < $1.name }
+            let lines =
+                [
+                    "\(name): \(found.count) messages (\(found.bytes) bytes), \(found.first) to \(found.last)",
+                    "listening processes: \(found.listeningProcesses)",
+                ]
+                + devices.map {
+                    "device \($0.name): has \($0.acknowledged.index), seen \($0.lastSeen.formatted(.iso8601))"
+                }
+            try mail.global.report(
+                lines.joined(separator: "\n"),
+                Report(
+                    name: name, messages: found.count, bytes: found.bytes, first: found.first, last: found.last,
+                    listening: found.listeningProcesses,
+                    devices: devices.map {
+                        Report.Device(
+                            name: $0.name, acknowledged: $0.acknowledged.index, cursor: "\($0.acknowledged)",
+                            lastSeen: $0.lastSeen.formatted(.iso8601))
+                    }))
+        }
+    }
+}
+
+struct MailDelete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Delete a mailbox with everything in it.")
+    @OptionGroup var mail: MailOptions
+    @Argument(help: "The mailbox's name.") var name: String
+
+    private struct Report: Encodable {
+        var name: String
+        var deleted: Bool
+        var messages: Int
+    }
+
+    func run() async throws {
+        try await mail.withOffice { office in
+            guard let count = try await office.mailbox(name).delete() else {
+                throw Failure(.badData, "there is no mailbox \"\(name)\"")
+            }
+            try mail.global.report(
+                "deleted, with \(count) messages", Report(name: name, deleted: true, messages: count))
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import TestRandom
+import Testing
+
+@testable import QueueListen
+
+@Suite("Listen machine")
+struct ListenMachineTests {
+    /// No slow look: what is found is found by reads and hints alone.
+    private static let settings: ListenMachine.Settings = {
+        var settings = ListenMachine.Settings()
+        settings.recheckInterval = .seconds(1_000_000)
+        settings.pollInterval = .seconds(1_000_000)
+        settings.batch = 2
+        return settings
+    }()
+
+    /// One run in a random order: polls, sends, answers, hints, breaks, losses, cancels.
+    private static func run(seed: UInt64, _ treachery: ListenWorld.Treachery? = nil) -> ListenWorld {
+        var generator = SplitMix(seed: seed)
+        var world = ListenWorld(settings: settings, treachery: treachery)
+        for _ in 0..<Int.random(in: 5...60, using: &generator) {
+            let mailbox = ["a", "b", "c"].randomElement(using: &generator)!
+            switch Int.random(in: 0..<24, using: &generator) {
+            case 0..<4:
+                let timeout: Duration? = Int.random(in: 0..<4, using: &generator) == 0 ? .seconds(1) : nil
+                world.listen(
+                    mailbox, device: Bool.random(using: &generator) ? "d" : "e", timeout: timeout,
+                    isTry: Int.random(in: 0..<8, using: &generator) == 0)
+            case 4..<7: world.send(to: mailbox)
+            case 7..<11: _ = world.carryOutNext()
+            case 11..<15: _ = world.answerNext()
+            case 15..<18: _ = world.tellNext()
+            case 18..<20: _ = world.subscribe()
+            case 20: world.breakSubscription()
+            case 21: if let id = world.unfinished.randomElement(using: &generator) { world.cancel(id) }
+            case 22: world.failNext(afterRunning: Bool.random(using: &generator))
+            default:
+                if Int.random(in: 0..<4, using: &generator) == 0 { world.lose(mailbox) } else { world.deafen() }
+            }
+        }
+        world.settle()
+        return world
+    }
+
+    @Test("nobody sleeps past a message, whatever the order of things")
+    func oversleep() {
+        for seed: UInt64 in 0..<20_000 {
+            let world = Self.run(seed: seed)
+            #expect(world.oversleepers.isEmpty, "seed \(seed)")
+            #expect(world.faults.isEmpty, "seed \(seed): \(world.faults)")
+        }
+    }
+
+    @Test("that test sees what it is there for", arguments: ListenWorld.Treachery.allCases)
+    func treachery(_ treachery: ListenWorld.Treachery) {
+        #expect((0..<20_000).contains { !Self.run(seed: $0, treachery).oversleepers.isEmpty })
+    }
+
+    @Test("a poll reads only when the subscription stands")
+    func subscribesFirst() {
+        var world = ListenWorld()
+        world.listen("a")
+        #expect(world.commandCount == 0)
+        _ = world.subscribe()
+        #expect(world.commandCount == 0)
+        _ = world.tellNext()
+        #expect(world.commandCount == 1)
+        // The next one finds it standing.
+        world.listen("b")
+        #expect(world.commandCount == 2)
+    }
+
+    @Test("a poll with a time of 0 asks once, without a subscription")
+    func tries() {
+        var world = ListenWorld()
+        world.listen("a", isTry: true)
+        #expect(world.isLeftAlone)
+        _ = world.carryOutNext()
+        _ = world.answerNext()
+        #expect(world.unfinished.isEmpty)
+    }
+
+    @Test("without wake-ups polls are found by looking, many with one command")
+    func polling() {
+        var settings = ListenMachine.Settings()
+        settings.usesWakeUps = false
+        var world = ListenWorld(settings: settings)
+        for number in 0..<1000 { world.listen("\(number)") }
+        #expect(world.isLeftAlone)
+        world.settle(upTo: .milliseconds(500))
+        world.send(to: "7")
+        let before = world.commandCount
+        world.settle(upTo: .milliseconds(600))
+        #expect(world.unfinished.count == 999)
+        // Four batches of 256, and the read of one.
+        #expect(world.commandCount - before == 5)
+    }
+
+    @Test("50,000 listeners cost few commands when the connection comes back")
+    func reconnect() {
+        var world = ListenWorld()
+        for number in 0..<50_000 { world.listen("\(number)") }
+        while world.subscribe() || world.tellNext() || world.carryOutNext() || world.answerNext() {}
+        let before = world.commandCount
+        for _ in 0..<3 {
+            world.breakSubscription()
+            while world.subscribe() || world.tellNext() {}
+        }
+        while world.carryOutNext() || world.answerNext() {}
+        // Three breaks in a row are two sweeps: the one under way, and one more.
+        #expect(world.commandCount - before <= 2 * 196)
+        #expect(world.unfinished.count == 50_000)
+    }
+
+    @Test("the subscription stays for a while after the last poll, and then goes")
+    func linger() {
+        var world = ListenWorld()
+        world.listen("a", timeout: .seconds(1))
+        while world.subscribe() || world.tellNext() || world.carryOutNext() || world.answerNext() {}
+        world.advance(.seconds(1))
+        while world.carryOutNext() || world.answerNext() {}
+        #expect(world.unfinished.isEmpty)
+        world.advance(.seconds(9))
+        world.listen("a", timeout: .seconds(1))
+        #expect(world.isLeftAlone)
+        while world.carryOutNext() || world.answerNext() {}
+        world.advance(.seconds(1))
+        while world.carryOutNext() || world.answerNext() {}
+        world.advance(.seconds(10))
+        world.listen("a")
+        #expect(!world.isLeftAlone)
+    }
+
+    @Test("a poll that cannot ask until its time is up says why")
+    func unreachable() {
+        var world = ListenWorld()
+        world.listen("a", timeout: .seconds(1))
+        while world.subscribe() || world.tellNext() {}
+        for _ in 0..<100 {
+            world.failNext(afterRunning: false)
+            _ = world.answerNext()
+            world.advance(.milliseconds(20))
+        }
+        guard case .failure(let error)? = world.finished[1] else {
+            Issue.record("it has not failed")
+            return
+        }
+        #expect(error.code == .connectionLost)
+    }
+
+    @Test("stopping ends every poll")
+    func stop() {
+        var machine = ListenMachine(settings: .init())
+        let wish = ListenMachine.Wish(mailbox: "a", device: "d", most: 1, mostBytes: 1)
+        _ = machine.listen(1, wish, now: .zero)
+        let ended = machine.stop() + machine.listen(2, wish, now: .zero)
+        let errors = ended.compactMap { action -> QueueListenError.Code? in
+            if case .finish(_, .failure(let error)) = action { error.code } else { nil }
+        }
+        #expect(errors == [.stopped, .stopped])
+    }
+}
+
+extension ListenWorld {
+    /// Lets everything arrive, and so much time pass.
+    mutating func settle(upTo duration: Duration) {
+        let end = now + duration
+        repeat {
+            while carryOutNext() || answerNext() || tellNext() {}
+            advance(.milliseconds(50))
+        } while now < end
+        while carryOutNext() || answerNext() || tellNext() {}
+    }
+}

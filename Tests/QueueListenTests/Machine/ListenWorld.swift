@@ -1,0 +1,254 @@
+// A Redis with its connections, as far as listeners see it, whose every step is taken when the test says so.
+@testable import QueueListen
+
+/// Runs a machine against a model of mailboxes: commands are carried out, answers and hints arrive, connections break, each
+/// in its own time.
+struct ListenWorld {
+    /// What this world does that no Redis does: the machine cannot be right then, and the test has to see it.
+    enum Treachery: CaseIterable {
+        case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsWhoWaits
+    }
+
+    struct Box {
+        var epoch: UInt64
+        var last = 0
+        /// Whether the process is to be woken.
+        var isWatched = false
+        var owner: [String: UInt64] = [:]
+    }
+
+    private enum Command {
+        case read(ListenMachine.Read)
+        case check([ListenMachine.Check])
+    }
+
+    private enum Answer {
+        case read(UInt64, Result<ReadReply, ListenMachine.Failure>)
+        case checked(Result<[UInt64], ListenMachine.Failure>)
+    }
+
+    private enum News {
+        case listening, gap
+        case hint(String)
+    }
+
+    var treachery: Treachery?
+    private(set) var machine: ListenMachine
+    private(set) var boxes: [String: Box] = [:]
+    private(set) var wishes: [UInt64: ListenMachine.Wish] = [:]
+    private(set) var finished: [UInt64: Result<Delivery, QueueListenError>] = [:]
+    private(set) var faults: [String] = []
+    private(set) var commandCount = 0
+    private(set) var now = Duration.zero
+    private var commands: [Command] = []
+    private var answers: [Answer] = []
+    private var news: [News] = []
+    private var generation = 0
+    /// Whether the server knows of the subscription, and what it does not know yet.
+    private var isSubscribed = false
+    private var wantsSubscription = false
+    private var wantsGap = false
+    private var lastID: UInt64 = 0
+    private var lastEpoch: UInt64 = 0
+    /// Where each device has got to.
+    private var places: [String: Cursor] = [:]
+
+    init(settings: ListenMachine.Settings = .init(), treachery: Treachery? = nil) {
+        machine = ListenMachine(settings: settings)
+        self.treachery = treachery
+    }
+
+    // MARK: What the process does
+
+    mutating func listen(_ mailbox: String, device: String = "d", timeout: Duration? = nil, isTry: Bool = false) {
+        lastID += 1
+        let wish = ListenMachine.Wish(
+            mailbox: mailbox, device: device, cursor: places["\(mailbox) \(device)"], most: 10, mostBytes: 1000,
+            deadline: timeout.map { now + $0 }, isTry: isTry)
+        wishes[lastID] = wish
+        perform(machine.listen(lastID, wish, now: now))
+    }
+
+    mutating func cancel(_ id: UInt64) {
+        perform(machine.abandon(id, QueueListenError(.cancelled, ""), now: now))
+    }
+
+    mutating func advance(_ duration: Duration) {
+        now += duration
+        perform(machine.tick(now: now))
+    }
+
+    var unfinished: [UInt64] { wishes.keys.filter { finished[$0] == nil }.sorted() }
+
+    private mutating func perform(_ actions: [ListenMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .subscribe(let generation):
+                self.generation = generation
+                (isSubscribed, wantsSubscription, wantsGap, news) = (false, true, false, [])
+                if treachery == .confirmsTooEarly { news.append(.listening) }
+            case .unsubscribe: (isSubscribed, wantsSubscription, news) = (false, false, [])
+            case .read(let read):
+                commands.append(.read(read))
+                commandCount += 1
+            case .check(let checks):
+                commands.append(.check(checks))
+                commandCount += 1
+            case .finish(let id, let result):
+                if finished[id] != nil { faults.append("\(id) has finished twice") }
+                finished[id] = result
+                note(id, result)
+            }
+        }
+    }
+
+    private mutating func note(_ id: UInt64, _ result: Result<Delivery, QueueListenError>) {
+        guard let wish = wishes[id], case .success(let delivery) = result else { return }
+        if case .superseded = delivery.status { return }
+        places["\(wish.mailbox) \(wish.device)"] = delivery.cursor
+    }
+
+    // MARK: What Redis does
+
+    mutating func send(to mailbox: String) {
+        var box = boxes[mailbox] ?? made(mailbox)
+        box.last += 1
+        if box.isWatched { publish(mailbox) }
+        boxes[mailbox] = box
+    }
+
+    /// Everything is gone, and nobody is told.
+    mutating func lose(_ mailbox: String) { boxes[mailbox] = nil }
+
+    private mutating func made(_ mailbox: String) -> Box {
+        lastEpoch += 1
+        publish(mailbox)
+        return Box(epoch: lastEpoch)
+    }
+
+    private mutating func publish(_ mailbox: String) {
+        if isSubscribed { news.append(.hint(mailbox)) }
+    }
+
+    mutating func carryOutNext() -> Bool {
+        guard !commands.isEmpty else { return false }
+        switch commands.removeFirst() {
+        case .read(let read): answers.append(.read(read.id, .success(carryOut(read))))
+        case .check(let checks): answers.append(.checked(.success(carryOut(checks))))
+        }
+        return true
+    }
+
+    /// The next command does not get through, or its answer does not.
+    mutating func failNext(afterRunning: Bool) {
+        guard !commands.isEmpty else { return }
+        let failure = ListenMachine.Failure.passing(QueueListenError(.connectionLost, "", mayHaveRun: true))
+        switch commands.removeFirst() {
+        case .read(let read):
+            if afterRunning { _ = carryOut(read) }
+            answers.append(.read(read.id, .failure(failure)))
+        case .check(let checks):
+            if afterRunning { _ = carryOut(checks) }
+            answers.append(.checked(.failure(failure)))
+        }
+    }
+
+    private mutating func carryOut(_ read: ListenMachine.Read) -> ReadReply {
+        var box = boxes[read.wish.mailbox] ?? made(read.wish.mailbox)
+        defer { boxes[read.wish.mailbox] = box }
+        let end = Cursor(epoch: box.epoch, index: box.last, tag: 0)
+        if !read.begins, let owner = box.owner[read.wish.device], owner != read.id {
+            return ReadReply(.superseded, position: end)
+        }
+        box.owner[read.wish.device] = read.id
+        if let cursor = read.wish.cursor, cursor.epoch != box.epoch {
+            return ReadReply(.reset, position: Cursor(epoch: box.epoch, index: 0, tag: 0))
+        }
+        let position = read.wish.cursor ?? Cursor(epoch: box.epoch, index: 0, tag: 0)
+        if position.index == box.last, read.waits, treachery != .forgetsWhoWaits { box.isWatched = true }
+        return ReadReply(.ok, position: position, end: end)
+    }
+
+    private mutating func carryOut(_ checks: [ListenMachine.Check]) -> [UInt64] {
+        checks.filter { check in
+            guard let box = boxes[check.mailbox] else { return true }
+            let isSame =
+                box.epoch == check.cursor.epoch && box.last == check.cursor.index
+                && box.owner[check.device] == check.id
+            if isSame { boxes[check.mailbox]?.isWatched = true }
+            return !isSame
+        }.map(\.id)
+    }
+
+    // MARK: What the network does
+
+    mutating func answerNext() -> Bool {
+        guard !answers.isEmpty else { return false }
+        switch answers.removeFirst() {
+        case .read(let id, let result): perform(machine.reply(id, result, now: now))
+        case .checked(let result): perform(machine.checked(result, now: now))
+        }
+        return true
+    }
+
+    mutating func tellNext() -> Bool {
+        guard !news.isEmpty else { return false }
+        switch news.removeFirst() {
+        case .listening: perform(machine.listening(generation, hears: true, now: now))
+        case .gap: perform(machine.gap(generation, now: now))
+        case .hint(let name):
+            if treachery == .losesHintsDuringReads, !commands.isEmpty || !answers.isEmpty { return true }
+            perform(machine.hint(generation, [name]))
+        }
+        return true
+    }
+
+    /// The server learns of the subscription, and says so.
+    mutating func subscribe() -> Bool {
+        if wantsSubscription {
+            (wantsSubscription, isSubscribed) = (false, true)
+            if treachery != .confirmsTooEarly { news.append(.listening) }
+            return true
+        }
+        if wantsGap {
+            (wantsGap, isSubscribed) = (false, true)
+            if treachery != .hidesGaps { news.append(.gap) }
+            return true
+        }
+        return false
+    }
+
+    /// Nobody waits for a subscription.
+    var isLeftAlone: Bool { !wantsSubscription && !wantsGap }
+
+    /// The subscription cannot be had now.
+    mutating func deafen() {
+        if wantsSubscription { perform(machine.listening(generation, hears: false, now: now)) }
+    }
+
+    /// The subscription connection breaks, with all that is on its way.
+    mutating func breakSubscription() {
+        guard isSubscribed else { return }
+        let confirms = news.contains { if case .listening = $0 { true } else { false } }
+        (isSubscribed, news) = (false, confirms ? [.listening] : [])
+        wantsGap = true
+    }
+
+    // MARK: The end
+
+    /// Lets everything that is under way arrive, and as much time pass as retries take, but no slow look.
+    mutating func settle() {
+        for _ in 0..<200 {
+            while subscribe() || carryOutNext() || answerNext() || tellNext() {}
+            advance(.milliseconds(100))
+        }
+    }
+
+    /// Polls that wait although there is something for them.
+    var oversleepers: [UInt64] {
+        unfinished.filter { id in
+            guard let wish = wishes[id], let box = boxes[wish.mailbox] else { return false }
+            return box.last > 0 && (places["\(wish.mailbox) \(wish.device)"]?.index ?? 0) < box.last
+        }
+    }
+}

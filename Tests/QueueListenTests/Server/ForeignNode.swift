@@ -1,0 +1,87 @@
+// A node that knows nothing of this library but its Lua files, as a program in another language would.
+import Foundation
+import Hiredis
+import Testing
+
+/// Takes part through the scripts alone, by docs/wire-format.md. What it loads can be altered, to see what depends on it.
+struct ForeignNode: Sendable {
+    static let process = "0123456789abcdef"
+    static let files = ["mail_head", "mail_limits", "mail_send", "mail_listen", "mail_check"]
+    let redis: RedisClient
+    var alter: @Sendable (String) -> String = { $0 }
+    /// Most messages, most bytes, age, policy, life, backlog by count and by age, life of a device.
+    var limits: [RedisArgument] = ["1000", "1000000", "0", "r", "0", "0", "0", "0"]
+
+    /// A reply in words; empty when the server refused.
+    typealias Reply = [String]
+
+    func send(
+        _ texts: [String], to names: [String], sender: String = "foreigner", number: Int, settled: Int? = nil,
+        fingerprint: String = "f", tag: String = "tag-of-it", knowledge: RedisArgument = ""
+    ) async throws -> Reply {
+        var arguments: [RedisArgument] = ["1", .string("epoch-8\(number)")] + limits
+        arguments += [.integer(number), settled.map { .integer($0) } ?? "", "60000", .string(fingerprint)]
+        arguments += [.integer(texts.count), knowledge]
+        for (position, text) in texts.enumerated() {
+            arguments += [
+                .string(String((tag + "\(number)\(position)").suffix(8))), "0", "",
+                .string("id=\(number)/\(position)\n\n\(text)"),
+            ]
+        }
+        let keys = [key("meta"), key("sent:\(sender)")] + names.flatMap { [key("box:\($0)"), key("mail:\($0)")] }
+        return try await run(["mail_head", "mail_limits", "mail_send"], keys, arguments)
+    }
+
+    /// - Parameter cursor: index, epoch and tag, as a reply gave them.
+    func listen(
+        to name: String, after cursor: (index: String, epoch: String, tag: String)? = nil, device: String = "d",
+        poll: Int = 1, begins: Bool = true, waits: Bool = true
+    ) async throws -> Reply {
+        var arguments: [RedisArgument] = ["1", "epoch-99"] + limits
+        arguments += [
+            .string(device), .string(Self.process), .integer(poll), begins ? "1" : "0", waits ? "60000" : "0",
+        ]
+        arguments += [.string(cursor?.index ?? ""), .string(cursor?.epoch ?? ""), .string(cursor?.tag ?? "")]
+        arguments += ["100", "100000"]
+        return try await run(
+            ["mail_head", "mail_limits", "mail_listen"], [key("meta"), key("box:\(name)"), key("mail:\(name)")],
+            arguments)
+    }
+
+    /// The cursor of a reply whose messages have been taken: behind the last one.
+    static func end(_ reply: Reply) -> (index: String, epoch: String, tag: String) {
+        guard let last = reply.dropFirst(5).last else { return (reply[2], reply[1], reply[3]) }
+        let tag = Array(last.utf8)[7..<15]
+        return ("\(Int(reply[2])! + reply.count - 5)", reply[1], String(decoding: tag, as: UTF8.self))
+    }
+
+    /// What is behind the empty line of each message.
+    static func texts(_ reply: Reply) -> [String] {
+        reply.dropFirst(5).map { message in
+            let envelope = String(decoding: message.utf8.dropFirst(34), as: UTF8.self)
+            return envelope.range(of: "\n\n").map { String(envelope[$0.upperBound...]) } ?? "?"
+        }
+    }
+
+    func key(_ suffix: String) -> String { "ql:{default:0}:\(suffix)" }
+
+    static func source(_ name: String) throws -> String {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../Sources/QueueListen/Scripts")
+        return try String(contentsOf: folder.appendingPathComponent("\(name).lua"), encoding: .utf8)
+    }
+
+    private func run(_ parts: [String], _ keys: [String], _ arguments: [RedisArgument]) async throws -> Reply {
+        let source = try parts.map { try Self.source($0) }.joined()
+        do {
+            let reply = try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments)
+            // Messages have binary numbers in front: one byte, one character.
+            return (reply.array ?? []).map { part in
+                part.integer.map { "\($0)" }
+                    ?? String(String.UnicodeScalarView((part.bytes ?? []).map { Unicode.Scalar($0 & 0x7F) }))
+            }
+        } catch let error as RedisError where error.code == .serverError || error.code == .outOfMemory {
+            return []
+        }
+    }
+}

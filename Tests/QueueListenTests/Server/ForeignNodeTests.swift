@@ -1,0 +1,38 @@
+import Hiredis
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests {
+    @Suite("A program in another language")
+    struct ForeignNodeTests {
+        @Test("sends, listens, acknowledges and is woken, with nothing but the Lua files")
+        func takesPart() async throws {
+            try await withOffice { office, redis, _ in
+                let node = ForeignNode(redis: redis)
+                let mailbox = try office.mailbox("alice")
+                // It sends, and we receive.
+                let waiting = Task { try await mailbox.listen() }
+                try await office.untilWaiting(1, at: "alice")
+                let sent = try await node.send(["hello", "again"], to: ["alice", "bob"], number: 1)
+                #expect(sent.prefix(2) == ["ok", "1 1"])
+                let delivery = try await waiting.value
+                #expect(delivery.word == "hello again")
+                #expect(delivery.messages.map(\.id) == ["1/0", "1/1"])
+                // We send, and it receives.
+                let first = try await node.listen(to: "bob")
+                #expect(ForeignNode.texts(first) == ["hello", "again"])
+                let empty = try await node.listen(to: "bob", after: ForeignNode.end(first), poll: 2)
+                #expect(Array(empty.prefix(3)) == ["ok", first[1], "2"] && empty.count == 5)
+                try await redis.withSubscription(to: [.channel(node.key("wake:\(ForeignNode.process)"))]) { events in
+                    try await office.send("from us", to: "bob", "alice")
+                    guard case .message(let hint)? = try await events.next() else { return }
+                    #expect(hint.text == "bob")
+                }
+                let last = try await node.listen(to: "bob", after: ForeignNode.end(empty), poll: 2, begins: false)
+                #expect(ForeignNode.texts(last) == ["from us"])
+            }
+        }
+    }
+}

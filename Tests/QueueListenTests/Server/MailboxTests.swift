@@ -1,0 +1,237 @@
+import Hiredis
+import TestSupport
+import TestRandom
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests {
+    @Suite("Mailbox")
+    struct MailboxTests {
+        @Test("messages come in order with contiguous indices, equal ones too")
+        func order() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send([Message("a"), Message("a"), Message("b")], to: ["alice"])
+                let receipt = try await office.send("a", to: "alice")
+                #expect(receipt.indices == ["alice": 4...4])
+                let delivery = try await mailbox.look()
+                #expect(delivery.word == "a a b a")
+                #expect(delivery.messages.map(\.index) == [1, 2, 3, 4])
+                #expect(Set(delivery.messages.map(\.id)).count == 4)
+                #expect(delivery.cursor.index == 4)
+            }
+        }
+
+        @Test("type, headers and any bytes arrive as they were sent")
+        func content() async throws {
+            try await withOffice { office, _, _ in
+                let bytes: [UInt8] = [0, 10, 10, 255, 13, 61]
+                let headers = ["language": "en=US", "x": ""]
+                try await office.send(Message(bytes: bytes, type: "raw", headers: headers), to: "alice")
+                try await office.send(Message(bytes: []), to: "alice")
+                try await office.send(try Message(["one": 1]), to: "alice")
+                let messages = try await office.mailbox("alice").look().messages
+                #expect(messages[0].body == bytes && messages[0].type == "raw" && messages[0].headers == headers)
+                #expect(messages[1].body.isEmpty && messages[1].type == nil && messages[1].headers.isEmpty)
+                #expect(try messages[2].decode(as: [String: Int].self) == ["one": 1])
+                #expect(throws: QueueListenError.self) { try messages[2].decode(as: Int.self) }
+            }
+        }
+
+        @Test("what was not acknowledged comes again, what was is deleted")
+        func acknowledge() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                let first = try await mailbox.look(limit: 2)
+                #expect(first.word == "a b")
+                #expect(try await mailbox.look(limit: 2).word == "a b")
+                #expect(try await redis.send("LLEN", "ql:{default:0}:mail:alice").integer == 3)
+                let second = try await mailbox.look(after: first.cursor)
+                #expect(second.word == "c")
+                #expect(try await mailbox.count == 1)
+                // An older cursor takes nothing back.
+                #expect(try await mailbox.look(after: first.cursor).word == "c")
+                #expect(try await mailbox.acknowledge(second.cursor))
+                #expect(try await mailbox.count == 0)
+                #expect(try await mailbox.look(after: first.cursor).word == "truncated 4")
+                #expect(try await mailbox.look(after: second.cursor).word == "timedOut")
+                #expect(try await mailbox.look().word == "timedOut")
+                try await office.send("d", to: "alice")
+                #expect(try await mailbox.look(after: second.cursor).messages.map(\.index) == [4])
+            }
+        }
+
+        @Test("a cursor that is not of this mailbox acknowledges nothing")
+        func foreignCursor() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                let cursor = try await mailbox.look().cursor
+                let ahead = Cursor(epoch: cursor.epoch, index: 3, tag: cursor.tag)
+                let elsewhere = Cursor(epoch: cursor.epoch + 1, index: 1, tag: cursor.tag)
+                let other = Cursor(epoch: cursor.epoch, index: 1, tag: cursor.tag)
+                for (cursor, word) in [(ahead, "forked"), (elsewhere, "reset"), (other, "forked")] {
+                    let delivery = try await mailbox.look(after: cursor)
+                    #expect(delivery.word == word)
+                    #expect(try await !mailbox.acknowledge(cursor))
+                    #expect(try await mailbox.look(after: delivery.cursor).word == "a b")
+                }
+            }
+        }
+
+        @Test("a cursor survives being printed, and nothing else passes for one")
+        func token() throws {
+            let cursor = Cursor(epoch: 1, index: 42, tag: .max)
+            #expect(Cursor("\(cursor)") == cursor)
+            #expect("\(cursor)" == "0000000000000001-42-ffffffffffffffff")
+            for text in [
+                "", "1-2-3", "0000000000000001--1-ffffffffffffffff", "0000000000000001-x-ffffffffffffffff",
+                "+000000000000001-1-ffffffffffffffff", "0000000000000001-1-ffffffffffffffff-",
+            ] { #expect(Cursor(text) == nil, "\(text)") }
+        }
+
+        @Test("a listener is woken by a message")
+        func wake() async throws {
+            try await withOffice { office, _, _ in
+                for round in 0..<50 {
+                    let waiting = Task { try await office.mailbox("alice").listen() }
+                    try await office.untilWaiting(1, at: "alice")
+                    try await office.send("\(round)", to: "alice")
+                    let delivery = try await waiting.value
+                    #expect(delivery.word == "\(round)")
+                    try await office.mailbox("alice").acknowledge(delivery.cursor)
+                }
+            }
+        }
+
+        @Test("a listener that gets nothing in time is told so")
+        func timeout() async throws {
+            try await withOffice { office, _, _ in
+                let delivery = try await office.mailbox("alice").listen(timeout: .milliseconds(20))
+                #expect(delivery.word == "timedOut")
+                try await office.send("a", to: "alice")
+                #expect(try await office.mailbox("alice").listen(after: delivery.cursor).word == "a")
+            }
+        }
+
+        @Test("a cancelled listener leaves nothing behind, and loses nothing")
+        func cancel() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                for round in 0..<50 {
+                    let waiting = Task { try await mailbox.listen() }
+                    if round % 2 == 0 { try await office.untilWaiting(1, at: "alice") }
+                    waiting.cancel()
+                    #expect(await errorOf { _ = try await waiting.value }?.code == .cancelled)
+                }
+                try await office.untilWaiting(0, at: "alice")
+                try await office.send("a", to: "alice")
+                #expect(try await mailbox.look().word == "a")
+            }
+        }
+
+        @Test("listeners cancelled at any moment lose nothing, and leave nothing behind")
+        func cancelAnywhere() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                let sending = Task {
+                    for number in 0..<300 { try await office.send("\(number)", to: "alice") }
+                }
+                var generator = SplitMix(seed: 7)
+                var cursor: Cursor?
+                var texts: [String] = []
+                while texts.count < 300 {
+                    let last = cursor
+                    let polling = Task { try await mailbox.listen(after: last, limit: 3) }
+                    for _ in 0..<Int.random(in: 0..<40, using: &generator) { await Task.yield() }
+                    if Bool.random(using: &generator) { polling.cancel() }
+                    do {
+                        let delivery = try await polling.value
+                        texts += delivery.messages.map(\.text)
+                        cursor = delivery.cursor
+                    } catch let error as QueueListenError where error.code == .cancelled {}
+                }
+                try await sending.value
+                #expect(texts == (0..<300).map { "\($0)" })
+                #expect(await mailbox.listeners.isEmpty)
+            }
+        }
+
+        @Test("each device gets everything at its own speed, and the slowest keeps what it has not got")
+        func devices() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                _ = try await mailbox.look(device: "slow")
+                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                let fast = try await mailbox.look(device: "fast")
+                #expect(fast.word == "a b")
+                #expect(try await mailbox.look(after: fast.cursor, device: "fast").word == "timedOut")
+                #expect(try await mailbox.count == 2)
+                let slow = try await mailbox.look(device: "slow", limit: 1)
+                #expect(slow.word == "a")
+                try await mailbox.acknowledge(slow.cursor, device: "slow")
+                #expect(try await mailbox.count == 1)
+                let devices = try await mailbox.devices()
+                #expect(devices.map(\.name).sorted() == ["fast", "slow"])
+                #expect(devices.first { $0.name == "slow" }?.acknowledged == slow.cursor)
+                // Without a cursor a device goes on where it was.
+                #expect(try await mailbox.look(device: "slow").word == "b")
+                #expect(try await mailbox.look(device: "fast").word == "timedOut")
+            }
+        }
+
+        @Test("the newer of two polls of one device wins, in one process and in two")
+        func superseded() async throws {
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: redis) { here in
+                    try await withPostOffice(redis: other) { there in
+                        let older = Task { try await here.mailbox("alice").listen() }
+                        try await here.untilWaiting(1, at: "alice")
+                        let newer = Task { try await here.mailbox("alice").listen() }
+                        #expect(try await older.value.word == "superseded")
+                        try await here.untilWaiting(1, at: "alice")
+                        let newest = Task { try await there.mailbox("alice").listen() }
+                        #expect(try await newer.value.word == "superseded")
+                        try await here.send("a", to: "alice")
+                        #expect(try await newest.value.word == "a")
+                    }
+                }
+            }
+        }
+
+        @Test("deleting tells those who listen")
+        func delete() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                #expect(try await mailbox.delete() == nil)
+                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                let cursor = try await mailbox.look().cursor
+                let waiting = Task { try await mailbox.listen(after: cursor) }
+                try await office.untilWaiting(1, at: "alice")
+                #expect(try await mailbox.delete() == 0)
+                let delivery = try await waiting.value
+                #expect(delivery.word == "reset")
+                try await office.send("c", to: "alice")
+                #expect(try await mailbox.look(after: delivery.cursor).word == "c")
+                #expect(try await mailbox.look(after: cursor).word == "reset")
+            }
+        }
+
+        @Test("peeking changes nothing")
+        func peek() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                #expect(try await mailbox.peek().isEmpty)
+                #expect(try await mailbox.inspect() == nil)
+                try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                #expect(try await mailbox.peek(limit: 2).map(\.text) == ["a", "b"])
+                #expect(try await mailbox.peek(after: 2).map(\.text) == ["c"])
+                let inspection = try #require(try await mailbox.inspect())
+                #expect(inspection.count == 3 && inspection.first == 1 && inspection.last == 3)
+                #expect(inspection.devices.isEmpty)
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+/// A hazard, the text in the scripts that keeps it away, and what happens without it.
+struct MailHazard: Sendable, CustomTestStringConvertible {
+    /// The invariant of docs/failure-model.md that it is about.
+    var invariant: String
+    var testDescription: String
+    var guardian: String
+    var without: String
+    /// Whether the promise holds.
+    var scenario: @Sendable (ForeignNode, RedisClient) async throws -> Bool
+}
+
+extension QueueListenTests {
+    @Suite("Each safeguard of the scripts")
+    struct MutationTests {
+        @Test("does what it is there for, and nothing else does", arguments: hazards)
+        func hazard(_ hazard: MailHazard) async throws {
+            for isMutated in [false, true] {
+                try await withServer { _, redis, _ in
+                    var found = false
+                    for name in ForeignNode.files {
+                        found = try ForeignNode.source(name).contains(hazard.guardian) || found
+                    }
+                    try #require(found, "the scripts do not contain \(hazard.guardian)")
+                    let node = ForeignNode(redis: redis) { source in
+                        guard isMutated else { return source }
+                        return source.replacingOccurrences(of: hazard.guardian, with: hazard.without)
+                    }
+                    let holds = try await hazard.scenario(node, redis)
+                    #expect(holds != isMutated, "\(hazard.invariant), \(isMutated ? "without" : "with") the safeguard")
+                }
+            }
+        }
+    }
+}
+
+private func texts(_ node: ForeignNode, _ name: String) async throws -> [String] {
+    ForeignNode.texts(try await node.listen(to: name, device: "looker"))
+}
+
+/// Leaves the server no memory for anything new.
+private func exhaust(_ redis: RedisClient) async throws {
+    _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
+}
+
+private let hazards: [MailHazard] = [
+    MailHazard(
+        invariant: "M4", testDescription: "a send that is sent twice sends once", guardian: "if answers[2] then",
+        without: "if false then"
+    ) { node, _ in
+        for _ in 0..<2 { _ = try await node.send(["a"], to: ["alice"], number: 1) }
+        return try await texts(node, "alice") == ["a"]
+    },
+    MailHazard(
+        invariant: "M4", testDescription: "a send whose answer has arrived long ago is refused",
+        guardian: "if tonumber(req) <= settled then return {'stale'} end", without: ""
+    ) { node, _ in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        _ = try await node.send(["b"], to: ["alice"], number: 2, settled: 1)
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        return try await texts(node, "alice") == ["a", "b"]
+    },
+    MailHazard(
+        invariant: "M4", testDescription: "an id that was used for something else is refused",
+        guardian: "if print ~= ARGV[14] then return {'conflict'} end", without: ""
+    ) { node, _ in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        return try await node.send(["b"], to: ["bob"], number: 1, fingerprint: "g") == ["conflict"]
+    },
+    MailHazard(
+        invariant: "M1", testDescription: "a recipient that is named twice does not get one index twice",
+        guardian: "if seen[box] then", without: "if false then"
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice", "alice"], number: 1)
+        let reply = try await node.listen(to: "alice")
+        return ForeignNode.texts(reply).count <= 1 && reply[1] == "epoch-99"
+    },
+    MailHazard(
+        invariant: "M1", testDescription: "messages that someone has exchanged are told",
+        guardian: "index == b.last and tag == b.tag", without: "true"
+    ) { node, redis in
+        _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+        let cursor = ForeignNode.end(try await node.listen(to: "alice"))
+        _ = try await node.send(["x", "y", "z"], to: ["bob"], number: 2)
+        _ = try await redis.send("COPY", .string(node.key("mail:bob")), .string(node.key("mail:alice")), "REPLACE")
+        _ = try await redis.send("LPOP", .string(node.key("mail:alice")))
+        return try await node.listen(to: "alice", after: cursor).first == "reset"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "another epoch is told", guardian: "elseif ARGV[17] ~= b.epoch then",
+        without: "elseif false then"
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice"], number: 1, tag: "the-same-one-")
+        let reply = try await node.listen(to: "alice")
+        let cursor = ForeignNode.end(reply)
+        // Made anew, and by chance with the same tags.
+        _ = try await redis.send("HDEL", .string(node.key("box:alice")), "m")
+        return try await node.listen(to: "alice", after: cursor).first == "reset"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "a cursor ahead of the mailbox is told", guardian: "if index > b.last then",
+        without: "if false then"
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        let reply = try await node.listen(to: "alice")
+        return try await node.listen(to: "alice", after: ("3", reply[1], "tag-of-3")).first == "forked"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "an end that was lost and written anew is told",
+        guardian: "if found ~= tag then status = 'forked' end", without: ""
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        for kind in ["box", "mail"] {
+            _ = try await redis.send("COPY", .string(node.key("\(kind):alice")), .string(node.key("\(kind):before")))
+        }
+        _ = try await node.send(["b"], to: ["alice"], number: 2)
+        let cursor = ForeignNode.end(try await node.listen(to: "alice"))
+        // The failover.
+        for kind in ["box", "mail"] {
+            _ = try await redis.send("RENAME", .string(node.key("\(kind):before")), .string(node.key("\(kind):alice")))
+        }
+        _ = try await node.send(["c", "d"], to: ["alice"], number: 3)
+        return try await node.listen(to: "alice", after: cursor).first == "forked"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "what Redis has lost unread is told, when its sender comes again",
+        guardian: "if found ~= tag then b.epoch, b.is_new = ARGV[2], true end", without: ""
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        let cursor = ForeignNode.end(try await node.listen(to: "alice"))
+        // It has had index 2 confirmed, which is not there.
+        let index = withUnsafeBytes(of: Double(2).bitPattern.littleEndian) { Array($0) }
+        let knowledge = index + Array("epoch-81".utf8) + Array("tag-of-2".utf8)
+        _ = try await node.send(["b"], to: ["alice"], number: 2, knowledge: .bytes(knowledge))
+        return try await node.listen(to: "alice", after: cursor).first == "reset"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "messages that are gone are told", guardian: "elseif index < b.from then",
+        without: "elseif false then"
+    ) { node, redis in
+        _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+        let start = try await node.listen(to: "alice")
+        _ = try await node.listen(to: "alice", after: ForeignNode.end(start), poll: 2)
+        return try await node.listen(to: "alice", after: (start[2], start[1], start[3]), poll: 3).first == "truncated"
+    },
+    MailHazard(
+        invariant: "M3", testDescription: "the slowest device keeps what it has not got",
+        guardian: "if least and least < cut then cut = least end", without: ""
+    ) { node, _ in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        _ = try await node.listen(to: "alice", device: "slow")
+        let cursor = ForeignNode.end(try await node.listen(to: "alice", device: "fast"))
+        _ = try await node.listen(to: "alice", after: cursor, device: "fast", poll: 2)
+        return ForeignNode.texts(try await node.listen(to: "alice", device: "slow")) == ["a"]
+    },
+    MailHazard(
+        invariant: "M3", testDescription: "a mailbox that rejects deletes nothing to make room",
+        guardian:
+            "if own[4] == 'r' and letter == 'M' and (expires == 0 or expires > now) then return {'full', number} end",
+        without: ""
+    ) { node, _ in
+        var node = node
+        node.limits[0] = "2"
+        _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+        _ = try await node.send(["c"], to: ["alice"], number: 2)
+        return try await texts(node, "alice") == ["a", "b"]
+    },
+    MailHazard(
+        invariant: "M3", testDescription: "an older cursor takes no acknowledgement back",
+        guardian: "if index > mine.index then mine.index", without: "if true then mine.index"
+    ) { node, _ in
+        var node = node
+        node.limits[5] = "10"
+        _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+        let start = try await node.listen(to: "alice")
+        _ = try await node.listen(to: "alice", after: ForeignNode.end(start), poll: 2)
+        _ = try await node.listen(to: "alice", after: (start[2], start[1], start[3]), poll: 3)
+        // Where the device has got to.
+        return try await node.listen(to: "alice", poll: 4)[2] == "2"
+    },
+    MailHazard(
+        invariant: "M3", testDescription: "messages survive the loss of what is known about them",
+        guardian: "elseif count == 0 then", without: "else"
+    ) { node, redis in
+        _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+        _ = try await redis.send("DEL", .string(node.key("box:alice")))
+        return try await texts(node, "alice") == ["a", "b"]
+    },
+    MailHazard(
+        invariant: "M5", testDescription: "one full recipient refuses the send for all",
+        guardian: "if not element then return {'full', number} end", without: "if not element then break end"
+    ) { node, redis in
+        var node = node
+        node.limits[0] = "1"
+        _ = try await node.send(["a", "b"], to: ["alice", "bob"], number: 1)
+        return try await redis.send("EXISTS", .string(node.key("mail:alice"))).integer == 0
+    },
+    MailHazard(
+        invariant: "M5", testDescription: "at maxmemory nothing is sent to anybody",
+        guardian: "local indices = table.concat(answer, ' ')",
+        without: "local indices = table.concat(answer, ' ') call('HDEL', KEYS[1], '')"
+    ) { node, redis in
+        try await exhaust(redis)
+        return try await node.send(["a"], to: ["alice", "bob"], number: 1).isEmpty
+    },
+    MailHazard(
+        invariant: "M5", testDescription: "at maxmemory reading still works, which is what frees memory",
+        guardian: "call('HDEL', b.box, '')\n  if not partitions", without: "if not partitions"
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        try await exhaust(redis)
+        return try await texts(node, "alice") == ["a"]
+    },
+    MailHazard(
+        invariant: "M6", testDescription: "who finds nothing is woken by what comes",
+        guardian: "if is_waiting then", without: "if false then"
+    ) { node, redis in
+        _ = try await node.listen(to: "alice")
+        return try await redis.withSubscription(to: [.channel(node.key("wake:\(ForeignNode.process)")), "end"]) {
+            events in
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            _ = try await redis.publish("end", to: "end")
+            guard case .message(let message)? = try await events.next() else { return false }
+            return message.text == "alice"
+        }
+    },
+    MailHazard(
+        invariant: "M6", testDescription: "who waited for a mailbox that was lost hears of the new one",
+        guardian: "news.all = news.all and", without: "news.none = news.none and"
+    ) { node, redis in
+        try await redis.withSubscription(to: [.channel(node.key("wake:all")), "end"]) { events in
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            _ = try await redis.publish("end", to: "end")
+            guard case .message(let message)? = try await events.next() else { return false }
+            return message.text == "alice"
+        }
+    },
+    MailHazard(
+        invariant: "M6", testDescription: "an older poll of a device is told of the newer one",
+        guardian: "if mine and ARGV[14] == '0' and mine.poll ~= poll then", without: "if false then"
+    ) { node, _ in
+        _ = try await node.listen(to: "alice", poll: 1)
+        _ = try await node.listen(to: "alice", poll: 2)
+        return try await node.listen(to: "alice", poll: 1, begins: false).first == "superseded"
+    },
+]

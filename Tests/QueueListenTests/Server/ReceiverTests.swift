@@ -1,0 +1,244 @@
+import Foundation
+import Hiredis
+import RedisDCTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+/// What handlers were given, in order.
+private final class Log: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+    var all: [String] { lines.withLock { $0 } }
+
+    func until(_ count: Int) async throws {
+        try await TestSupport.until("\(count) lines, there are \(all)") { all.count >= count }
+    }
+}
+
+private struct Oops: Error {}
+
+private struct Move: Codable, Sendable {
+    var to: String
+}
+
+extension QueueListenTests {
+    @Suite("Receiver")
+    struct ReceiverTests {
+        private static func receiver(
+            _ office: PostOffice, _ log: Log, store: (any CursorStore)? = nil, onFailure: FailurePolicy = .retry()
+        ) throws -> Receiver {
+            var receiver = Receiver(try office.mailbox("alice"), store: store, onFailure: onFailure) {
+                log.add("\($0)")
+            }
+            receiver.handle(Move.self) { move, _ in log.add("move \(move.to)") }
+            receiver.handle(type: "chat") { message in log.add("chat \(message.text)") }
+            receiver.handle(type: "bad") { message in
+                log.add("bad")
+                throw Oops()
+            }
+            return receiver
+        }
+
+        @Test("each message goes to the handler for its type, in order, and is acknowledged")
+        func dispatch() async throws {
+            try await withOffice { office, _, _ in
+                let log = Log()
+                let running = Task { try await Self.receiver(office, log).run() }
+                try await office.send([try Message(Move(to: "e4")), Message("hello", type: "chat")], to: ["alice"])
+                try await office.send(try Message(Move(to: "e5")), to: "alice")
+                try await log.until(3)
+                #expect(log.all == ["move e4", "chat hello", "move e5"])
+                try await until("all is acknowledged") { try await office.mailbox("alice").count == 0 }
+                running.cancel()
+                #expect(await errorOf { try await running.value }?.code == .cancelled)
+            }
+        }
+
+        @Test("a message that comes a second time is handled once")
+        func duplicates() async throws {
+            try await withOffice { office, redis, _ in
+                let log = Log()
+                try await office.send([Message("a", type: "chat"), Message("b", type: "chat")], to: ["alice"])
+                let running = Task { try await Self.receiver(office, log).run() }
+                try await log.until(2)
+                // The mailbox forgets that they were acknowledged, and is read from the beginning.
+                try await until("it waits") { try await office.mailbox("alice").count == 0 }
+                let stored = try await office.mailbox("alice").peek()
+                #expect(stored.isEmpty)
+                _ = try await redis.send("FLUSHALL")
+                try await office.send([Message("c", type: "chat")], to: ["alice"])
+                try await log.until(4)
+                #expect(log.all == ["chat a", "chat b", "reset", "chat c"])
+                running.cancel()
+            }
+        }
+
+        @Test("a filter remembers so many, and takes messages without an id for different ones")
+        func filter() {
+            var seen = SeenMessages(capacity: 2)
+            for id in ["a", "b", "", "b", "c"] { seen.insert(id) }
+            #expect(["a", "b", "c", ""].map { seen.contains($0) } == [false, true, true, false])
+        }
+
+        @Test("a handler that throws gets the message again, and the next one waits")
+        func retry() async throws {
+            try await withOffice { office, _, _ in
+                let log = Log()
+                var receiver = try Self.receiver(
+                    office, log, onFailure: .retry(pause: .milliseconds(1)...(.milliseconds(1))))
+                receiver.handle(type: "shy") { _ in
+                    log.add("shy")
+                    if log.all.count < 3 { throw Oops() }
+                }
+                let running = Task { [receiver] in try await receiver.run() }
+                try await office.send([Message("", type: "shy"), Message("x", type: "chat")], to: ["alice"])
+                try await log.until(4)
+                #expect(log.all == ["shy", "shy", "shy", "chat x"])
+                running.cancel()
+            }
+        }
+
+        @Test("a handler that goes on throwing stops the receiver, and the message comes again")
+        func stop() async throws {
+            try await withOffice { office, _, _ in
+                let log = Log()
+                try await office.send([Message("", type: "bad")], to: ["alice"])
+                let receiver = try Self.receiver(office, log, onFailure: .stop())
+                await #expect(throws: Oops.self) { try await receiver.run() }
+                await #expect(throws: Oops.self) { try await receiver.run() }
+                #expect(log.all == ["bad", "bad"])
+            }
+        }
+
+        @Test("what nobody can handle goes to the dead letters, once, and the rest goes on")
+        func deadLetter() async throws {
+            try await withOffice { office, _, _ in
+                let log = Log()
+                let store = HoldingStore()
+                try await office.send(
+                    [Message("x", type: "bad", headers: ["a": "b"]), Message("y", type: "chat")], to: ["alice"])
+                let policy = FailurePolicy.deadLetter(
+                    to: "graveyard", afterAttempts: 2, pause: .milliseconds(1)...(.milliseconds(1)))
+                // Dies after the funeral, before it has written down that it was.
+                await #expect(throws: Oops.self) {
+                    try await Self.receiver(office, log, store: store, onFailure: policy).run()
+                }
+                store.isOpen.withLock { $0 = true }
+                let running = Task { try await Self.receiver(office, log, store: store, onFailure: policy).run() }
+                try await log.until(5)
+                #expect(log.all == ["bad", "bad", "bad", "bad", "chat y"])
+                let dead = try await office.mailbox("graveyard").peek()
+                #expect(dead.count == 1)
+                #expect(dead.first?.text == "x" && dead.first?.type == "bad")
+                #expect(dead.first?.headers["a"] == "b" && dead.first?.headers["dead-letter-mailbox"] == "alice")
+                #expect(dead.first?.headers["dead-letter-reason"]?.contains("Oops") == true)
+                running.cancel()
+            }
+        }
+
+        /// Keeps a cursor, once it is open.
+        private final class HoldingStore: CursorStore {
+            let isOpen = Mutex(false)
+            private let cursor = Mutex<Cursor?>(nil)
+
+            func load() async throws -> Cursor? { cursor.withLock { $0 } }
+            func save(_ cursor: Cursor) async throws {
+                guard isOpen.withLock({ $0 }) else { throw Oops() }
+                self.cursor.withLock { $0 = cursor }
+            }
+        }
+
+        @Test("a type without a handler is a failure, unless there is one for all others")
+        func others() async throws {
+            try await withOffice { office, _, _ in
+                let log = Log()
+                try await office.send("x", to: "alice")
+                var receiver = try Self.receiver(office, log, onFailure: .stop())
+                #expect(await errorOf { try await receiver.run() }?.code == .undecodable)
+                receiver.handleOthers { log.add("other \($0.text)") }
+                let running = Task { [receiver] in try await receiver.run() }
+                try await log.until(1)
+                #expect(log.all == ["other x"])
+                running.cancel()
+            }
+        }
+
+        @Test("cursors survive in a file and in Redis", arguments: [true, false])
+        func stores(_ isFile: Bool) async throws {
+            try await withOffice { office, redis, server in
+                let log = Log()
+                let store: any CursorStore =
+                    isFile
+                    ? FileCursorStore(path: server.directory + "/cursor")
+                    : RedisCursorStore(redis: redis, key: "cursor")
+                #expect(try await store.load() == nil)
+                try await office.send([Message("a", type: "chat"), Message("b", type: "chat")], to: ["alice"])
+                let first = Task { try await Self.receiver(office, log, store: store).run() }
+                try await log.until(2)
+                try await until("it is saved") { try await store.load()?.index == 2 }
+                first.cancel()
+                _ = await first.result
+                try await office.send([Message("c", type: "chat")], to: ["alice"])
+                let second = Task { try await Self.receiver(office, log, store: store).run() }
+                try await log.until(3)
+                #expect(log.all == ["chat a", "chat b", "chat c"])
+                second.cancel()
+                _ = await second.result
+                // Something else there is not overwritten.
+                if isFile {
+                    try "x".write(toFile: server.directory + "/cursor", atomically: true, encoding: .utf8)
+                } else {
+                    _ = try await redis.send("SET", "cursor", "x")
+                }
+                #expect(await errorOf { _ = try await store.load() }?.code == .undecodable)
+            }
+        }
+
+        @Test("a loop acknowledges what it has finished with, and not what it is at")
+        func sequence() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send((0..<5).map { Message("\($0)") }, to: ["alice"])
+                var texts: [String] = []
+                for try await event in mailbox.messages(limit: 2) {
+                    guard case .message(let message) = event else { continue }
+                    texts.append(message.text)
+                    if message.text == "3" { break }
+                }
+                #expect(texts == ["0", "1", "2", "3"])
+                // The page of 2 and 3 was not finished.
+                #expect(try await mailbox.look().messages.map(\.text) == ["2", "3", "4"])
+            }
+        }
+
+        @Test("a sequence tells of gaps and goes on, and ends when another takes over")
+        func gaps() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                let log = Log()
+                let reading = Task {
+                    for try await event in mailbox.messages() {
+                        switch event {
+                        case .message(let message): log.add(message.text)
+                        case .gap(let gap): log.add("\(gap)")
+                        }
+                    }
+                }
+                try await office.send("a", to: "alice")
+                try await log.until(1)
+                try await office.untilWaiting(1, at: "alice")
+                _ = try await redis.send("FLUSHALL")
+                try await office.send("b", to: "alice")
+                try await log.until(3)
+                #expect(log.all == ["a", "reset", "b"])
+                try await office.untilWaiting(1, at: "alice")
+                _ = try await mailbox.look()
+                #expect(await errorOf { try await reading.value }?.code == .superseded)
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests {
+    @Suite("Sending")
+    struct SendTests {
+        @Test("the same messages reach all recipients, each once, however often it is named")
+        func recipients() async throws {
+            try await withOffice { office, _, _ in
+                let names = (0..<256).map { "player \($0)" }
+                let receipt = try await office.send([Message("a"), Message("b")], to: names + names)
+                #expect(receipt.indices.count == 256)
+                for name in names {
+                    #expect(receipt.indices[name] == 1...2)
+                    #expect(try await office.mailbox(name).look().word == "a b")
+                }
+            }
+        }
+
+        @Test("each recipient can get messages of its own")
+        func own() async throws {
+            try await withOffice { office, _, _ in
+                try await office.send("first", to: "bob")
+                let receipt = try await office.send(["alice": [Message("a")], "bob": [Message("b"), Message("c")]])
+                #expect(receipt.indices == ["alice": 1...1, "bob": 2...3])
+                #expect(try await office.mailbox("alice").look().word == "a")
+                #expect(try await office.mailbox("bob").look().word == "first b c")
+            }
+        }
+
+        @Test("the same id sends once, and another content under it is refused")
+        func id() async throws {
+            try await withOffice { office, _, _ in
+                let first = try await office.send("a", to: "alice", "bob", id: "order-1")
+                try await office.send("b", to: "alice")
+                let second = try await office.send("a", to: "alice", "bob", id: "order-1")
+                #expect(first == second)
+                #expect(first.id == "order-1")
+                #expect(try await office.mailbox("alice").look().word == "a b")
+                let error = await errorOf { try await office.send("x", to: "alice", "bob", id: "order-1") }
+                #expect(error?.code == .conflict)
+                let fewer = await errorOf { try await office.send("a", to: "alice", id: "order-1") }
+                #expect(fewer?.code == .conflict)
+            }
+        }
+
+        @Test("answers are kept no longer than they are needed")
+        func answers() async throws {
+            try await withOffice { office, redis, _ in
+                for _ in 0..<200 { try await office.send("a", to: "alice") }
+                try await office.send("a", to: "alice", id: "mine")
+                let keys = try await redis.send("KEYS", "ql:{default:0}:sent:*").array?.compactMap(\.string) ?? []
+                #expect(keys.count == 2)
+                for key in keys {
+                    #expect(try await redis.send("HLEN", .string(key)).integer ?? 99 <= 65)
+                    #expect(try await redis.send("PTTL", .string(key)).integer ?? -1 > 0)
+                }
+            }
+        }
+
+        @Test("bad input is refused, and nothing is sent", arguments: badSends)
+        func badInput(_ bad: BadSend) async throws {
+            try await withOffice(configure: { $0.largestMessage = 100 }) { office, redis, _ in
+                let error = await errorOf { try await bad.body(office) }
+                #expect(error?.code == .invalidArgument, "\(bad)")
+                #expect(error?.mayHaveRun == false)
+                let size = try await redis.send("DBSIZE").integer
+                #expect(size == 0)
+            }
+        }
+
+        @Test("a full mailbox refuses the send for all its recipients")
+        func reject() async throws {
+            try await withOffice(configure: { $0.limits.maximumMessages = 3 }) { office, _, _ in
+                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                let error = await errorOf {
+                    try await office.send([Message("c"), Message("d")], to: ["bob", "alice"])
+                }
+                #expect(error?.code == .mailboxFull)
+                #expect(error?.message.contains("alice") == true)
+                #expect(try await office.mailbox("bob").inspect() == nil)
+                try await office.send("c", to: "alice")
+                let delivery = try await office.mailbox("alice").look()
+                #expect(delivery.word == "a b c")
+                try await office.mailbox("alice").acknowledge(delivery.cursor)
+                try await office.send([Message("d"), Message("e"), Message("f")], to: ["alice"])
+            }
+        }
+
+        @Test("the oldest make room if that is wanted, and who has not read them is told")
+        func dropOldest() async throws {
+            try await withOffice(configure: {
+                $0.limits.maximumBytes = 2048
+                $0.limits.whenFull = .dropOldest
+            }) { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                let start = try await mailbox.look().cursor
+                for number in 0..<30 {
+                    try await office.send(Message(bytes: Array(repeating: UInt8(number), count: 200)), to: "alice")
+                }
+                let inspection = try #require(try await mailbox.inspect())
+                #expect(inspection.bytes <= 2048 && inspection.count >= 5)
+                let delivery = try await mailbox.look(after: start)
+                #expect(delivery.word == "truncated \(inspection.first)")
+                let rest = try await mailbox.look(after: delivery.cursor)
+                #expect(rest.messages.map(\.index) == Array(inspection.first...30))
+                // Bytes are taken off the books as they were put on them.
+                try await mailbox.acknowledge(rest.cursor)
+                #expect(try await mailbox.inspect()?.bytes == 0)
+                let error = await errorOf {
+                    try await office.send(Message(bytes: .init(repeating: 0, count: 2100)), to: "alice")
+                }
+                #expect(error?.code == .mailboxFull)
+            }
+        }
+
+        @Test("limits that are lowered far are met by the next message")
+        func lowered() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                for start in stride(from: 0, to: 10_000, by: 1000) {
+                    try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
+                }
+                var limits = MailboxLimits()
+                limits.maximumMessages = 3
+                limits.whenFull = .dropOldest
+                try await mailbox.setLimits(limits)
+                try await office.send("last", to: "alice")
+                #expect(try await mailbox.look().messages.map(\.text) == ["9998", "9999", "last"])
+                let bytes = try await mailbox.inspect()?.bytes ?? 0
+                #expect(bytes > 3 * 34 && bytes < 3 * 150)
+            }
+        }
+
+        @Test("who waits long is not forgotten, nor is his mailbox")
+        func longWait() async throws {
+            try await withOffice(configure: {
+                $0.limits.timeToLive = .seconds(1)
+                $0.limits.deviceTimeToLive = .seconds(1)
+            }) { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                let cursor = try await mailbox.look().cursor
+                let waiting = Task { try await mailbox.listen(after: cursor) }
+                try await office.untilWaiting(1, at: "alice")
+                _ = try await redis.send("SET", "clock", "x", "PX", "2500")
+                try await until("both times are over") { try await redis.send("EXISTS", "clock").integer == 0 }
+                #expect(try await mailbox.devices().map(\.name) == ["default"])
+                _ = try await mailbox.look(device: "other")
+                #expect(try await mailbox.devices().map(\.name).sorted() == ["default", "other"])
+                try await office.send("a", to: "alice")
+                #expect(try await waiting.value.word == "a")
+            }
+        }
+
+        @Test("limits of a mailbox's own are obeyed by all, and can be taken away")
+        func ownLimits() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                var limits = MailboxLimits()
+                limits.maximumMessages = 1
+                limits.backlogAge = .seconds(5)
+                limits.timeToLive = nil
+                try await mailbox.setLimits(limits)
+                #expect(try await mailbox.inspect()?.limits == limits)
+                try await office.send("a", to: "alice")
+                #expect(try await mailbox.inspect()?.timeToLive == nil)
+                let error = await errorOf { try await office.send("b", to: "alice") }
+                #expect(error?.code == .mailboxFull)
+                try await mailbox.setLimits(nil)
+                try await office.send("b", to: "alice")
+                #expect(try await mailbox.inspect()?.timeToLive != nil)
+                #expect(try await mailbox.look().word == "a b")
+            }
+        }
+
+        @Test("a later message with its collapse key takes a waiting one's place")
+        func collapse() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                for position in 0..<5 {
+                    try await office.send(Message("at \(position)", collapseKey: "position"), to: "alice")
+                    try await office.send("chat \(position)", to: "alice")
+                }
+                let delivery = try await mailbox.look()
+                #expect(delivery.messages.map(\.text) == ["chat 0", "chat 1", "chat 2", "chat 3", "at 4", "chat 4"])
+                #expect(delivery.skipped == 4)
+                #expect(delivery.cursor.index == 10)
+                try await mailbox.acknowledge(delivery.cursor)
+                #expect(try await mailbox.inspect()?.bytes == 0)
+                #expect(try await redis.send("HKEYS", "ql:{default:0}:box:alice").array?.count == 3)
+            }
+        }
+
+        @Test("collapsed messages make room before anything else does")
+        func collapseWhenFull() async throws {
+            try await withOffice(configure: { $0.limits.maximumMessages = 2 }) { office, _, _ in
+                for position in 0..<20 {
+                    try await office.send(Message("at \(position)", collapseKey: "p"), to: "alice")
+                }
+                #expect(try await office.mailbox("alice").look().messages.map(\.text) == ["at 19"])
+            }
+        }
+
+        @Test("an expired message is passed over and counted")
+        func expired() async throws {
+            try await withOffice(configure: { $0.limits.maximumMessages = 3 }) { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send(
+                    [Message("a"), Message("b", timeToLive: .milliseconds(1)), Message("c")], to: ["alice"])
+                let sent = try await mailbox.peek().last!.sent
+                try await until("the server's clock has gone on") {
+                    let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
+                    return Double(time[0]) + Double(time[1]) / 1e6 > sent.timeIntervalSince1970 + 0.003
+                }
+                let delivery = try await mailbox.look()
+                #expect(delivery.word == "a c")
+                #expect(delivery.skipped == 1)
+                #expect(delivery.cursor.index == 3)
+            }
+        }
+
+        @Test("a backlog stays for devices that come later")
+        func backlog() async throws {
+            for isByAge in [false, true] {
+                try await withOffice(configure: {
+                    if isByAge { $0.limits.backlogAge = .seconds(3600) } else { $0.limits.backlogCount = 2 }
+                }) { office, _, _ in
+                    let mailbox = try office.mailbox("alice")
+                    try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                    try await mailbox.acknowledge(try await mailbox.look(device: "first").cursor, device: "first")
+                    #expect(try await mailbox.look(device: "late").word == (isByAge ? "a b c" : "b c"))
+                    #expect(try await mailbox.look(device: "first").word == "timedOut")
+                }
+            }
+        }
+
+        @Test("a device that is not seen any more keeps nothing")
+        func deadDevice() async throws {
+            try await withOffice(configure: { $0.limits.deviceTimeToLive = .seconds(1) }) { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send("a", to: "alice")
+                _ = try await mailbox.look(device: "dead")
+                try await until("only the living one counts") {
+                    let delivery = try await mailbox.look(device: "living")
+                    try await mailbox.acknowledge(delivery.cursor, device: "living")
+                    return try await mailbox.count == 0
+                }
+                #expect(try await mailbox.devices().map(\.name) == ["living"])
+            }
+        }
+
+        @Test("an abandoned mailbox is deleted, one in use is not")
+        func timeToLive() async throws {
+            try await withOffice(configure: { $0.limits.timeToLive = .seconds(1) }) { office, redis, _ in
+                try await office.send("a", to: "alice")
+                try await until("it is gone, with its list and all") {
+                    _ = try await office.mailbox("bob").look()
+                    return try await redis.send("KEYS", "ql:*alice").array?.isEmpty == true
+                }
+                #expect(try await office.mailbox("bob").inspect() != nil)
+            }
+        }
+
+        @Test("a large message travels, and pages are cut by their bytes")
+        func large() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                let body = [UInt8](repeating: 7, count: 1024 * 1024)
+                for _ in 0..<5 { try await office.send(Message(bytes: body), to: "alice") }
+                let page = try await mailbox.listen(maximumBytes: 3 * 1024 * 1024, timeout: .zero)
+                #expect(page.messages.count == 2)
+                #expect(page.messages.allSatisfy { $0.body == body })
+                #expect(try await mailbox.listen(maximumBytes: 1, timeout: .zero).messages.count == 1)
+            }
+        }
+
+        @Test("a backlog of 100,000 comes in pages, complete and in order")
+        func pages() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                for start in stride(from: 0, to: 100_000, by: 1000) {
+                    try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
+                }
+                var cursor: Cursor?
+                var next = 0
+                while next < 100_000 {
+                    let delivery = try await mailbox.look(after: cursor, limit: 10_000)
+                    let texts = delivery.messages.map(\.text)
+                    #expect(texts == (next..<next + texts.count).map { "\($0)" })
+                    next += texts.count
+                    try #require(!texts.isEmpty)
+                    cursor = delivery.cursor
+                }
+                #expect(next == 100_000)
+            }
+        }
+    }
+}
+
+struct BadSend: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var body: @Sendable (PostOffice) async throws -> Void
+}
+
+private let badSends: [BadSend] = [
+    BadSend(testDescription: "no message") { try await $0.send([], to: ["alice"]) },
+    BadSend(testDescription: "no recipient") { try await $0.send([Message("a")], to: []) },
+    BadSend(testDescription: "an empty name") { try await $0.send("a", to: "") },
+    BadSend(testDescription: "a brace") { try await $0.send("a", to: "al{ice") },
+    BadSend(testDescription: "a line break") { try await $0.send("a", to: "al\nice") },
+    BadSend(testDescription: "a long name") { try await $0.send("a", to: String(repeating: "x", count: 513)) },
+    BadSend(testDescription: "too many recipients") {
+        try await $0.send([Message("a")], to: (0..<257).map { "\($0)" })
+    },
+    BadSend(testDescription: "too many messages") {
+        try await $0.send(Array(repeating: Message("a"), count: 1001), to: ["alice"])
+    },
+    BadSend(testDescription: "a large body") {
+        try await $0.send(Message(bytes: .init(repeating: 0, count: 101)), to: "a")
+    },
+    BadSend(testDescription: "a type with a line break") { try await $0.send(Message("a", type: "x\ny"), to: "alice") },
+    BadSend(testDescription: "a header with a line break") {
+        try await $0.send(Message("a", headers: ["a": "\n"]), to: "alice")
+    },
+    BadSend(testDescription: "a header with an equals sign") {
+        try await $0.send(Message("a", headers: ["a=": ""]), to: "alice")
+    },
+    BadSend(testDescription: "no time to live") { try await $0.send(Message("a", timeToLive: .zero), to: "alice") },
+    BadSend(testDescription: "an empty collapse key") { try await $0.send(Message("a", collapseKey: ""), to: "alice") },
+    BadSend(testDescription: "an empty id") { try await $0.send("a", to: "alice", id: "") },
+    BadSend(testDescription: "no replicas") { try await $0.send("a", to: "alice", durability: .replicated(0)) },
+    BadSend(testDescription: "an empty device") { _ = try await $0.mailbox("alice").listen(device: "") },
+    BadSend(testDescription: "no limit") { _ = try await $0.mailbox("alice").listen(limit: 0) },
+    BadSend(testDescription: "a negative time") { _ = try await $0.mailbox("alice").listen(timeout: .seconds(-1)) },
+]

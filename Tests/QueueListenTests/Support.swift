@@ -1,0 +1,83 @@
+// A private server, a client, a post office.
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+@Suite("QueueListen", .serialized)
+enum QueueListenTests {}
+
+/// A private server, a client, and a second one that looks on.
+func withServer<Result>(
+    _ server: LocalRedis.Configuration = .init(),
+    _ body: (LocalRedis, _ redis: RedisClient, _ other: RedisClient) async throws -> Result
+) async throws -> Result {
+    try await withLocalRedis(server) { server in
+        try await withRedisClient(url: server.url) { redis in
+            try await withRedisClient(url: server.unixURL) { other in try await body(server, redis, other) }
+        }
+    }
+}
+
+/// A server with a post office, and a client that looks on.
+func withOffice<Result>(
+    _ server: LocalRedis.Configuration = .init(), configure: (inout PostOfficeConfiguration) -> Void = { _ in },
+    _ body: (PostOffice, _ redis: RedisClient, LocalRedis) async throws -> Result
+) async throws -> Result {
+    var configuration = PostOfficeConfiguration()
+    configure(&configuration)
+    return try await withServer(server) { server, redis, other in
+        try await withPostOffice(redis: redis, configuration: configuration) { office in
+            try await body(office, other, server)
+        }
+    }
+}
+
+func errorOf(_ body: () async throws -> Void) async -> QueueListenError? {
+    do {
+        try await body()
+        return nil
+    } catch { return error as? QueueListenError }
+}
+
+extension Delivery {
+    /// In a word, for comparisons.
+    var word: String {
+        switch status {
+        case .messages(let messages): messages.map(\.text).joined(separator: " ")
+        case .timedOut: "timedOut"
+        case .reset: "reset"
+        case .forked: "forked"
+        case .truncated(let first): "truncated \(first)"
+        case .superseded: "superseded"
+        }
+    }
+}
+
+extension Delivery.Status {
+    var isLoss: Bool {
+        switch self {
+        case .reset, .forked, .truncated: true
+        default: false
+        }
+    }
+}
+
+extension Mailbox {
+    /// What is there, without waiting.
+    func look(after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000) async throws
+        -> Delivery
+    {
+        try await listen(after: cursor, device: device, limit: limit, timeout: .zero)
+    }
+}
+
+extension PostOffice {
+    /// Returns when so many listen.
+    func untilWaiting(_ count: Int, at mailbox: String) async throws {
+        let listeners = try self.mailbox(mailbox).listeners
+        try await until("\(count) listen") { await listeners.waitingCount == count }
+    }
+}

@@ -1,0 +1,47 @@
+import Foundation
+import Hiredis
+import QueueListen
+import TestRandom
+
+/// Senders and receivers that are killed at any moment, and write down in a second Redis what they know for certain.
+struct MailMix {
+    let office: PostOffice
+    /// Not the one that is tortured.
+    let notes: RedisClient
+
+    static let names = ["alice", "bob", "carol"]
+
+    /// Sends numbered messages to some or all, each under an id of its own: writes down what it wants before, and what it
+    /// knows after.
+    func send(seed: UInt64) async throws {
+        var generator = SplitMix(seed: seed)
+        var number = 0
+        while try await notes.send("EXISTS", "stop").integer == 0 {
+            number += 1
+            let id = "\(seed)-\(number)"
+            let names = Self.names.filter { _ in Bool.random(using: &generator) }
+            let count = Int.random(in: 1...3, using: &generator)
+            if names.isEmpty { continue }
+            _ = try await notes.send("HSET", "wanted", .string(id), .string("\(count) " + names.joined(separator: " ")))
+            do {
+                try await office.send(Self.messages(id, count), to: names, id: id)
+                _ = try await notes.send("HSET", "sent", .string(id), "1")
+            } catch let error as QueueListenError where error.mayHaveRun || error.code == .notConnected {}
+        }
+    }
+
+    static func messages(_ id: String, _ count: Int) -> [Message] { (0..<count).map { Message("\(id) \($0)") } }
+
+    /// Writes down each message as it comes.
+    func receive(_ name: String, device: String) async throws {
+        for try await event in try office.mailbox(name).messages(device: device, limit: 10) {
+            switch event {
+            case .message(let message):
+                _ = try await notes.send(
+                    "RPUSH", .string("got \(name) \(device)"), .string("\(message.index) \(message.id) \(message.text)")
+                )
+            case .gap(let gap): _ = try await notes.send("RPUSH", "gaps", .string("\(name) \(device) \(gap)"))
+            }
+        }
+    }
+}

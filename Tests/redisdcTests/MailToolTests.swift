@@ -1,0 +1,95 @@
+import Foundation
+import RedisDCTesting
+import TestSupport
+import Testing
+
+/// A line of the tool's JSON.
+private struct Line: Decodable {
+    var index: Int?
+    var type: String?
+    var id: String?
+    var body: String?
+    var status: String?
+    var cursor: String?
+    var indices: [String: [Int]]?
+    var durability: String?
+    var messages: Int?
+}
+
+private func lines(_ output: String) throws -> [Line] {
+    try output.split(separator: "\n").map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+}
+
+@Suite("redisdc mail")
+struct MailToolTests {
+    @Test("what is sent is listened to, acknowledged and gone")
+    func roundTrip() async throws {
+        try await withEngineTool { tool in
+            let sent = try await tool.run(
+                "mail", "send", "--to", "alice,bob", "--id", "x", "--type", "chat", "hello", "world", "--json")
+            #expect(sent.status == 0)
+            let receipt = try lines(sent.output)[0]
+            #expect(receipt.id == "x" && receipt.indices == ["alice": [1, 2], "bob": [1, 2]])
+            #expect(receipt.durability == "memory")
+            let heard = try lines(try await tool.run("mail", "listen", "alice", "--timeout", "0", "--json").output)
+            #expect(heard.map(\.body) == ["hello", "world", nil])
+            #expect(heard[0].index == 1 && heard[0].type == "chat" && heard[0].id == "x/0")
+            #expect(heard[2].status == "messages")
+            let cursor = try #require(heard[2].cursor)
+            #expect(try await tool.run("mail", "peek", "alice").output == "1  chat  hello\n2  chat  world")
+            #expect(try await tool.run("mail", "ack", "alice", cursor).status == 0)
+            #expect(try await tool.run("mail", "peek", "alice").output == "")
+            let nothing = try await tool.run("mail", "listen", "alice", "--after", cursor, "--timeout", "0", "--json")
+            #expect(nothing.status == 75)
+            #expect(try lines(nothing.output).map(\.status) == ["timedOut"])
+        }
+    }
+
+    @Test("--follow goes on over a restart of the server and acknowledges what it printed")
+    func follow() async throws {
+        try await withEngineTool(.init(persistence: .appendOnly(fsync: .always))) { tool in
+            let listening = try tool.start("mail", "listen", "alice", "--follow", "--timeout", "5", "--json")
+            try await tool.run("mail", "send", "--to", "alice", "one")
+            await tool.server.kill()
+            try await tool.server.restart()
+            try await tool.run("mail", "send", "--to", "alice", "two")
+            let end = try await listening.end()
+            #expect(end.status == 75)
+            #expect(try lines(end.output).compactMap(\.body) == ["one", "two"])
+            #expect(try await tool.run("mail", "peek", "alice").output == "")
+        }
+    }
+
+    @Test("inspect and delete tell what there is, and bad input is refused")
+    func views() async throws {
+        try await withEngineTool { tool in
+            #expect(try await tool.run("mail", "inspect", "alice").status == 65)
+            #expect(try await tool.run("mail", "delete", "alice").status == 65)
+            try await tool.run("mail", "send", "--to", "alice", "a", "b")
+            try await tool.run("mail", "listen", "alice", "--device", "phone", "--timeout", "0")
+            let view = try await tool.run("mail", "inspect", "alice", "--json")
+            #expect(try lines(view.output)[0].messages == 2)
+            let words = try await tool.run("mail", "inspect", "alice").output
+            #expect(words.contains("alice: 2 messages") && words.contains("device phone: has 0"))
+            #expect(try await tool.run("mail", "listen", "alice", "--after", "rubbish").status == 65)
+            #expect(try await tool.run("mail", "send", "--to", "a{b", "x").status == 65)
+            #expect(try await tool.run("mail", "send", "--to", "alice", "x", "--fsynced").status == 65)
+            #expect(try await tool.run("mail", "send", "--to", "alice").status == 64)
+            #expect(try await tool.run("mail", "delete", "alice").output == "deleted, with 2 messages")
+        }
+    }
+
+    @Test("the example survives its kills")
+    func example() async throws {
+        try await withEngineTool { tool in
+            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../../Examples/Mailbox/run.sh").standardizedFileURL.path
+            let program = URL(fileURLWithPath: tool.path).deletingLastPathComponent().appendingPathComponent("mailbox")
+            let end = try await Child(
+                "bash", [script, "500"], environment: ["REDIS_URL": tool.server.url, "MAILBOX": program.path]
+            ).end()
+            #expect(end.status == 0, "\(end.output) \(end.error)")
+            #expect(end.output.components(separatedBy: "in order, once").count == 5)
+        }
+    }
+}
