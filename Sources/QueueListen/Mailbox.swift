@@ -47,12 +47,22 @@ public struct Mailbox: Sendable {
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maximumBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
+        let errand = try errand(after: cursor, device, limit, maximumBytes, timeout)
+        await listeners.carryOut(errand)
+        return try errand.delivery()
+    }
+
+    /// Apart, so that what it takes to make it is not in the frames of those who wait.
+    @inline(never)
+    private func errand(
+        after cursor: Cursor?, _ device: String, _ limit: Int, _ maximumBytes: Int, _ timeout: Duration?
+    ) throws(QueueListenError) -> PollErrand {
         try MailName.validate(device, "device", longest: 128)
         try Self.check(limit: limit, maximumBytes: maximumBytes)
         if let timeout, timeout < .zero {
             throw QueueListenError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
-        return try await listeners.listen(
+        return listeners.errand(
             name, device: device, after: cursor, most: limit, mostBytes: maximumBytes, timeout: timeout)
     }
 

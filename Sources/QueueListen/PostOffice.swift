@@ -42,7 +42,7 @@ public final class PostOffice: Sendable {
     let partitions: [Partition]
     private let listeners: [Listeners]
     private let senders: [Sender]
-    private let clock: ListenClock
+    private let clock: MonotonicClock
     private let hasRun = Locked(false)
 
     /// - Parameters:
@@ -56,7 +56,7 @@ public final class PostOffice: Sendable {
     }
 
     init(
-        redis: any Redis, namespace: String, configuration: PostOfficeConfiguration, clock: ListenClock
+        redis: any Redis, namespace: String, configuration: PostOfficeConfiguration, clock: MonotonicClock
     ) throws(QueueListenError) {
         try configuration.validate(namespace: namespace)
         self.redis = redis
@@ -190,17 +190,5 @@ public func withPostOffice<Result>(
     _ body: (PostOffice) async throws -> Result
 ) async throws -> Result {
     let office = try PostOffice(redis: redis, namespace: namespace, configuration: configuration)
-    let running = Task { await office.run() }
-    func close() async {
-        running.cancel()
-        await running.value
-    }
-    do {
-        let result = try await body(office)
-        await close()
-        return result
-    } catch {
-        await close()
-        throw error
-    }
+    return try await whileRunning({ await office.run() }, { try await body(office) })
 }

@@ -52,7 +52,7 @@ public final class Coordinator: Sendable {
     }
 
     init(
-        redis: any Redis, namespace: String, configuration: CoordinatorConfiguration, clock: EngineClock
+        redis: any Redis, namespace: String, configuration: CoordinatorConfiguration, clock: MonotonicClock
     ) throws(RedisDCError) {
         try configuration.validate(namespace: namespace)
         self.redis = redis
@@ -199,20 +199,7 @@ public func withCoordinator<Result>(
     _ body: (Coordinator) async throws -> Result
 ) async throws -> Result {
     let coordinator = try Coordinator(redis: redis, namespace: namespace, configuration: configuration)
-    // A task of its own: what a cancelled body holds is still given back.
-    let running = Task { await coordinator.run() }
-    func close() async {
-        running.cancel()
-        await running.value
-    }
-    do {
-        let result = try await body(coordinator)
-        await close()
-        return result
-    } catch {
-        await close()
-        throw error
-    }
+    return try await whileRunning({ await coordinator.run() }, { try await body(coordinator) })
 }
 
 /// Passes events on to whoever reads them.

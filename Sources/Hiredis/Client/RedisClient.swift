@@ -205,20 +205,7 @@ public func withRedisClient<Result>(
     _ body: (RedisClient) async throws -> Result
 ) async throws -> Result {
     let client = try RedisClient(configuration)
-    // A task of its own, since a child task would be cancelled together with the body.
-    let running = Task { await client.run() }
-    func close() async {
-        running.cancel()
-        await running.value
-    }
-    do {
-        let result = try await body(client)
-        await close()
-        return result
-    } catch {
-        await close()
-        throw error
-    }
+    return try await whileRunning({ await client.run() }, { try await body(client) })
 }
 
 /// - Parameter url: see ``RedisConfiguration/init(url:)``.

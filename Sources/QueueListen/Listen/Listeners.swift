@@ -3,27 +3,17 @@ import Hiredis
 import Synchronization
 import Wakeup
 
-/// Time, injectable: the process's monotonic clock, or a test's.
-struct ListenClock: Sendable {
-    var now: @Sendable () -> Duration
-    var sleep: @Sendable (Duration) async throws -> Void
-
-    static func continuous() -> ListenClock {
-        let start = ContinuousClock.now
-        return ListenClock(now: { ContinuousClock.now - start }, sleep: { try await Task.sleep(for: $0) })
-    }
-}
-
 /// Those of this process who listen to mailboxes of one partition.
 actor Listeners {
     typealias Machine = ListenMachine
-    private typealias Waiter = CheckedContinuation<Result<Delivery, QueueListenError>, Never>
+    /// Unsafe saves an allocation for each waiter; it is resumed once, because `finish` takes it out of `waiting` first.
+    private typealias Waiter = UnsafeContinuation<PollErrand.Answer, Never>
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private let executor: any SerialExecutor
     private nonisolated let redis: any Redis
     private let partition: Partition
-    private nonisolated let clock: ListenClock
+    private nonisolated let clock: MonotonicClock
     private let callTimeout: Duration
     /// Milliseconds for which this process wants to be woken, and after which a device shows that it is alive.
     private let lease: Int
@@ -37,7 +27,7 @@ actor Listeners {
 
     init(
         redis: any Redis, partition: Partition, settings: Machine.Settings, configuration: PostOfficeConfiguration,
-        clock: ListenClock
+        clock: MonotonicClock
     ) {
         self.redis = redis
         self.partition = partition
@@ -53,33 +43,37 @@ actor Listeners {
 
     // MARK: Callers
 
-    /// They hand their wish over and are resumed with the outcome: a task on the client's executor does not change its
-    /// executor for it, and one elsewhere does so once.
-    ///
     /// - Parameter timeout: `nil` waits as long as it takes, 0 looks once.
-    nonisolated func listen(
+    nonisolated func errand(
         _ mailbox: String, device: String, after cursor: Cursor?, most: Int, mostBytes: Int, timeout: Duration?
-    ) async throws(QueueListenError) -> Delivery {
-        let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
+    ) -> PollErrand {
         let isTry = timeout == .zero
         let deadline = (isTry ? callTimeout : timeout).map { clock.now() + $0 }
-        let wish = Machine.Wish(
-            mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor, most: most,
-            mostBytes: mostBytes, deadline: deadline, isTry: isTry)
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: Waiter) in
-                if Task.isCancelled {
-                    waiter.resume(returning: .failure(Self.cancelled))
-                    return
-                }
-                enter { listeners in listeners.begin(id, waiter, wish) }
-                // A cancel that came before has found nothing to cancel.
-                if Task.isCancelled { cancel(id) }
-            }
+        return PollErrand(
+            lastID.wrappingAdd(1, ordering: .relaxed).newValue,
+            Machine.Wish(
+                mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor, most: most,
+                mostBytes: mostBytes, deadline: deadline, isTry: isTry))
+    }
+
+    /// Callers hand their wish over and are resumed with the outcome: a task on the client's executor does not change its
+    /// executor for it, and one elsewhere does so once.
+    nonisolated func carryOut(_ errand: PollErrand) async {
+        errand.answer = await withTaskCancellationHandler {
+            await withUnsafeContinuation { (waiter: Waiter) in start(errand, waiter) }
         } onCancel: {
-            cancel(id)
+            cancel(errand.id)
         }
-        return try result.get()
+    }
+
+    private nonisolated func start(_ errand: PollErrand, _ waiter: Waiter) {
+        if Task.isCancelled {
+            waiter.resume(returning: PollErrand.Answer(.failure(Self.cancelled)))
+            return
+        }
+        enter { listeners in listeners.begin(errand.id, waiter, errand.wish) }
+        // A cancel that came before has found nothing to cancel.
+        if Task.isCancelled { cancel(errand.id) }
     }
 
     private func begin(_ id: UInt64, _ waiter: Waiter, _ wish: Machine.Wish) {
@@ -120,7 +114,8 @@ actor Listeners {
                 listener = nil
             case .read(let read): send(read)
             case .check(let checks): send(checks)
-            case .finish(let id, let result): waiting.removeValue(forKey: id)?.resume(returning: result)
+            case .finish(let id, let result):
+                waiting.removeValue(forKey: id)?.resume(returning: PollErrand.Answer(result))
             }
         }
         arm()

@@ -7,7 +7,7 @@ final class Sender: Sendable {
     private let redis: any Redis
     private let partition: Partition
     private let configuration: PostOfficeConfiguration
-    private let clock: ListenClock
+    private let clock: MonotonicClock
     /// Names this sender: its requests are numbered, and their answers kept until it has told that they have arrived.
     private let name = randomID()
     private let window = Locked(RequestWindow())
@@ -16,7 +16,7 @@ final class Sender: Sendable {
     /// Answers to a sender's numbered requests; refreshed by each, and longer than any of them is repeated.
     private static let shortestLife = Duration.seconds(60)
 
-    init(redis: any Redis, partition: Partition, configuration: PostOfficeConfiguration, clock: ListenClock) {
+    init(redis: any Redis, partition: Partition, configuration: PostOfficeConfiguration, clock: MonotonicClock) {
         self.redis = redis
         self.partition = partition
         self.configuration = configuration

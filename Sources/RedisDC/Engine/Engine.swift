@@ -3,17 +3,6 @@ import Hiredis
 import Synchronization
 import Wakeup
 
-/// Time, injectable: the process's monotonic clock, which also runs while the machine sleeps, or a test's.
-struct EngineClock: Sendable {
-    var now: @Sendable () -> Duration
-    var sleep: @Sendable (Duration) async throws -> Void
-
-    static func continuous() -> EngineClock {
-        let start = ContinuousClock.now
-        return EngineClock(now: { ContinuousClock.now - start }, sleep: { try await Task.sleep(for: $0) })
-    }
-}
-
 actor Engine {
     typealias Machine = EngineMachine
     /// Unsafe saves an allocation for each waiter; it is resumed once, because `finish` takes it out of `waiting` first.
@@ -29,7 +18,7 @@ actor Engine {
     private let settings: Machine.Settings
     private let usesWakeUps: Bool
     private let info: String
-    private nonisolated let clock: EngineClock
+    private nonisolated let clock: MonotonicClock
     nonisolated let instruments: EngineInstruments
     private let tell: @Sendable (CoordinatorEvent) -> Void
     private let executor: any SerialExecutor
@@ -46,7 +35,7 @@ actor Engine {
 
     init(
         redis: any Redis, namespace: Namespace, partition: Int, settings: Machine.Settings, usesWakeUps: Bool,
-        info: String, clock: EngineClock, instruments: EngineInstruments,
+        info: String, clock: MonotonicClock, instruments: EngineInstruments,
         tell: @escaping @Sendable (CoordinatorEvent) -> Void
     ) {
         self.redis = redis
@@ -376,7 +365,7 @@ private final class Bodies: Sendable {
         }?.resume()
     }
 
-    func end(within limit: Duration, _ clock: EngineClock) async {
+    func end(within limit: Duration, _ clock: MonotonicClock) async {
         let timeout = Task { [state] in
             try? await clock.sleep(limit)
             state.withLock { $0.taken() }?.resume()
