@@ -60,7 +60,7 @@ extension EngineMachine {
     }
 
     /// What was held is not held any more; what waits will ask again in a new session.
-    mutating func lose(_ reason: SessionLoss) -> [Action] {
+    mutating func lose(_ reason: SessionLoss, _ now: Duration) -> [Action] {
         guard phase == .live || phase == .joining else { return [] }
         var actions: [Action] = [.event(.sessionLost(id: session.id, reason))]
         let error = RedisDCError(.lost, "the session was lost: \(reason)")
@@ -79,7 +79,7 @@ extension EngineMachine {
                     actions += drop(id, error)
                 } else {
                     claims[id]!.state = .idle
-                    backlog.append(id)
+                    postpone(id, now)
                 }
             case .leaving(_, let why): actions += drop(id, why)
             case .held:

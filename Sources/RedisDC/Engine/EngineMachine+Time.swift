@@ -50,7 +50,7 @@ extension EngineMachine {
 
     /// The session is over by our own clock: nobody must be told that he holds something.
     mutating func expire(_ now: Duration) -> [Action] {
-        phase == .live && now >= session.end ? lose(.expired) : []
+        phase == .live && now >= session.end ? lose(.expired, now) : []
     }
 
     mutating func due(_ id: ID, _ now: Duration) -> [Action] {

@@ -176,15 +176,13 @@ struct EngineMachine {
     ) -> [Action] {
         guard phase != .stopped else { return [.finish(id, .failure(Self.stopped))] }
         claims[id] = Claim(wish: wish, deadline: deadline)
-        let latest = deadline ?? (wish.queues || phase == .live ? nil : now + settings.callTimeout)
-        if let latest { remind(id, at: latest) }
+        if let deadline { remind(id, at: deadline) }
         return expire(now) + begin(id, now)
     }
 
     mutating func call(_ id: ID, _ operation: Operation, now: Duration) -> [Action] {
         guard phase != .stopped else { return [.finish(id, .failure(Self.stopped))] }
         calls[id] = Call(operation: operation)
-        if phase != .live { remind(id, at: now + settings.callTimeout) }
         return expire(now) + begin(id, now)
     }
 
@@ -219,7 +217,7 @@ struct EngineMachine {
     /// Asks for it now, or when there is a session.
     mutating func begin(_ id: ID, _ now: Duration) -> [Action] {
         guard phase == .live, pending.count < Self.mostPending else {
-            if claims[id] != nil || calls[id] != nil { backlog.append(id) }
+            postpone(id, now)
             return []
         }
         if let claim = claims[id] {
@@ -267,12 +265,20 @@ struct EngineMachine {
             if !acknowledgements.isEmpty { acknowledgeAt = acknowledgeAt ?? now + settings.heartbeatInterval }
             return actions + failed(entry, error, now) + catchUp(now)
         case .success(.lost(let isOver)):
-            return actions + lose(isOver || now >= session.end ? .expired : .dataLost)
+            return actions + lose(isOver || now >= session.end ? .expired : .dataLost, now)
         case .success(let reply):
             settle(request.number)
             actions += answered(entry, reply, now)
             return actions + catchUp(now)
         }
+    }
+
+    /// It will be begun when that is possible. A wait goes on until its deadline; anything else is not kept for ever.
+    mutating func postpone(_ id: ID, _ now: Duration) {
+        let claim = claims[id]
+        guard claim != nil || calls[id] != nil else { return }
+        backlog.append(id)
+        if claim?.wish.queues != true, claim?.deadline == nil { remind(id, at: now + settings.callTimeout) }
     }
 
     /// Begins what has waited until fewer requests are under way.

@@ -230,6 +230,42 @@ struct EngineMachineTests {
             ])
     }
 
+    // MARK: What cannot be begun now
+
+    @Test("a try that was under way when the session was lost is told when there is no other one in time")
+    func tryInLostSession() {
+        var run = MachineRun.live()
+        run.apply { machine, _, now in
+            machine.acquire(1, Wish(thing: MachineRun.thing, queues: false), deadline: nil, now: now)
+        }
+        run.reply(1, .lost(isOver: false))
+        #expect(run.taken() == ["send acquire 1", "event lost dataLost", "listen"])
+        run.advance(.seconds(9))
+        #expect(run.taken() == [])
+        run.advance(.seconds(1))
+        #expect(run.taken() == ["finish 1 notConnected"])
+    }
+
+    @Test("so many requests are under way, the next one is sent when one is answered, in the order in which they came")
+    func mostPending() {
+        var run = MachineRun.live()
+        let most = UInt64(EngineMachine.mostPending)
+        for id in 1...(most + 2) { run.acquire(id) }
+        #expect(run.taken().count == Int(most) && run.lastNumber == most)
+        run.reply(7, .queued)
+        #expect(run.taken() == ["send acquire \(most + 1)"])
+        run.refuse(8)
+        #expect(run.taken() == ["finish 8 notPermitted", "send acquire \(most + 2)"])
+        // Who has given up meanwhile is passed over.
+        run.acquire(most + 3)
+        run.acquire(most + 4)
+        run.cancel(most + 3)
+        run.reply(9, .queued)
+        #expect(run.taken() == ["finish \(most + 3) cancelled", "send acquire \(most + 3)"])
+        run.reply(most + 3, .granted(fence: 5))
+        #expect(run.taken() == ["finish \(most + 4) granted 5"])
+    }
+
     // MARK: Conditions
 
     /// A mutex, 1, is to be let go for a place in a condition's queue, 2.
