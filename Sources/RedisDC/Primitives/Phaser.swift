@@ -44,6 +44,8 @@ public struct Phaser: Sendable {
     }
 
     /// Registers one more party.
+    ///
+    /// - Throws: `.serverError` when there are 1,024 already; `.cancelled`, `.conflict`, `.stopped`.
     public func register() async throws(RedisDCError) -> Party {
         let wish = Wish(thing: thing, way: .register, mode: .lease)
         return Party(phaser: self, lease: try await engine.lease(wish, timeout: nil))

@@ -7,6 +7,8 @@ elseif answer then
   reply = {'granted', format('%.0f', at)}
 elseif refusal then
   reply = refusal
+elseif kind == 'p' and limit >= 1024 then
+  return redis.error_reply('RDC the phaser ' .. name .. ' has 1024 parties, which is the most')
 else
   tick = math.max(tick + 1, now)
   call('ZADD', index, '0', 's' .. me, '0', 'h' .. name .. '\0' .. me)

@@ -168,6 +168,22 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("has 1,024 parties at most, and says so to the next one")
+        func most() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let phaser = try one.phaser("p")
+                let parties = try await withThrowingTaskGroup(of: Phaser.Party.self) { group in
+                    for _ in 0..<1024 { group.addTask { try await phaser.register() } }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                let error = await errorOf { _ = try await two.phaser("p").register() }
+                #expect(error?.code == .serverError && error?.message.contains("1024") == true)
+                try await Audit(redis).check()
+                try await parties[0].deregister()
+                try await two.phaser("p").register().deregister()
+            }
+        }
+
         @Test("parties that come and go in several processes, one of them killed: the others' phases go on")
         func death() async throws {
             try await withNodes { node, server, redis in
