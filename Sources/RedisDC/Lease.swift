@@ -88,6 +88,19 @@ public final class Lease: Sendable {
         try await engine.release(claim)
     }
 
+    /// Turns it into a permit of another thing, in one step. If that fails, it is given back.
+    func pass(to thing: Thing, item: [UInt8]? = nil) async throws(RedisDCError) {
+        try check()
+        guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        do {
+            try await engine.pass(claim, to: thing, item: item)
+            watch.finish()
+        } catch {
+            engine.releaseSoon(claim)
+            throw watch.error ?? error
+        }
+    }
+
     /// Calls `body` when it is lost, at once if it is already; not when it is released. It must not block.
     public func onLoss(_ body: @escaping @Sendable (RedisDCError) -> Void) { watch.onLoss(body) }
 

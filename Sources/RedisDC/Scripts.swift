@@ -27,6 +27,8 @@ enum Scripts {
     static let engineCount = engine(PackageResources.engine_thing_lua, PackageResources.engine_count_lua)
     static let engineGate = engine(PackageResources.engine_thing_lua, PackageResources.engine_gate_lua)
     static let engineReduce = engine(PackageResources.engine_reduce_lua)
+    static let engineRead = engine(PackageResources.engine_read_lua)
+    static let enginePass = engine(PackageResources.engine_thing_lua, PackageResources.engine_pass_lua)
     static let engineResize = engine(PackageResources.engine_thing_lua, PackageResources.engine_resize_lua)
 
     /// Redis's scripts cannot include one another: an operation stands between the head and the tail that all share.

@@ -11,6 +11,15 @@ struct Part {
         switch words[0] {
         case "read": try await coordinator.readWriteLock(name).withReadLock { _ in try await forever() }
         case "write": try await coordinator.readWriteLock(name).withWriteLock { _ in try await forever() }
+        case "light-switch":
+            try await coordinator.mutex(name).lightSwitch(words[1]).withLock { _ in try await forever() }
+        case "exchanger":
+            _ = try await coordinator.exchanger(name, of: String.self).exchange(words[1])
+        case "consumer":
+            try await coordinator.boundedBuffer(name, of: String.self, capacity: 2).withItem { item in
+                _ = try await redis.send("RPUSH", "log", .string(item))
+                try await forever()
+            }
         case "condition":
             let mutex = try coordinator.mutex(name)
             try await mutex.withLock { lease in try await mutex.condition("c").wait(lease) }

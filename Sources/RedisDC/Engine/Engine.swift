@@ -150,9 +150,24 @@ actor Engine {
 
     /// Gives all but so many of a lease's permits back.
     nonisolated func reduce(_ claim: UInt64, keep: Int) async throws(RedisDCError) -> Int {
-        let errand = makeErrand(.reduce(claim: claim, keep: keep))
+        try await use(claim, .reduce(keep: keep)).count()
+    }
+
+    /// What a lease stands for: an item, or what all have brought.
+    nonisolated func read(_ claim: UInt64) async throws(RedisDCError) -> [[UInt8]] {
+        try await use(claim, .read).values()
+    }
+
+    /// Turns a lease into a permit of another thing. Then it is not held any more.
+    nonisolated func pass(_ claim: UInt64, to thing: Thing, item: [UInt8]? = nil) async throws(RedisDCError) {
+        _ = try await use(claim, .pass(to: thing, item: item)).count()
+        enter { engine in engine.watches[claim] = nil }
+    }
+
+    private nonisolated func use(_ claim: UInt64, _ use: Machine.Use) async -> Errand {
+        let errand = makeErrand(.use(claim: claim, use))
         await run(errand)
-        return try errand.count()
+        return errand
     }
 
     /// Whether a lease is still held, after a wish that may have let it go.

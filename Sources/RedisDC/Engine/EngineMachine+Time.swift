@@ -72,7 +72,10 @@ extension EngineMachine {
             let number = claim.number!
             claims[id] = nil
             claimOf[number] = nil
-            return [.finish(id, .failure(error))]
+            var unsettled = error
+            // Who cannot be told whether the others have passed with it must know that they may have.
+            if case .arrive = claim.wish.way { unsettled.mayHaveRun = true }
+            return [.finish(id, .failure(unsettled))]
         case .held, .releasing: return []
         }
     }

@@ -43,6 +43,7 @@ struct EngineMachine {
         case granted(Grant)
         case notAvailable
         case done(Int)
+        case values([[UInt8]])
     }
 
     enum Action {
@@ -87,7 +88,7 @@ struct EngineMachine {
             /// No longer wanted: being ended with the server. The caller gets this error then.
             indirect case leaving(UInt64, RedisDCError)
             case held(UInt64, fence: UInt64)
-            case releasing(UInt64)
+            case releasing(UInt64, fence: UInt64)
         }
         var state = State.idle
         var wish: Wish
@@ -100,7 +101,7 @@ struct EngineMachine {
             switch state {
             case .idle: nil
             case .asked(let number), .queued(let number), .leaving(let number, _), .held(let number, _),
-                .releasing(let number):
+                .releasing(let number, _):
                 number
             }
         }
@@ -195,7 +196,10 @@ struct EngineMachine {
             claims[id]!.state = .leaving(number, error)
             if case .claim? = pending[number]?.purpose { pending[number]!.purpose = .chore }
             remind(id, at: now + settings.settleTimeout)
-            return [send(.release(name: claim.wish.thing.name, claim: number), .end(id))]
+            let name = claim.wish.thing.name
+            // Who has arrived cannot have gone away before, once the others have passed.
+            if case .arrive = claim.wish.way { return [send(.leave(name: name, claim: number), .end(id))] }
+            return [send(.release(name: name, claim: number), .end(id))]
         case .leaving, .held, .releasing: return []
         }
     }
@@ -203,11 +207,11 @@ struct EngineMachine {
     /// Gives a lease back. `releaser` gets the outcome; without one nobody waits for it.
     mutating func release(_ id: ID, releaser: ID?, now: Duration) -> [Action] {
         let late = expire(now)
-        guard let claim = claims[id], case .held(let number, _) = claim.state else {
+        guard let claim = claims[id], case .held(let number, let fence) = claim.state else {
             let error = RedisDCError(.lost, "it was not held any more")
             return late + (releaser.map { [.finish($0, .failure(error))] } ?? [])
         }
-        claims[id]!.state = .releasing(number)
+        claims[id]!.state = .releasing(number, fence: fence)
         claims[id]!.releaser = releaser
         return late + [send(.release(name: claim.wish.thing.name, claim: number), .end(id))]
     }
@@ -305,9 +309,12 @@ struct EngineMachine {
     mutating func answered(_ entry: Pending, _ reply: EngineReply, _ now: Duration) -> [Action] {
         switch entry.purpose {
         case .claim(let id): return answeredClaim(id, entry.request.number, reply, now)
-        case .end(let id): return ended(id) + more(entry.request.operation, reply)
+        case .end(let id): return ended(id, entry.request.operation, reply, now) + more(entry.request.operation, reply)
         case .call(let id):
             calls[id] = nil
+            if case .pass(_, let number, _, _) = entry.request.operation {
+                if case .done = reply { claimOf[number].map { forget($0) } } else { keep(number) }
+            }
             return [.finish(id, result(of: entry.request.operation, reply))] + more(entry.request.operation, reply)
         case .heartbeat(let sent): return beaten(sent, reply, now)
         case .reconcile(let known, let found): return reconciled(known, found, reply, now)
@@ -328,6 +335,7 @@ struct EngineMachine {
             var error = error
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
             calls[id] = nil
+            if case .pass(_, let number, _, _) = entry.request.operation { keep(number) }
             return [.finish(id, .failure(error))]
         case .heartbeat:
             isBeating = false
@@ -338,6 +346,12 @@ struct EngineMachine {
             return []
         case .chore: return []
         }
+    }
+
+    /// What was to be passed on is still held.
+    private mutating func keep(_ number: UInt64) {
+        guard let id = claimOf[number], case .releasing(_, let fence)? = claims[id]?.state else { return }
+        claims[id]!.state = .held(number, fence: fence)
     }
 
     mutating func answeredClaim(
@@ -362,7 +376,7 @@ struct EngineMachine {
         _ id: ID, _ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration
     ) -> [Action] {
         let others = letGo(for: id, now)
-        let isLease = claims[id]!.wish.mode == .lease
+        let isLease = claims[id]!.wish.mode.isLease
         let grant = Grant(
             claim: id, fence: fence, value: value, life: session, watch: isLease ? LeaseWatch() : nil)
         if !isLease {
@@ -387,16 +401,36 @@ struct EngineMachine {
         if case .held? = claims[id]?.state { true } else { false }
     }
 
-    /// Gives all but so many of a lease's permits back.
-    mutating func reduce(_ id: ID, claim: ID, keep: Int, now: Duration) -> [Action] {
-        let late = expire(now)
-        guard let held = claims[claim], case .held(let number, _) = held.state else {
-            return late + [.finish(id, .failure(RedisDCError(.lost, "it was not held any more")))]
-        }
-        return late + call(id, .reduce(name: held.wish.thing.name, claim: number, keep: keep), now: now)
+    /// What can be done with a lease, other than ending it.
+    enum Use: Sendable {
+        /// Gives all but so many of its permits back.
+        case reduce(keep: Int)
+        case read
+        /// Turns it into a permit of another thing.
+        indirect case pass(to: Thing, item: [UInt8]?)
     }
 
-    mutating func ended(_ id: ID) -> [Action] {
+    mutating func use(_ id: ID, claim: ID, _ use: Use, now: Duration) -> [Action] {
+        let late = expire(now)
+        guard let held = claims[claim], case .held(let number, let fence) = held.state else {
+            return late + [.finish(id, .failure(RedisDCError(.lost, "it was not held any more")))]
+        }
+        let name = held.wish.thing.name
+        switch use {
+        case .reduce(let keep): return late + call(id, .reduce(name: name, claim: number, keep: keep), now: now)
+        case .read: return late + call(id, .read(name: name, claim: number), now: now)
+        case .pass(let thing, let item):
+            claims[claim]!.state = .releasing(number, fence: fence)
+            return late + call(id, .pass(thing, claim: number, from: name, item: item), now: now)
+        }
+    }
+
+    mutating func ended(_ id: ID, _ operation: Operation, _ reply: EngineReply, _ now: Duration) -> [Action] {
+        if case .granted(let fence, let value) = reply, case .leave(let name, let number) = operation {
+            // It was granted before it could leave. If nobody wants it any more, it goes.
+            guard case .leaving? = claims[id]?.state else { return [send(.release(name: name, claim: number), .chore)] }
+            return granted(id, number, fence, value, now)
+        }
         guard let claim = claims[id] else { return [] }
         switch claim.state {
         case .leaving(_, let error): return drop(id, error)
@@ -411,9 +445,9 @@ struct EngineMachine {
     mutating func more(_ operation: Operation, _ reply: EngineReply) -> [Action] {
         guard case .done(_, let more) = reply, more else { return [] }
         switch operation {
-        case .release, .give, .destroy, .signal, .resize, .gate, .count, .reduce:
+        case .release, .leave, .give, .destroy, .signal, .resize, .gate, .count, .reduce, .pass:
             return [send(.give(name: operation.name), .chore)]
-        case .claim, .create, .heartbeat, .reconcile: return []
+        case .claim, .create, .read, .heartbeat, .reconcile: return []
         }
     }
 
@@ -421,6 +455,8 @@ struct EngineMachine {
         let name = operation.name
         switch reply {
         case .done(let count, _): return .success(.done(count))
+        case .values(let values): return .success(.values(values))
+        case .none: return .failure(RedisDCError(.lost, "\"\(name)\" was not held any more"))
         case .conflict(let kind, let permits, let policy):
             let found = Thing.describe(Thing.Kind(rawValue: kind), permits: permits, policy: policy)
             return .failure(
@@ -456,7 +492,7 @@ extension Operation {
         switch self {
         case .claim(let wish): " (\(wish.thing.description))"
         case .signal(let thing, _), .create(let thing), .resize(let thing, _), .gate(let thing, _),
-            .count(let thing, _), .destroy(let thing):
+            .count(let thing, _), .destroy(let thing), .pass(let thing, _, _, _):
             " (\(thing.description))"
         default: ""
         }
@@ -474,6 +510,8 @@ extension Thing {
         case .readWriteLock:
             "a read-write lock" + (policy == "r" ? ", readers first" : policy == "w" ? ", writers first" : "")
         case .latch: "a latch for \(number), " + (policy == "f" ? "broken by a death" : "a death counts as down")
+        case .exchanger: "an exchanger for \(number)"
+        case .boundedBuffer: "a bounded buffer for \(number)"
         case .barrier:
             "a barrier for \(number), " + (policy == "b" ? "broken by who leaves" : "who leaves is taken out")
         case let kind?: "a \(kind.title)"

@@ -22,11 +22,17 @@ struct Thing: Sendable, Hashable {
         case latch = "l"
         case barrier = "b"
         case phaser = "p"
+        case exchanger = "e"
+        /// Its free places, and its items.
+        case boundedBuffer = "k"
+        case bufferItems = "i"
 
         /// As people call it.
         var title: String {
             switch self {
             case .readWriteLock: "read-write lock"
+            case .boundedBuffer: "bounded buffer"
+            case .bufferItems: "bounded buffer's items"
             default: "\(self)"
             }
         }
@@ -49,8 +55,8 @@ struct Thing: Sendable, Hashable {
 final class Wish: Sendable {
     enum Way: Sendable {
         case acquire
-        /// At a barrier or phaser.
-        case arrive
+        /// At a barrier or phaser, or at an exchanger with something for the others.
+        case arrive(bringing: [UInt8]? = nil)
         /// As one more party, with nothing to wait for.
         case register
     }
@@ -86,12 +92,18 @@ final class Wish: Sendable {
 /// Whether permits are gone with the taking, or come back with the session at the latest.
 enum Mode: Sendable {
     case consume, lease
+    /// As one of a group that holds one permit together.
+    indirect case together(group: String)
+
+    var isLease: Bool { if case .consume = self { false } else { true } }
 }
 
 enum Operation: Sendable {
     case claim(Wish)
     /// Ends a claim, whatever has become of it: of this session, of a dead one, or, by force, of any.
     case release(name: String, claim: UInt64, owner: String? = nil, force: Bool = false)
+    /// Takes a claim out of the queue, unless it has been granted.
+    case leave(name: String, claim: UInt64)
     case signal(Thing, count: Int)
     case create(Thing)
     case resize(Thing, permits: Int)
@@ -101,6 +113,10 @@ enum Operation: Sendable {
     case count(Thing, id: String?)
     /// Gives all but so many of a lease's permits back.
     case reduce(name: String, claim: UInt64, keep: Int)
+    /// What a lease stands for: an item, or what all have brought.
+    case read(name: String, claim: UInt64)
+    /// Turns a lease of one thing into a permit of another.
+    case pass(Thing, claim: UInt64, from: String, item: [UInt8]?)
     case give(name: String)
     case destroy(Thing)
     case heartbeat
@@ -124,13 +140,15 @@ struct EngineRequest: Sendable {
             case .arrive: Scripts.engineArrive
             case .register: Scripts.engineRegister
             }
-        case .release: Scripts.engineRelease
+        case .release, .leave: Scripts.engineRelease
         case .signal: Scripts.engineSignal
         case .create: Scripts.engineCreate
         case .resize: Scripts.engineResize
         case .gate: Scripts.engineGate
         case .count: Scripts.engineCount
         case .reduce: Scripts.engineReduce
+        case .read: Scripts.engineRead
+        case .pass: Scripts.enginePass
         case .give: Scripts.engineGive
         case .destroy: Scripts.engineDestroy
         case .heartbeat: Scripts.engineHeartbeat
@@ -149,13 +167,13 @@ struct EngineRequest: Sendable {
         ]
         switch operation {
         case .claim(let wish):
-            guard wish.way == .acquire else { return head + wish.thing.arguments }
-            let own: [RedisArgument] = [
-                .integer(wish.count), wish.mode == .consume ? "c" : "l", wish.queues ? "0" : "1",
-            ]
-            return head + wish.thing.arguments + own + (wish.isPreferred ? ["0"] : [])
+            return head + wish.thing.arguments + wish.arguments
         case .release(_, let claim, let owner, let force):
             return head + [.string(String(claim)), .string(owner ?? ""), force ? "1" : "0"]
+        case .leave(_, let claim): return head + [.string(String(claim)), "", "w"]
+        case .read(_, let claim): return head + [.string(String(claim))]
+        case .pass(let thing, let claim, let from, let item):
+            return head + thing.arguments + [.string(String(claim)), .string(from)] + (item.map { [.bytes($0)] } ?? [])
         case .signal(let thing, let count): return head + thing.arguments + [.integer(count)]
         case .create(let thing): return head + thing.arguments
         case .resize(let thing, let permits): return head + thing.existing.arguments + [.integer(permits)]
@@ -166,6 +184,30 @@ struct EngineRequest: Sendable {
         case .give: return head
         case .heartbeat: return head + [.integer(ttl.wholeMicroseconds)]
         case .reconcile(let after): return head + [.string(after), .integer(Self.reconcilePage)]
+        }
+    }
+}
+
+extension Wish {
+    /// As engine_acquire.lua and engine_arrive.lua take it.
+    fileprivate var arguments: [RedisArgument] {
+        switch way {
+        case .register: return []
+        case .arrive(let brought): return brought.map { [.bytes($0)] } ?? []
+        case .acquire:
+            let tail: [RedisArgument] = [.integer(count), mode.letter, queues ? "0" : "1"]
+            if case .together(let group) = mode { return tail + [isPreferred ? "0" : "1", .string(group)] }
+            return tail + (isPreferred ? ["0"] : [])
+        }
+    }
+}
+
+extension Mode {
+    fileprivate var letter: RedisArgument {
+        switch self {
+        case .consume: "c"
+        case .lease: "l"
+        case .together: "t"
         }
     }
 }
@@ -187,7 +229,10 @@ extension Operation {
         case .signal(let thing, _), .create(let thing), .resize(let thing, _), .gate(let thing, _),
             .count(let thing, _), .destroy(let thing):
             thing.name
-        case .release(let name, _, _, _), .reduce(let name, _, _), .give(let name): name
+        case .pass(let thing, _, _, _): thing.name
+        case .release(let name, _, _, _), .leave(let name, _), .reduce(let name, _, _), .read(let name, _),
+            .give(let name):
+            name
         case .heartbeat, .reconcile: ""
         }
     }
@@ -214,6 +259,8 @@ enum EngineReply: Sendable {
     case stale
     case heartbeat(grants: Int, claims: Int, Duties)
     case page(next: String, [Line])
+    /// What a lease stands for.
+    case values([[UInt8]])
 
     struct Line: Sendable {
         var number: UInt64
@@ -283,7 +330,10 @@ enum EngineReply: Sendable {
             }
             guard lines.count == cells.count / 5 else { return nil }
             self = .page(next: next, lines)
-        case ("ok", .signal), ("ok", .resize), ("ok", .gate), ("ok", .give):
+        case ("ok", .read):
+            guard let values = parts.last?.array else { return nil }
+            self = .values(values.compactMap(\.bytes))
+        case ("ok", .signal), ("ok", .resize), ("ok", .gate), ("ok", .give), ("ok", .pass):
             self = .done(count: 1, more: number(1) == 1)
         case ("ok", _):
             guard let count = number(1) else { return nil }

@@ -9,7 +9,7 @@ final class Errand: @unchecked Sendable {
         case take(Wish, deadline: Duration?)
         indirect case call(Operation)
         case release(claim: UInt64)
-        case reduce(claim: UInt64, keep: Int)
+        case use(claim: UInt64, EngineMachine.Use)
     }
 
     let id: UInt64
@@ -31,7 +31,7 @@ final class Errand: @unchecked Sendable {
         case .take(let wish, let deadline): machine.acquire(id, wish, deadline: deadline, now: now)
         case .call(let operation): machine.call(id, operation, now: now)
         case .release(let claim): machine.release(claim, releaser: id, now: now)
-        case .reduce(let claim, let keep): machine.reduce(id, claim: claim, keep: keep, now: now)
+        case .use(let claim, let use): machine.use(id, claim: claim, use, now: now)
         }
     }
 
@@ -58,5 +58,9 @@ final class Errand: @unchecked Sendable {
 
     func count() throws(RedisDCError) -> Int {
         if case .done(let count)? = try answer?.result.get() { count } else { 0 }
+    }
+
+    func values() throws(RedisDCError) -> [[UInt8]] {
+        if case .values(let values)? = try answer?.result.get() { values } else { [] }
     }
 }

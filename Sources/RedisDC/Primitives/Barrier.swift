@@ -43,7 +43,8 @@ public struct Barrier: Sendable {
     /// Arrives, and waits for the others.
     ///
     /// - Parameter timeout: from 1 ms; `nil` waits as long as it takes.
-    /// - Throws: `.timedOut`, `.cancelled` (then it has not arrived), `.broken`, `.destroyed`, `.conflict`, `.stopped`.
+    /// - Throws: `.timedOut`, `.cancelled` (then it has not arrived, unless `mayHaveRun`: Redis did not
+    ///   answer), `.broken`, `.destroyed`, `.conflict`, `.stopped`.
     @discardableResult
     public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
         try await engine.arrive(thing, timeout: timeout)
@@ -59,10 +60,16 @@ extension Engine {
         if timeout == .zero {
             throw RedisDCError(.invalidArgument, "the timeout is 0: who does not wait does not arrive")
         }
-        guard let grant = try await take(Wish(thing: thing, way: .arrive), timeout: timeout) else {
+        guard let grant = try await take(Wish(thing: thing, way: .arrive()), timeout: timeout) else {
             throw RedisDCError(.timedOut, "not all came to \"\(thing.name)\" in time")
         }
-        return Arrival(generation: grant.value / 1024, index: Int(grant.value % 1024))
+        return Arrival(grant)
+    }
+}
+
+extension Arrival {
+    init(_ grant: EngineMachine.Grant) {
+        self.init(generation: grant.value / 1024, index: Int(grant.value % 1024))
     }
 }
 

@@ -32,7 +32,8 @@ public struct Phaser: Sendable {
         /// Arrives at the end of the phase, and waits for the others.
         ///
         /// - Parameter timeout: from 1 ms; `nil` waits as long as it takes.
-        /// - Throws: `.timedOut`, `.cancelled` (then it has not arrived), `.lost` (it is not registered any more), `.stopped`.
+        /// - Throws: `.timedOut`, `.cancelled` (then it has not arrived, unless `mayHaveRun`: Redis did not
+        ///   answer), `.lost` (it is not registered any more), `.stopped`.
         @discardableResult
         public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
             try lease.check()

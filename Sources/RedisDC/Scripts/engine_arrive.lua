@@ -1,4 +1,5 @@
--- Arrives at a barrier or phaser, and waits there for the others.
+-- Arrives at a barrier, phaser or exchanger, and waits there for the others.
+-- ARGV[9] what it brings, at an exchanger
 -- Reply: {'queued'} (also for the last one, who hears of it like the others), {'over'} (this request was cancelled before it
 --     came), when it is sent again {'granted', fence, generation * 1024 + arrival}, or a refusal.
 if answer == 'd' then
@@ -12,7 +13,9 @@ else
   tick = math.max(tick + 1, now)
   call('ZADD', index, '0', 's' .. me, '0', 'q' .. name .. '\0' .. '1' .. pack('>I8', tick) .. me)
   -- At once, because the tail may let it pass.
-  call('HSET', book, 'c:' .. me, pack('<c1c1c1dd', 'w', 'c', '1', 1, tick) .. name)
+  local mode, note = 'c', ''
+  if kind == 'e' then mode, note = 'e', '\0' .. ARGV[9] end
+  call('HSET', book, 'c:' .. me, pack('<c1c1c1dd', 'w', mode, '1', 1, tick) .. name .. note)
   waiting, thing_changed = waiting + 1, true
   gives = 'fair'
   reply = {'queued'}

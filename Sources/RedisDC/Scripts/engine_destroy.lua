@@ -12,6 +12,18 @@ elseif kind ~= 'x' and kind ~= 'z' and kind ~= ARGV[6] then
 else
   call('HDEL', book, '')
   if kind == 'l' or kind == 'z' then call('ZREMRANGEBYLEX', index, '[d' .. name .. '\0', '(d' .. name .. '\1') end
+  if kind == 'i' then
+    -- The items that nobody has. Who has one ends it.
+    repeat
+      local lines = call('ZRANGEBYLEX', index, '[v' .. name .. '\0', '(v' .. name .. '\1', 'LIMIT', '0', '1000')
+      local fields = {}
+      for i = 1, #lines do fields[i] = 'v:' .. string.sub(lines[i], 2) end
+      if #lines > 0 then
+        call('ZREM', index, unpack(lines))
+        call('HDEL', book, unpack(fields))
+      end
+    until #lines < 1000
+  end
   kind, thing_changed = 'x', true
   sets[#sets + 1] = 'c:' .. me
   sets[#sets + 1] = 'd'

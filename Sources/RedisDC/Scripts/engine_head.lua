@@ -9,13 +9,18 @@
 --                           partitions  how many the namespace has
 --                           s:SID       session: ends, settled, last, grants (doubles)
 --                           i:SID       session: what it says of itself
---                           c:SID:REQ   claim: state, mode, priority (letters), n, tick (doubles), name; or "d" when it
---                                       is over
+--                           c:SID:REQ   claim: state, mode, priority (letters), n, tick (doubles), name, in some modes
+--                                       \0 and a note; or "d" when it is over
 --                           t:NAME      thing: kind, policy (letters), permits, limit, free, waiting, created,
 --                                       signalled, consumed (doubles)
+--                           g:NAME \0 GROUP  group: how many of it are in, tick of the thing that it is in (doubles)
+--                           v:NAME \0 TICK   item of a buffer
+--                           e:NAME \0 TICK   what was brought to a meeting (MessagePack); n:…: who may still ask for it
 -- KEYS[2] index     sorted set in lexical order: s SID:REQ (claims of a session), q NAME \0 PRIORITY TICK SID:REQ (waiters
 --                   of a thing, in their order), h NAME \0 SID:REQ (its holders), d NAME \0 ID (who has counted down),
---                   t NAME (waiters to be looked at again)
+--                   t NAME (waiters to be looked at again), g NAME \0 GROUP \0 SID:REQ (waiters that come in with their
+--                   group), u NAME \0 GROUP (a group that has come in, with waiters left), v NAME \0 TICK (an item that
+--                   nobody has)
 -- KEYS[3] sessions  sorted set: SID by the time (microseconds) at which it ends; only where sessions begin, go on and end
 -- ARGV[1] SID  [2] REQ, a number that grows with each request of the session
 --     [3] SETTLED: the answers to all requests up to here have arrived, or empty
@@ -23,8 +28,9 @@
 --     [5] NAME
 --
 -- States of a claim: w waits, h holds a lease, g has been given permits to consume that it has not confirmed, d over.
--- Modes: c consume, l lease. Priorities: 0 before 1. Doubles are little-endian; the tick in a waiter's line is a big-endian
--- integer of 8 bytes.
+-- Modes: c consume, l lease; with a note: t lease as one of a group (its name), i lease of an item (its tick), e at a
+-- meeting (what it brings, then the meeting's tick). Priorities: 0 before 1. Doubles are little-endian; a tick in a line or
+-- note is a big-endian integer of 8 bytes.
 -- Kinds, with the letters of their policies:
 --   s semaphore  f first come first served, b overtaking allowed        m mutex  f
 --   r read-write lock  f, r readers first, w writers first: a reader takes 1 of its permits, a writer all
@@ -32,6 +38,8 @@
 --   l latch      d a dead participant counts as down, f it breaks the latch; signalled: how many are down
 --   b barrier    o who gives up or dies is taken out, b breaks it; limit: parties, signalled: generations; a grant's n is
 --                generation * 1024 + arrival                            p phaser  f: a barrier for as many as hold it
+--   e exchanger  o: a barrier whose parties bring something and get what all have brought
+--   k buffer     f: its permits are free places            i its items  f: free are those that nobody has
 --   x being destroyed, z broken: whoever waits is told so
 -- Refusals: {'lost'}: the session is not there, the data are lost. {'lost', 'ended'}: its time is over. {'stale'}: this request has been answered long ago.
 local book, index = KEYS[1], KEYS[2]

@@ -18,7 +18,8 @@ if first then
       local _, _, _, _, _, from = unpacked('<c1c1c1dd', text)
       if #dead == 0 then dead[1] = first end
       dead[#dead + 1] = string.sub(id, #first + 2)
-      dead[#dead + 1] = string.sub(text, from)
+      -- Without the note.
+      dead[#dead + 1] = string.match(text, '^%Z+', from)
     else
       rems[#rems + 1] = line
     end

@@ -12,7 +12,8 @@ for _, line in ipairs(lines) do
     page[#page + 1] = state
     page[#page + 1] = format('%.0f', at)
     page[#page + 1] = format('%.0f', n)
-    page[#page + 1] = string.sub(text, rest)
+    -- Without the note.
+    page[#page + 1] = string.match(text, '^%Z+', rest)
   end
 end
 reply = {'ok', #lines == tonumber(ARGV[7]) and lines[#lines] or '', page}

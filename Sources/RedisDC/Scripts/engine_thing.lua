@@ -12,7 +12,7 @@ if not answer then
       kind, policy, permits = ARGV[6], ARGV[8], tonumber(ARGV[7])
       limit, free, waiting, created, signalled, consumed = permits, permits, 0, tick, 0, 0
       -- What their numbers count is not to be had by asking for it.
-      if kind == 'b' or kind == 'p' or kind == 'l' and permits > 0 then free = 0 elseif kind == 'l' then free = OPEN end
+      if kind == 'b' or kind == 'e' or kind == 'p' or kind == 'l' and permits > 0 then free = 0 elseif kind == 'l' then free = OPEN end
       is_new = true
     end
   elseif kind == 'x' then

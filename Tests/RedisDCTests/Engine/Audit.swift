@@ -7,10 +7,19 @@ import Testing
 struct Audit {
     struct Claim {
         var state: Character
+        var mode: Character
         var priority: Character
         var count: Int
         var tick: Double
         var name: String
+        /// With the zero byte before it.
+        var note: [UInt8]
+    }
+
+    /// Those who hold one permit together.
+    struct Group {
+        var count: Int
+        var created: Double
     }
 
     struct Thing {
@@ -27,6 +36,11 @@ struct Audit {
     private(set) var claims: [String: Claim] = [:]
     private(set) var answers: Set<String> = []
     private(set) var things: [String: Thing] = [:]
+    /// By name, zero byte and group.
+    private(set) var groups: [[UInt8]: Group] = [:]
+    /// By name, zero byte and tick: of buffers, and of meetings.
+    private(set) var items: Set<[UInt8]> = []
+    private(set) var meetings: Set<[UInt8]> = []
     private(set) var sessions: Set<String> = []
     private(set) var lines: Set<[UInt8]> = []
 
@@ -38,12 +52,18 @@ struct Audit {
         ])
         let cells = replies[0].array ?? []
         for index in stride(from: 0, to: cells.count - 1, by: 2) {
-            guard let field = cells[index].string, let value = cells[index + 1].bytes else { continue }
-            let rest = String(field.dropFirst(2))
-            switch field.prefix(2) {
+            guard let field = cells[index].bytes, let value = cells[index + 1].bytes else { continue }
+            let key = Array(field.dropFirst(2))
+            let rest = String(decoding: key, as: UTF8.self)
+            switch String(decoding: field.prefix(2), as: UTF8.self) {
             case "c:":
                 if value == [UInt8(ascii: "d")] { answers.insert(rest) } else { claims[rest] = Self.claim(value) }
             case "t:": things[rest] = Self.thing(value)
+            case "g:":
+                let numbers = Self.doubles(value[...], 2)
+                groups[key] = Group(count: Int(numbers[0]), created: numbers[1])
+            case "v:": items.insert(key)
+            case "e:": meetings.insert(key)
             default: break
             }
         }
@@ -61,9 +81,11 @@ struct Audit {
 
     private static func claim(_ bytes: [UInt8]) -> Claim {
         let numbers = doubles(bytes[3...], 2)
+        let name = bytes[19...].prefix { $0 != 0 }
         return Claim(
-            state: Character(UnicodeScalar(bytes[0])), priority: Character(UnicodeScalar(bytes[2])),
-            count: Int(numbers[0]), tick: numbers[1], name: String(decoding: bytes[19...], as: UTF8.self))
+            state: Character(UnicodeScalar(bytes[0])), mode: Character(UnicodeScalar(bytes[1])),
+            priority: Character(UnicodeScalar(bytes[2])), count: Int(numbers[0]), tick: numbers[1],
+            name: String(decoding: name, as: UTF8.self), note: Array(bytes[name.endIndex...]))
     }
 
     private static func thing(_ bytes: [UInt8]) -> Thing {
@@ -82,22 +104,51 @@ struct Audit {
             if claim.state == "w" {
                 let tick = withUnsafeBytes(of: UInt64(claim.tick).bigEndian) { Array($0) }
                 expected.insert(Array("q\(claim.name)\0\(claim.priority)".utf8) + tick + Array(id.utf8))
+                if claim.mode == "t" {
+                    expected.insert(Array("g\(claim.name)".utf8) + claim.note + Array("\0\(id)".utf8))
+                }
             }
             #expect(sessions.contains(String(id.prefix { $0 != ":" })), comment, sourceLocation: sourceLocation)
         }
-        let found = lines.filter { ![UInt8(ascii: "t"), UInt8(ascii: "d")].contains($0.first) }
+        let found = lines.filter { !Array("tduv".utf8).contains($0[0]) }
         #expect(found == expected, comment, sourceLocation: sourceLocation)
+        checkItems(comment, sourceLocation)
+        for (key, group) in groups {
+            let name = String(decoding: key.prefix { $0 != 0 }, as: UTF8.self)
+            let members = claims.values.count {
+                $0.name == name && $0.state == "h" && $0.mode == "t" && $0.tick > group.created
+                    && key.elementsEqual(name.utf8 + $0.note)
+            }
+            #expect(group.count == members && members > 0, comment, sourceLocation: sourceLocation)
+        }
         for (name, thing) in things {
             let own = claims.values.filter { $0.name == name }
             let taken = own.filter { ($0.state == "h" || $0.state == "g") && $0.tick > thing.created }
                 .reduce(0) { $0 + $1.count }
+            let together = groups.count {
+                $0.key.starts(with: Array("\(name)\0".utf8)) && $0.value.created == thing.created
+            }
             // Barriers, phasers and latches do not count permits.
-            let countsPermits = !"bplz".contains(thing.kind)
+            let countsPermits = !"beplz".contains(thing.kind)
             #expect(
-                !countsPermits || thing.free + taken == thing.limit + thing.signalled - thing.consumed,
+                !countsPermits || thing.free + taken + together == thing.limit + thing.signalled - thing.consumed,
                 "conservation of \(name): \(thing), \(taken) taken. \(comment?.rawValue ?? "")",
                 sourceLocation: sourceLocation)
             #expect(thing.waiting == own.count { $0.state == "w" }, comment, sourceLocation: sourceLocation)
         }
+    }
+
+    /// Each item is free, or someone has it; what was brought to a meeting is there for who has not gone.
+    private func checkItems(_ comment: Comment?, _ sourceLocation: SourceLocation) {
+        let free = lines.filter { $0[0] == UInt8(ascii: "v") }.map { Array($0.dropFirst()) }
+        let held = claims.values.filter { $0.mode == "i" }.map { Array($0.name.utf8) + $0.note }
+        #expect(items == Set(free + held), comment, sourceLocation: sourceLocation)
+        for (name, thing) in things where thing.kind == "i" {
+            let unread = claims.values.count { $0.name == name && $0.mode == "l" && $0.state == "h" }
+            let own = free.count { $0.starts(with: Array("\(name)\0".utf8)) }
+            #expect(own == thing.free + unread, comment, sourceLocation: sourceLocation)
+        }
+        let met = claims.values.filter { $0.mode == "e" && $0.state == "h" }.map { Array($0.name.utf8) + $0.note }
+        #expect(meetings == Set(met), comment, sourceLocation: sourceLocation)
     }
 }

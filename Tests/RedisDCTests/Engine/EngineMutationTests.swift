@@ -100,7 +100,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "what a dead session took and did not confirm goes back",
-        guardian: "        free = free + n\n      end", without: "      end"
+        guardian: "          free = free + n\n        end", without: "        end"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
         _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])

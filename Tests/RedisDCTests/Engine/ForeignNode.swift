@@ -58,7 +58,7 @@ final class ForeignNode: Sendable {
         let parts: [String] =
             switch name {
             case "join", "leave": [name]
-            case "acquire", "signal", "create", "resize", "arrive", "register", "count", "gate":
+            case "acquire", "signal", "create", "resize", "arrive", "register", "count", "gate", "pass":
                 ["head", "thing", name, "tail"]
             default: ["head", name, "tail"]
             }

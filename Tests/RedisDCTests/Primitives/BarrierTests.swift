@@ -1,6 +1,7 @@
 import Hiredis
 import RedisDC
 import RedisDCTesting
+import TestRandom
 import TestSupport
 import Testing
 
@@ -67,6 +68,34 @@ extension PrimitiveTests {
                 #expect(last == Arrival(generation: 0, index: 1))
                 #expect(try await first == Arrival(generation: 0, index: 0))
                 try await Audit(redis).check()
+            }
+        }
+
+        @Test("who is told that it gave up in time has not been counted", arguments: 0..<3 as Range<UInt64>)
+        func givesUpLate(seed: UInt64) async throws {
+            try await withCoordinators { _, one, two, redis in
+                let arrivals = try await withThrowingTaskGroup(of: [Arrival].self) { group in
+                    for number in 0..<6 {
+                        let barrier = try (number.isMultiple(of: 2) ? one : two).barrier("b", parties: 2)
+                        group.addTask {
+                            var random = SplitMix(seed: seed &* 100 &+ UInt64(number))
+                            var all: [Arrival] = []
+                            for _ in 0..<80 {
+                                let limit = Duration.microseconds(Int.random(in: 200...5000, using: &random))
+                                do {
+                                    all.append(try await barrier.arriveAndWait(timeout: limit))
+                                } catch let error as RedisDCError where error.code == .timedOut && !error.mayHaveRun {}
+                            }
+                            return all
+                        }
+                    }
+                    return try await group.reduce(into: []) { $0 += $1 }
+                }
+                // Both of each generation know that it was.
+                let generations = Dictionary(grouping: arrivals, by: \.generation)
+                #expect(generations.count > 10)
+                #expect(generations.values.allSatisfy { $0.map(\.index).sorted() == [0, 1] })
+                #expect(try await Audit(redis).things["b"]?.signalled == generations.count)
             }
         }
 

@@ -142,11 +142,11 @@ private let mutations: [Mutation] = [
         guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
         without: "passes = waiting == 0", fault: "in hand of door"),
     Mutation(
-        testDescription: "what is released comes back twice", guardian: "        free = free + n\n      end",
-        without: "        free = free + n + n\n      end", fault: "no order of what was done to pool"),
+        testDescription: "what is released comes back twice", guardian: "          free = free + n\n        end",
+        without: "          free = free + n + n\n        end", fault: "no order of what was done to pool"),
     Mutation(
         testDescription: "what is released does not come back",
-        guardian: "        free = free + n\n      end", without: "      end",
+        guardian: "          free = free + n\n        end", without: "        end",
         fault: "no order of what was done to pool"),
     Mutation(
         testDescription: "a signal counts twice",

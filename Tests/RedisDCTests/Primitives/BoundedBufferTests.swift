@@ -1,0 +1,226 @@
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestRandom
+import TestSupport
+import Testing
+
+extension PrimitiveTests {
+    @Suite("Bounded buffer")
+    struct BoundedBufferTests {
+        @Test("first in, first out, and no more than there are places")
+        func order() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let producer = try one.boundedBuffer("b", of: Int.self, capacity: 3)
+                let consumer = try two.boundedBuffer("b", of: Int.self, capacity: 3)
+                for number in 0..<3 { try await producer.put(number) }
+                #expect(try await consumer.count == 3)
+                #expect(await errorOf { try await producer.put(9, timeout: .zero) }?.code == .timedOut)
+                #expect(await errorOf { try await producer.put(9, timeout: .milliseconds(5)) }?.code == .timedOut)
+                let waiting = Task { try await producer.put(3, timeout: .seconds(60)) }
+                try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
+                try await Audit(redis).check()
+                for number in 0..<4 { #expect(try await consumer.take(timeout: .seconds(60)) == number) }
+                try await waiting.value
+                #expect(await errorOf { _ = try await consumer.take(timeout: .zero) }?.code == .timedOut)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.items.isEmpty && audit.claims.isEmpty)
+                #expect(audit.things["b"]?.free == 3)
+            }
+        }
+
+        @Test("an item whose body throws or is cancelled is the first again")
+        func comesBack() async throws {
+            struct Unlucky: Error {}
+            try await withCoordinators { _, one, two, redis in
+                let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 5)
+                for number in 0..<3 { try await buffer.put(number) }
+                await #expect(throws: Unlucky.self) { try await buffer.withItem { _ in throw Unlucky() } }
+                let (began, beginning) = AsyncStream.makeStream(of: Int.self)
+                let cancelled = Task {
+                    try await buffer.withItem { item in
+                        beginning.yield(item)
+                        try await Task.sleep(for: .seconds(600))
+                    }
+                }
+                var items = began.makeAsyncIterator()
+                #expect(await items.next() == 0)
+                // It keeps its place: the others go on with the next.
+                let other = try two.boundedBuffer("b", of: Int.self, capacity: 5)
+                #expect(try await other.take() == 1)
+                try await Audit(redis).check()
+                cancelled.cancel()
+                _ = await cancelled.result
+                #expect(try await [other.take(), other.take()] == [0, 2])
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("what a killed consumer had in hand comes back, what a killed producer was about to put is not there")
+        func death() async throws {
+            try await withNodes { node, server, redis in
+                let buffer = try node.boundedBuffer("b", of: String.self, capacity: 2)
+                try await buffer.put("first")
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "consumer"])
+                try await until("it has the item") { try await redis.send("LLEN", "log").integer == 1 }
+                try await victim.kill9()
+                // One that has a place and dies before it puts anything there.
+                let dying = try await ForeignNode(redis, ttl: .milliseconds(300))
+                #expect(try await dying.request("acquire", "b", ["k", "2", "f", 1, "l", "0"]).first == "granted")
+                try await buffer.put("second", timeout: .seconds(60))
+                #expect(try await buffer.take(timeout: .seconds(60)) == "second")
+                #expect(try await buffer.take(timeout: .seconds(60)) == "first")
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things["b"]?.free == 2)
+            }
+        }
+
+        @Test("destroying it wakes all, and leaves nothing when those who have an item have ended")
+        func destroy() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 2)
+                let other = try two.boundedBuffer("b", of: Int.self, capacity: 2)
+                for number in 0..<2 { try await buffer.put(number) }
+                let producer = Task { await errorOf { try await buffer.put(2) } }
+                try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
+                let error = await errorOf {
+                    try await buffer.withItem { _ in
+                        #expect(try await other.destroy())
+                        // A new one has nothing to do with it.
+                        try await other.put(7)
+                    }
+                }
+                #expect(error?.code == .destroyed)
+                #expect(await producer.value?.code == .destroyed)
+                #expect(try await other.take() == 7)
+                #expect(try await other.destroy())
+                #expect(try await other.destroy() == false)
+                try await until("all has ended") { try await Audit(redis).claims.isEmpty }
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.items.isEmpty && audit.claims.isEmpty && audit.things.isEmpty)
+            }
+        }
+
+        @Test("each step whose answer is lost happens once")
+        func lostReplies() async throws {
+            try await withProxiedCoordinator { proxy, proxied, _, redis in
+                let buffer = try proxied.boundedBuffer("jobs", of: Int.self, capacity: 2)
+                var dropped = 0
+                for round in 0..<20 {
+                    for step in 0..<5 {
+                        // The steps of a put and of a take, one after another.
+                        for number in 0..<2 {
+                            await proxy.dropNextReply(matching: "jobs")
+                            dropped += 1
+                            if number == 0 {
+                                try await buffer.put(round * 10 + step, timeout: .seconds(60))
+                            } else {
+                                #expect(try await buffer.take(timeout: .seconds(60)) == round * 10 + step)
+                            }
+                            try await proxy.waitUntil { [dropped] in $0.droppedReplies == dropped }
+                        }
+                    }
+                }
+                try await until("all has ended") { try await Audit(redis).claims.isEmpty }
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.items.isEmpty && audit.things["jobs"]?.free == 2)
+            }
+        }
+
+        @Test("at maxmemory nothing is put, and who has an item can end it")
+        func maxMemory() async throws {
+            try await withCoordinators { _, one, _, redis in
+                let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 2)
+                try await buffer.put(1)
+                try await buffer.put(2)
+                try await buffer.withItem { item in
+                    #expect(item == 1)
+                    _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
+                }
+                let putting = await errorOf { try await buffer.put(3) }
+                #expect(putting?.code == .serverError)
+                _ = try await redis.send("CONFIG", "SET", "maxmemory", "0")
+                try await Audit(redis).check()
+                #expect(try await buffer.take() == 2)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.items.isEmpty && audit.things["b"]?.free == 2)
+            }
+        }
+
+        @Test(
+            "producers and consumers by chance: each item is handled once, in hand of one at a time", arguments: 0..<3)
+        func mix(seed: UInt64) async throws {
+            try await withCoordinators { _, one, two, redis in
+                let (producers, each) = (4, 40)
+                let handled = Handled()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<producers {
+                        let buffer = try (number < 2 ? one : two).boundedBuffer("b", of: Int.self, capacity: 3)
+                        group.addTask {
+                            var random = SplitMix(seed: seed &* 100 &+ UInt64(number))
+                            var next = 0
+                            while next < each {
+                                do {
+                                    let limit = Duration.microseconds(Int.random(in: 500...20_000, using: &random))
+                                    try await buffer.put(number * 1000 + next, timeout: limit)
+                                    next += 1
+                                } catch let error as RedisDCError where error.code == .timedOut {}
+                            }
+                        }
+                        group.addTask {
+                            var random = SplitMix(seed: seed &* 100 &+ 50 &+ UInt64(number))
+                            while await handled.count < producers * each {
+                                let limit = Duration.microseconds(Int.random(in: 500...20_000, using: &random))
+                                let throwsAway = Int.random(in: 0..<4, using: &random) == 0
+                                do {
+                                    try await buffer.withItem(timeout: limit) { item in
+                                        await handled.begin(item)
+                                        await Task.yield()
+                                        if throwsAway {
+                                            await handled.leave(item)
+                                            throw CancellationError()
+                                        }
+                                        await handled.end(item)
+                                    }
+                                } catch let error as RedisDCError where error.code == .timedOut {
+                                } catch is CancellationError {}
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(await handled.faults == [])
+                #expect(await handled.mostInHand <= 3)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.items.isEmpty && audit.things["b"]?.free == 3)
+            }
+        }
+    }
+}
+
+private actor Handled {
+    private var inHand: Set<Int> = []
+    private var done: Set<Int> = []
+    private(set) var faults: [String] = []
+    private(set) var mostInHand = 0
+
+    var count: Int { done.count }
+
+    func begin(_ item: Int) {
+        if done.contains(item) || !inHand.insert(item).inserted { faults.append("\(item) twice") }
+        mostInHand = max(mostInHand, inHand.count)
+    }
+
+    func leave(_ item: Int) { inHand.remove(item) }
+
+    func end(_ item: Int) {
+        inHand.remove(item)
+        done.insert(item)
+    }
+}

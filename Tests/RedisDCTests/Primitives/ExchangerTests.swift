@@ -1,0 +1,132 @@
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestRandom
+import TestSupport
+import Testing
+
+extension PrimitiveTests {
+    @Suite("Exchanger")
+    struct ExchangerTests {
+        @Test("two meet, and each gets what the other has brought")
+        func two() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let here = try one.exchanger("deal", of: String.self)
+                let there = try two.exchanger("deal", of: String.self)
+                for round in 0..<20 {
+                    async let first = here.exchange("a\(round)", timeout: .seconds(60))
+                    try await until("it waits") { try await two.inspect("deal")?.waiterCount == 1 }
+                    let second = try await there.exchange("b\(round)", timeout: .seconds(60))
+                    let met = try await first
+                    #expect(met.values == ["a\(round)", "b\(round)"] && second.values == met.values)
+                    #expect(met.others == ["b\(round)"] && second.others == ["a\(round)"])
+                    #expect(met.arrival == Arrival(generation: UInt64(round), index: 0))
+                    #expect(second.arrival == Arrival(generation: UInt64(round), index: 1))
+                }
+                try await until("all is fetched") { try await Audit(redis).claims.isEmpty }
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.meetings.isEmpty)
+            }
+        }
+
+        @Test("many meet at once, with all that they may bring")
+        func many() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let parties = 64
+                let big = String(repeating: "x", count: Exchange.maximumBytes - 10)
+                let meetings = try await withThrowingTaskGroup(of: [String].self) { group in
+                    for number in 0..<parties {
+                        let place = try (number.isMultiple(of: 2) ? one : two).exchanger(
+                            "m", of: String.self, parties: parties)
+                        group.addTask {
+                            try await place.exchange("\(number) \(big)", timeout: .seconds(60)).values
+                        }
+                    }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(Set(meetings.map { $0.map { $0.prefix(3) } }).count == 1)
+                #expect(Set(meetings[0].map { $0.prefix { $0 != " " } }).count == parties)
+                try await until("all is fetched") { try await Audit(redis).claims.isEmpty }
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("who gives up has met nobody, however late", arguments: 0..<3 as Range<UInt64>)
+        func givesUp(seed: UInt64) async throws {
+            try await withCoordinators { _, one, two, redis in
+                let log = Meetings()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<6 {
+                        let place = try (number.isMultiple(of: 2) ? one : two).exchanger("m", of: String.self)
+                        group.addTask {
+                            var random = SplitMix(seed: seed &* 100 &+ UInt64(number))
+                            for round in 0..<60 {
+                                let name = "\(number)/\(round)"
+                                let limit = Duration.microseconds(Int.random(in: 200...6000, using: &random))
+                                do {
+                                    let met = try await place.exchange(name, timeout: limit)
+                                    await log.met(name, met.values)
+                                } catch let error as RedisDCError where error.code == .timedOut && !error.mayHaveRun {}
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                // Of each meeting, both know.
+                let meetings = await log.meetings
+                #expect(meetings.count > 10)
+                for (values, names) in meetings { #expect(Set(values) == names, "\(values)") }
+                try await until("all is fetched") { try await Audit(redis).claims.isEmpty }
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("nobody meets the dead, and a dead one takes nothing from those whom it has met")
+        func death() async throws {
+            try await withNodes { node, server, redis in
+                let victim = try Child("redisdc-worker", ["engine-part", server.url, "m", "exchanger", "dead"])
+                try await until("it waits") { try await node.inspect("m")?.waiterCount == 1 }
+                try await victim.kill9()
+                try await until("its session is over") { try await Audit(redis).sessions.count == 1 }
+                let place = try node.exchanger("m", of: String.self)
+                async let first = place.exchange("a", timeout: .seconds(60))
+                async let second = place.exchange("b", timeout: .seconds(60))
+                #expect(try await Set([first.others, second.others]) == [["a"], ["b"]])
+                // One that meets and dies before it has fetched anything.
+                let dying = try await ForeignNode(redis, ttl: .milliseconds(300))
+                #expect(try await dying.request("arrive", "m", ["e", "2", "o", "\"c\""]) == ["queued"])
+                #expect(try await place.exchange("d", timeout: .seconds(60)).values == ["c", "d"])
+                #expect(try await Audit(redis).meetings.count == 1)
+                try await until("what it did not fetch is gone") { try await Audit(redis).meetings.isEmpty }
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("what cannot be is refused, and a destroyed one is left")
+        func refused() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let place = try one.exchanger("m", of: String.self)
+                let big = String(repeating: "x", count: Exchange.maximumBytes)
+                #expect(await errorOf { _ = try await place.exchange(big) }?.code == .invalidArgument)
+                #expect(await errorOf { _ = try await place.exchange("", timeout: .zero) }?.code == .invalidArgument)
+                #expect(
+                    await errorOf { _ = try one.exchanger("m", of: Int.self, parties: 1) }?.code == .invalidArgument)
+                let waiting = Task { await errorOf { _ = try await place.exchange("a") } }
+                try await until("it waits") { try await two.inspect("m")?.waiterCount == 1 }
+                let other = try two.exchanger("m", of: String.self, parties: 3)
+                #expect(await errorOf { _ = try await other.exchange("b") }?.code == .conflict)
+                #expect(try await two.exchanger("m", of: Int.self).destroy())
+                #expect(await waiting.value?.code == .destroyed)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things.isEmpty && audit.claims.isEmpty)
+            }
+        }
+    }
+}
+
+private actor Meetings {
+    private(set) var meetings: [[String]: Set<String>] = [:]
+    func met(_ name: String, _ values: [String]) { meetings[values, default: []].insert(name) }
+}

@@ -1,0 +1,258 @@
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestRandom
+import TestSupport
+import Testing
+
+extension PrimitiveTests {
+    @Suite("Light switch")
+    struct LightSwitchTests {
+        @Test("the first takes the room for all of the group, the last gives it back")
+        func together() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let room = try one.mutex("room")
+                let first = try await room.lightSwitch("readers").lock()
+                let second = try await two.mutex("room").lightSwitch("readers").lock()
+                #expect(second.fence > first.fence)
+                #expect(try await room.tryLock() == nil)
+                #expect(
+                    await errorOf { _ = try await room.lightSwitch("cleaners").lock(timeout: .zero) }?.code == .timedOut
+                )
+                try await Audit(redis).check()
+                try await first.release()
+                #expect(try await room.tryLock() == nil)
+                try await second.release()
+                let alone = try #require(try await room.tryLock())
+                #expect(alone.fence > second.fence)
+                try await alone.release()
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.groups.isEmpty && audit.things.isEmpty)
+            }
+        }
+
+        @Test("when the first waiter comes in, all of its group come in with it, and only they")
+        func waitersTogether() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let room = try one.mutex("room")
+                let held = try await room.lock()
+                let names = Names()
+                func wait(_ name: String, _ body: @escaping @Sendable () async throws -> Lease) async throws
+                    -> Task<Lease, any Error>
+                {
+                    let count = try await two.inspect("room")?.waiterCount ?? 0
+                    let task = Task {
+                        let lease = try await body()
+                        await names.add(name)
+                        return lease
+                    }
+                    try await until("it waits") { try await two.inspect("room")?.waiterCount == count + 1 }
+                    return task
+                }
+                let a = try await wait("reader") { try await room.lightSwitch("readers").lock() }
+                let writer = try await wait("writer") { try await two.mutex("room").lock() }
+                let b = try await wait("reader") { try await two.mutex("room").lightSwitch("readers").lock() }
+                let c = try await wait("cleaner") { try await room.lightSwitch("cleaners").lock() }
+                let d = try await wait("reader") { try await room.lightSwitch("readers").lock() }
+                try await Audit(redis).check()
+                try await held.release()
+                let readers = [try await a.value, try await b.value, try await d.value]
+                #expect(await names.all == ["reader", "reader", "reader"])
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things["room"]?.waiting == 2)
+                // Who comes now comes in before the writer.
+                let late = try await two.mutex("room").lightSwitch("readers").lock()
+                for lease in readers { try await lease.release() }
+                #expect(await names.all.count == 3)
+                try await late.release()
+                try await writer.value.release()
+                try await c.value.release()
+                #expect(await names.all.suffix(2) == ["writer", "cleaner"])
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("when the first waiter gives up, the group waits where the next one stands")
+        func givesUp() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let room = try one.mutex("room")
+                let readers = try room.lightSwitch("readers")
+                let held = try await room.lock()
+                let first = Task { try await readers.lock() }
+                try await until("it waits") { try await two.inspect("room")?.waiterCount == 1 }
+                let writer = Task { try await two.mutex("room").lock() }
+                try await until("it waits") { try await two.inspect("room")?.waiterCount == 2 }
+                let second = Task { try await readers.lock() }
+                try await until("it waits") { try await two.inspect("room")?.waiterCount == 3 }
+                first.cancel()
+                #expect(await errorOf { _ = try await first.value }?.code == .cancelled)
+                try await Audit(redis).check()
+                try await held.release()
+                let alone = try await writer.value
+                #expect(
+                    await errorOf { _ = try await readers.lock(timeout: .milliseconds(20)) }?.code == .timedOut)
+                try await alone.release()
+                try await second.value.release()
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("more of a group than one script lets in")
+        func many() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let room = try one.mutex("room")
+                let held = try await room.lock()
+                let count = 300
+                let tasks = try (0..<count).map { number in
+                    let group = try (number.isMultiple(of: 2) ? one : two).mutex("room").lightSwitch("readers")
+                    return Task { try await group.lock(timeout: .seconds(60)) }
+                }
+                try await until("all wait") { try await two.inspect("room", limit: 1)?.waiterCount == count }
+                let writer = Task { try await two.mutex("room").lock() }
+                try await until("it waits") { try await two.inspect("room", limit: 1)?.waiterCount == count + 1 }
+                try await held.release()
+                // All are in before any goes out: nobody waited for another one's end.
+                var leases: [Lease] = []
+                for task in tasks { leases.append(try await task.value) }
+                try await Audit(redis).check()
+                for lease in leases { try await lease.release() }
+                try await writer.value.release()
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(!audit.lines.contains { $0[0] == UInt8(ascii: "u") })
+            }
+        }
+
+        @Test("a group takes one permit of a semaphore, and destroying frees a namesake of it")
+        func semaphore() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let seats = try one.semaphore("seats", permits: 2)
+                let family = try seats.lightSwitch("family")
+                let parents = [try await family.lock(), try await family.lock()]
+                #expect(try await seats.value == 1)
+                let club = try await two.semaphore("seats", permits: 2).lightSwitch("club").lock()
+                #expect(try await seats.value == 0)
+                try await Audit(redis).check()
+                #expect(try await seats.destroy())
+                #expect(try await seats.create())
+                #expect(try await seats.value == 2)
+                // The family that is in the old ones is not in the new ones.
+                let child = try await family.lock()
+                #expect(try await seats.value == 1)
+                for lease in parents + [club] { try await lease.release() }
+                #expect(try await seats.value == 1)
+                try await child.release()
+                #expect(try await seats.value == 2)
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("who holds the mutex alone is told that its group would wait for it")
+        func itself() async throws {
+            try await withCoordinators { _, one, _, _ in
+                let room = try one.mutex("room")
+                let error = await errorOf {
+                    try await room.withLock { _ in try await room.lightSwitch("readers").withLock { _ in } }
+                }
+                #expect(error?.code == .invalidArgument)
+                #expect(await errorOf { _ = try room.lightSwitch("") }?.code == .invalidArgument)
+                #expect(await errorOf { _ = try room.lightSwitch("a\0b") }?.code == .invalidArgument)
+            }
+        }
+
+        @Test("a dead member counts as out: the last one living gives the room back")
+        func death() async throws {
+            try await withNodes { node, server, redis in
+                let victim = try Child(
+                    "redisdc-worker", ["engine-part", server.url, "room", "light-switch", "readers"])
+                try await until("it is in") { try await node.inspect("room")?.holderCount == 1 }
+                let room = try node.mutex("room")
+                let own = try await room.lightSwitch("readers").lock(timeout: .zero)
+                try await victim.kill9()
+                try await own.release()
+                // Only its death lets anyone else in.
+                let alone = try await room.lock(timeout: .seconds(60))
+                try await until("its session goes") { try await Audit(redis).sessions.count == 1 }
+                try await Audit(redis).check()
+                try await alone.release()
+            }
+        }
+
+        @Test("a dead one of the waiting group does not come in")
+        func deadWaiter() async throws {
+            try await withNodes { node, server, redis in
+                let room = try node.mutex("room")
+                let held = try await room.lock()
+                let victim = try Child(
+                    "redisdc-worker", ["engine-part", server.url, "room", "light-switch", "readers"])
+                try await until("it waits") { try await node.inspect("room")?.waiterCount == 1 }
+                let own = Task { try await room.lightSwitch("readers").lock() }
+                try await until("both wait") { try await node.inspect("room")?.waiterCount == 2 }
+                try await victim.kill9()
+                try await until("the dead one is swept") { try await Audit(redis).sessions.count == 1 }
+                try await Audit(redis).check()
+                try await held.release()
+                try await own.value.release()
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test(
+            "two groups and single ones, by chance: nobody is in with the wrong ones", arguments: 0..<4 as Range<UInt64>
+        )
+        func exclusion(seed: UInt64) async throws {
+            try await withCoordinators { _, one, two, redis in
+                let inside = Inside()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<12 {
+                        let room = try (number.isMultiple(of: 2) ? one : two).mutex("room")
+                        group.addTask {
+                            var random = SplitMix(seed: seed &* 100 &+ UInt64(number))
+                            for _ in 0..<40 {
+                                let kind = ["a", "b", ""][Int.random(in: 0..<3, using: &random)]
+                                let limit: Duration? =
+                                    Bool.random(using: &random)
+                                    ? .microseconds(Int.random(in: 0...5000, using: &random)) : nil
+                                do {
+                                    let lease =
+                                        kind.isEmpty
+                                        ? try await room.lock(timeout: limit)
+                                        : try await room.lightSwitch(kind).lock(timeout: limit)
+                                    await inside.enter(kind)
+                                    if Bool.random(using: &random) { await Task.yield() }
+                                    await inside.leave(kind)
+                                    try await lease.release()
+                                } catch let error as RedisDCError where error.code == .timedOut {}
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(await inside.faults == 0)
+                #expect(await inside.mostTogether > 1)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.groups.isEmpty && audit.claims.isEmpty)
+            }
+        }
+    }
+}
+
+/// Who is in the room: those of one group, or one alone (whose group is empty).
+private actor Inside {
+    private var group = ""
+    private var count = 0
+    private(set) var faults = 0
+    private(set) var mostTogether = 0
+
+    func enter(_ kind: String) {
+        if count > 0, kind.isEmpty || kind != group { faults += 1 }
+        group = kind
+        count += 1
+        mostTogether = max(mostTogether, count)
+    }
+
+    func leave(_ kind: String) { count -= 1 }
+}
