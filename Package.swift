@@ -202,7 +202,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "LittleBookTests",
-            dependencies: ["LittleBook", "redisdc", "Hiredis", "RedisDCTesting", "TestSupport"],
+            dependencies: ["LittleBook", "redisdc", "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport"],
             exclude: ["Forged"],
             swiftSettings: settings),
         .target(

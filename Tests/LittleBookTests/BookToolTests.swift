@@ -1,6 +1,7 @@
 import Foundation
 import Hiredis
 import LittleBook
+import RedisDC
 import RedisDCTesting
 import TestSupport
 import Testing
@@ -68,6 +69,37 @@ struct BookToolTests {
         }
     }
 
+    @Test("a next life begins when the session of the one before is over, and not sooner")
+    func lives() async throws {
+        try await withLocalRedis { server in
+            try await withRedisClient(url: server.unixURL) { redis in
+                let run = Run(name: "r", processes: 1, rounds: 1)
+                @Sendable func play(life: Int) async throws {
+                    try await withCoordinator(redis: redis, namespace: run.name) { coordinator in
+                        try await Player.play(
+                            Standing(), as: "thread-1", life: life, in: run, coordinator: coordinator, redis: redis)
+                    }
+                }
+                let first = Task { try await play(life: 1) }
+                try await until("it plays") { try await run.read(redis).map(\.text) == ["thread-1 stands"] }
+                try await run.bury("thread-1", nextLife: 2, redis)
+                let second = Task { try await play(life: 2) }
+                let observer = try Coordinator(redis: redis, namespace: run.name)
+                try await until("the next life waits") {
+                    try await observer.inspect("player thread-1")?.waiterCount == 1
+                }
+                let before = try await run.read(redis).count
+                #expect(before == 2)
+                first.cancel()
+                try await until("it is back") {
+                    try await run.read(redis).map(\.text).suffix(2) == ["thread-1 back", "thread-1 stands"]
+                }
+                second.cancel()
+                _ = await (first.result, second.result)
+            }
+        }
+    }
+
     @Test("the dead do not write")
     func bury() async throws {
         try await withLocalRedis { server in
@@ -85,4 +117,23 @@ struct BookToolTests {
             }
         }
     }
+}
+
+/// Someone who stands there until the run is over.
+private struct Standing: Problem {
+    let name = "standing"
+    let title = "One stands there"
+    let chapter = Chapter.basics
+    let processes = 1
+
+    func cast(_ processes: Int) -> [Role] {
+        [
+            Role("thread", processes) { me in
+                try await me.log("stands")
+                try await me.coordinator.turnstile("for ever").pass()
+            }
+        ]
+    }
+
+    func check(_ log: Log) -> [Invariant] { [] }
 }

@@ -15,7 +15,8 @@ public struct Entry: Sendable, Hashable {
 
     /// A process was killed: what it did ends here. Written by the runner when the process is certainly dead.
     public static let killed = "killed"
-    /// The killed process is there again, and nothing is left in Redis of what it held and waited for before.
+    /// The killed process is there again, and its former session is over: it counts nowhere, and what it held is free, or
+    /// will be with the next heartbeat of anyone.
     public static let back = "back"
 
     /// - Parameter text: `reader-2 reads 7 the-rest-is-a-note`
