@@ -123,7 +123,7 @@ let package = Package(
         .executableTarget(
             name: "redisdc",
             dependencies: [
-                "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",
+                "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "LittleBook",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -132,6 +132,13 @@ let package = Package(
             name: "rendezvous",
             dependencies: ["RedisDC", "Hiredis"],
             path: "Examples/Rendezvous",
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LittleBook",
+            dependencies: ["RedisDC", "Hiredis"],
+            path: "Examples/LittleBook",
             exclude: ["README.md"],
             swiftSettings: settings
         ),
@@ -192,6 +199,11 @@ let package = Package(
         .testTarget(
             name: "redisdcTests",
             dependencies: ["redisdc", "rendezvous", "mailbox", "Hiredis", "RedisDCTesting", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LittleBookTests",
+            dependencies: ["LittleBook", "redisdc", "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport"],
+            exclude: ["Forged"],
             swiftSettings: settings),
         .target(
             name: "TestSupport", path: "Tests/Support", exclude: ["Random", "History"], swiftSettings: settings),

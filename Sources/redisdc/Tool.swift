@@ -15,7 +15,7 @@ struct Tool: AsyncParsableCommand {
             """,
         subcommands: [
             Demo.self, Sem.self, Lock.self, Inspect.self, Top.self, Release.self, Mail.self, Classic.self,
-            Publish.self, Subscribe.self, Doctor.self,
+            Publish.self, Subscribe.self, Doctor.self, BookCommand.self, BookPlayer.self,
         ]
     )
 

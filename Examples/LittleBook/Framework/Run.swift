@@ -1,0 +1,72 @@
+// What the processes of a run share: its name, its keys, and the log in Redis.
+public import Hiredis
+
+/// One run of one problem.
+public struct Run: Sendable {
+    /// Also the namespace of all that it makes.
+    public let name: String
+    public let processes: Int
+    public let rounds: Int
+
+    public init(name: String, processes: Int, rounds: Int) {
+        (self.name, self.processes, self.rounds) = (name, processes, rounds)
+    }
+
+    /// A key that goes with the run.
+    public func key(_ what: String) -> String { "book:{\(name):0}:\(what)" }
+
+    /// The dead do not write: what a killed process has sent may reach Redis after the news of its death.
+    private static let append = RedisScript(
+        """
+        -- KEYS[1] log  KEYS[2] lives   ARGV[1] player  ARGV[2] which of its lives  ARGV[3] what it does
+        if (redis.call('HGET', KEYS[2], ARGV[1]) or '1') ~= ARGV[2] then return 0 end
+        local now = redis.call('TIME')
+        redis.call('EXPIRE', KEYS[1], 3600)
+        local stamp = string.format('%d', now[1] * 1000000 + now[2])
+        return redis.call('RPUSH', KEYS[1], stamp .. ' ' .. ARGV[1] .. ' ' .. ARGV[3])
+        """)
+
+    private static let bury = RedisScript(
+        """
+        -- KEYS[1] log  KEYS[2] lives   ARGV[1] player  ARGV[2] its next life  ARGV[3] what is said of it
+        redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+        redis.call('EXPIRE', KEYS[2], 3600)
+        local now = redis.call('TIME')
+        local stamp = string.format('%d', now[1] * 1000000 + now[2])
+        return redis.call('RPUSH', KEYS[1], stamp .. ' ' .. ARGV[1] .. ' ' .. ARGV[3])
+        """)
+
+    public func write(_ action: String, by player: String, life: Int, _ redis: any Redis) async throws {
+        _ = try await redis.script(
+            Self.append, keys: [key("log"), key("lives")],
+            arguments: [.string(player), .integer(life), .string(action)])
+    }
+
+    /// Says that a process is dead, when it is.
+    public func bury(_ player: String, nextLife: Int, _ redis: any Redis) async throws {
+        _ = try await redis.script(
+            Self.bury, keys: [key("log"), key("lives")],
+            arguments: [.string(player), .integer(nextLife), .string(Entry.killed)])
+    }
+
+    /// The log from a line on.
+    public func read(from line: Int = 0, _ redis: any Redis) async throws -> [Entry] {
+        let reply = try await redis.send("LRANGE", .string(key("log")), .integer(line), -1)
+        return (reply.array ?? []).compactMap { element in
+            let words = (element.string ?? "").split(separator: " ", maxSplits: 1)
+            return words.count == 2 ? Entry(words[1], time: Int(words[0]) ?? 0) : nil
+        }
+    }
+
+    /// Deletes all keys of the run. Nobody plays any more.
+    public func cleanUp(_ redis: any Redis) async throws {
+        var cursor = "0"
+        repeat {
+            let reply = try await redis.send(
+                "SCAN", .string(cursor), "MATCH", .string("*:{\(name):0}:*"), "COUNT", 1000)
+            cursor = reply.array?.first?.string ?? "0"
+            let keys = (reply.array?.last?.array ?? []).compactMap(\.string)
+            if !keys.isEmpty { _ = try await redis.send(RedisCommand([.string("DEL")] + keys.map { .string($0) })) }
+        } while cursor != "0"
+    }
+}
