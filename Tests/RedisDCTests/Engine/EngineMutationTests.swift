@@ -23,7 +23,7 @@ extension EngineTests {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
                     var found = false
-                    for name in ["head", "thing", "tail", "acquire", "release", "signal", "count"] {
+                    for name in ["head", "thing", "tail", "acquire", "release", "signal", "count", "pass", "read"] {
                         found = try ForeignNode.source(name).contains(hazard.guardian) || found
                     }
                     try #require(found, "the scripts do not contain \(hazard.guardian)")
@@ -51,6 +51,22 @@ private func untilDead(_ node: ForeignNode, _ redis: RedisClient) async throws {
         let score = try await redis.send("ZSCORE", "rdc:{default:0}:sessions", .string(node.session)).string
         let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
         return Double(score ?? "0")! < Double(time[0]) * 1_000_000 + Double(time[1])
+    }
+}
+
+private func member(_ group: RedisArgument) -> [RedisArgument] { ["m", "1", "f", 1, "t", "0", "1", group] }
+
+private func put(_ item: RedisArgument, _ node: ForeignNode) async throws {
+    let place = try await node.begun { _ = try await node.request("acquire", "s", ["k", "5", "f", 1, "l", "0"]) }
+    _ = try await node.request("pass", "s#items", ["i", "0", "f", .integer(place), "s", item])
+}
+
+extension ForeignNode {
+    /// The number of the claim that has an item.
+    fileprivate func taken() async throws -> Int {
+        let claim = try await begun { _ = try await request("acquire", "s#items", ["i", "0", "f", 1, "l", "0"]) }
+        _ = try await request("read", "s#items", [.integer(claim)])
+        return claim
     }
 }
 
@@ -238,5 +254,100 @@ private let hazards: [Hazard] = [
         try await untilDead(dying, redis)
         _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
         return try await living.request("acquire", "s", ["l", "1", "f", 1, "c", "1"]) == ["broken"]
+    },
+    Hazard(
+        testDescription: "the waiters of a group come in with its first",
+        guardian: "if inside[note] == 1 then lit = string.sub(note, 2) end", without: ""
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "0"])
+        _ = try await node.request("acquire", "s", member("g"))
+        _ = try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "0"])
+        _ = try await node.request("acquire", "s", member("g"))
+        _ = try await node.request("release", "s", ["1", "", "0"])
+        return try await Audit(redis).claims["\(node.session):4"]?.state == "h"
+    },
+    Hazard(
+        testDescription: "who comes while its group is in comes in",
+        guardian: "passes = inside > 0 or free >= n and waiting == 0", without: "passes = free >= n and waiting == 0"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", member("g"))
+        return try await node.request("acquire", "s", member("g")).first == "granted"
+    },
+    Hazard(
+        testDescription: "a group is in until its last one goes out", guardian: "if of < at and count > 1 then",
+        without: "if false then"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        for _ in 0..<2 { _ = try await node.request("acquire", "s", member("g")) }
+        _ = try await node.request("release", "s", ["1", "", "0"])
+        return try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "1"]) == ["none"]
+    },
+    Hazard(
+        testDescription: "the last one of a group that goes out gives its permit back",
+        guardian: "if is_of_it then n = 1 end", without: ""
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", member("g"))
+        _ = try await node.request("release", "s", ["1", "", "0"])
+        return try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "1"]).first == "granted"
+    },
+    Hazard(
+        testDescription: "a group that is in what was destroyed is not in its namesake",
+        guardian: "if of == created then inside = count end", without: "inside = count"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", member("g"))
+        _ = try await node.request("destroy", "s", ["m"])
+        _ = try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "0"])
+        return try await node.request("acquire", "s", member("g")) == ["queued"]
+    },
+    Hazard(
+        testDescription: "an item that is given back is there again", guardian: "if is_of_it and kind == 'i' then",
+        without: "if false then"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        try await put("x", node)
+        let claim = try await node.taken()
+        _ = try await node.request("release", "s#items", [.integer(claim), "", "0"])
+        return try await Audit(redis).items.count == 1
+    },
+    Hazard(
+        testDescription: "two do not get the same item", guardian: "rems[#rems + 1] = line\n      sets",
+        without: "sets"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        for item in ["x", "y"] as [RedisArgument] { try await put(item, node) }
+        let (one, two) = (try await node.taken(), try await node.taken())
+        let claims = try await Audit(redis).claims
+        return claims["\(node.session):\(one)"]?.note != claims["\(node.session):\(two)"]?.note
+    },
+    Hazard(
+        testDescription: "what is not held is not passed on", guardian: "state ~= 'h' or not item and mode ~= 'i' or",
+        without: "false and"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", ["k", "1", "f", 1, "l", "0"])
+        _ = try await node.request("acquire", "s", ["k", "1", "f", 1, "l", "0"])
+        let reply = try? await node.request("pass", "s#items", ["i", "0", "f", "2", "s", "x"])
+        return reply == ["none"]
+    },
+    Hazard(
+        testDescription: "what was brought to a meeting is kept until all have fetched it",
+        guardian: "if left > 1 then", without: "if false then"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        for value in ["x", "y"] { _ = try await node.request("arrive", "s", ["e", "2", "o", .string(value)]) }
+        _ = try await node.request("release", "s", ["1", "", "0"])
+        return try await Audit(redis).meetings.count == 1
+    },
+    Hazard(
+        testDescription: "who has passed a barrier cannot have left before", guardian: "if ARGV[8] == 'w' and (",
+        without: "if false and ("
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        for _ in 0..<2 { _ = try await node.request("arrive", "s", ["b", "2", "o"]) }
+        return try await node.request("release", "s", ["1", "", "w"]).first == "granted"
     },
 ]

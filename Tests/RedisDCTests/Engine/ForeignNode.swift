@@ -35,6 +35,12 @@ final class ForeignNode: Sendable {
         return try await run(operation, head + arguments)
     }
 
+    /// The number of the request that `body` makes, which names its claim.
+    func begun(_ body: () async throws -> Void) async throws -> Int {
+        try await body()
+        return await requests.all.count
+    }
+
     func signal(_ name: String, _ count: Int = 1) async throws {
         let reply = try await request("signal", name, ["s", "0", "f", .integer(count)])
         try #require(reply.first == "ok")
