@@ -180,7 +180,8 @@ let package = Package(
         .testTarget(
             name: "RedisDCTests",
             dependencies: [
-                "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "TestHistory", "redisdc-worker",
+                "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "TestHistory", "TestKinds",
+                "redisdc-worker",
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
                 .product(
                     name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
@@ -206,14 +207,19 @@ let package = Package(
             exclude: ["Forged"],
             swiftSettings: settings),
         .target(
-            name: "TestSupport", path: "Tests/Support", exclude: ["Random", "History"], swiftSettings: settings),
+            name: "TestSupport", path: "Tests/Support", exclude: ["Random", "History", "Kinds"], swiftSettings: settings
+        ),
         // Without Testing, because the worker has them too.
         .target(name: "TestRandom", path: "Tests/Support/Random", swiftSettings: settings),
         .target(
             name: "TestHistory", dependencies: ["RedisDC", "TestRandom"], path: "Tests/Support/History",
             swiftSettings: settings),
+        .target(
+            name: "TestKinds", dependencies: ["RedisDC", "TestRandom"], path: "Tests/Support/Kinds",
+            swiftSettings: settings),
         .executableTarget(
-            name: "redisdc-worker", dependencies: ["RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory"],
+            name: "redisdc-worker",
+            dependencies: ["RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory", "TestKinds"],
             path: "Tests/Worker", swiftSettings: settings),
     ]
 )

@@ -4,6 +4,7 @@ import Hiredis
 import QueueListen
 import RedisDC
 import TestHistory
+import TestKinds
 
 @main
 struct Worker {
@@ -89,6 +90,11 @@ struct Worker {
                 }
                 // What time it takes it to be.
                 print(Date().timeIntervalSince1970)
+            case "engine-kinds":
+                let watch = KindWatch(isAlone: false)
+                let (seed, steps) = (UInt64(words[0])!, Int(words[1])!)
+                try await KindMix(nodes: [coordinator], seed: seed, watch: watch, cancels: true, steps: steps).run()
+                print(await watch.faults.joined(separator: "; "))
             case "engine-history":
                 let recorder = HistoryRecorder(path: words[0])
                 try await HistoryMix(coordinator: coordinator, recorder: recorder, seed: UInt64(words[1])!)

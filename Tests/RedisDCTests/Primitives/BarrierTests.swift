@@ -1,3 +1,4 @@
+import Foundation
 import Hiredis
 import RedisDC
 import RedisDCTesting
@@ -12,7 +13,8 @@ extension PrimitiveTests {
         func generations() async throws {
             try await withCoordinators { _, one, two, redis in
                 let parties = 5
-                let rounds = 400
+                // scripts/stress sets more.
+                let rounds = ProcessInfo.processInfo.environment["REDISDC_GENERATIONS"].flatMap { Int($0) } ?? 400
                 let counts = Counts(parties: parties)
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for number in 0..<parties {

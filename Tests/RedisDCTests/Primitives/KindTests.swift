@@ -1,0 +1,207 @@
+// Every primitive under every fault: the same mix, and the same judgement.
+import Foundation
+import Hiredis
+import RedisDC
+import RedisDCTesting
+import TestKinds
+import TestSupport
+import Testing
+
+@Suite("Every primitive", .serialized)
+enum KindTests {}
+
+/// How many mixes each test runs, and from which seed: scripts/stress sets them.
+private let rounds = ProcessInfo.processInfo.environment["REDISDC_KIND_ROUNDS"].flatMap { Int($0) } ?? 1
+private let firstSeed =
+    ProcessInfo.processInfo.environment["REDISDC_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...999_999)
+
+extension KindTests {
+    @Suite("Under faults")
+    struct FaultTests {
+        @Test("keeps its promise when nothing fails")
+        func calm() async throws {
+            try await forSeeds { seed in
+                try await withCoordinators { _, one, two, redis in
+                    try await judge(KindMix(nodes: [one, two], seed: seed, watch: KindWatch()), redis)
+                }
+            }
+        }
+
+        @Test("keeps it in a storm of cancels")
+        func cancelStorm() async throws {
+            try await forSeeds { seed in
+                try await withCoordinators { _, one, two, redis in
+                    try await judge(
+                        KindMix(nodes: [one, two], seed: seed, watch: KindWatch(), cancels: true, steps: 120), redis)
+                }
+            }
+        }
+
+        @Test("keeps it without wake-ups")
+        func noWakeUps() async throws {
+            var configuration = CoordinatorConfiguration()
+            configuration.usesWakeUps = false
+            configuration.pollInterval = .milliseconds(10)
+            try await forSeeds { [configuration] seed in
+                try await withCoordinators(configuration: configuration) { _, one, two, redis in
+                    try await judge(KindMix(nodes: [one, two], seed: seed, watch: KindWatch()), redis)
+                }
+            }
+        }
+
+        @Test("keeps it when replies are lost")
+        func lostReplies() async throws {
+            try await forSeeds { seed in
+                try await withProxiedCoordinator { proxy, proxied, other, redis in
+                    let losing = Task {
+                        for count in 1... {
+                            await proxy.dropNextReply(matching: "EVALSHA")
+                            try await proxy.waitUntil(within: .seconds(300)) { $0.droppedReplies >= count }
+                            let sent = proxy.counters.bytesToServer
+                            try await proxy.waitUntil(within: .seconds(300)) { $0.bytesToServer > sent + 10_000 }
+                        }
+                    }
+                    try await judge(
+                        KindMix(nodes: [proxied, other], seed: seed, watch: KindWatch(), cancels: true), redis)
+                    losing.cancel()
+                    _ = await losing.result
+                    #expect(proxy.counters.droppedReplies > 3)
+                }
+            }
+        }
+
+        @Test("keeps it when Redis is killed and comes back with its data")
+        func restarts() async throws {
+            try await forSeeds { seed in
+                try await withCoordinators(
+                    .init(persistence: .appendOnly(fsync: .always)), configuration: shortTTL
+                ) { server, one, two, redis in
+                    let mix = Task {
+                        try await judge(KindMix(nodes: [one, two], seed: seed, watch: KindWatch(), steps: 120), redis)
+                    }
+                    for _ in 0..<3 {
+                        let before = try await commands(redis)
+                        try await until("some has been done") { try await commands(redis) > before + 300 }
+                        await server.kill()
+                        try await server.restart()
+                    }
+                    try await mix.value
+                }
+            }
+        }
+
+        @Test("keeps it when a node is cut off for longer than its sessions live")
+        func partition() async throws {
+            try await forSeeds { seed in
+                try await withProxiedCoordinator(configuration: shortTTL) { proxy, proxied, other, redis in
+                    let mix = Task {
+                        try await judge(
+                            KindMix(nodes: [proxied, other], seed: seed, watch: KindWatch(), steps: 120), redis)
+                    }
+                    let before = proxy.counters.bytesToServer
+                    try await proxy.waitUntil(within: .seconds(120)) { $0.bytesToServer > before + 50_000 }
+                    let session = try await Audit(redis).sessions
+                    await proxy.stall()
+                    try await until("its session has ended") {
+                        try await !Audit(redis).sessions.isSuperset(of: session)
+                    }
+                    await proxy.heal()
+                    try await mix.value
+                }
+            }
+        }
+
+        @Test(
+            "is found out when a safeguard of the scripts is missing",
+            arguments: [
+                ["passes = inside > 0 or free >= n and waiting == 0", "passes = true", "two groups in room"],
+                ["passes = free >= n and (waiting == 0 or policy == 'b')", "passes = waiting == 0", "rw is too full"],
+            ])
+        func mutated(_ words: [String]) async throws {
+            // What a run shows depends on who comes when; of so many, one must show it.
+            for seed in 1...20 as ClosedRange<UInt64> {
+                let faults = try await withServer { _, redis, _ in
+                    let altered = AlteredRedis(redis, words[0], without: words[1])
+                    let watch = KindWatch()
+                    try await withCoordinator(redis: altered) { node in
+                        // Nothing else is promised of it, not even that it ends.
+                        let mix = Task { try await KindMix(nodes: [node], seed: seed, watch: watch).run() }
+                        let end = ContinuousClock.now + .seconds(5)
+                        while await !watch.faults.contains(where: { $0.contains(words[2]) }), ContinuousClock.now < end
+                        {
+                            try await Task.sleep(for: .milliseconds(5))
+                        }
+                        mix.cancel()
+                    }
+                    #expect(altered.hasReplaced)
+                    return await watch.faults
+                }
+                if faults.contains(where: { $0.contains(words[2]) }) { return }
+            }
+            Issue.record("nothing of the kind: \(words[2])")
+        }
+
+        @Test("of several processes, one of which is stopped for longer than its session lives and one killed")
+        func processes() async throws {
+            try await forSeeds { seed in
+                try await withNodes { node, server, redis in
+                    func worker(_ number: UInt64) throws -> Child {
+                        try Child(
+                            "redisdc-worker",
+                            [
+                                "engine-kinds", server.url, "-", "\(seed * 10 + number)",
+                                "\(number == 3 ? 100_000 : 150)",
+                            ])
+                    }
+                    let workers = try (0...3).map(worker)
+                    let before = try await commands(redis)
+                    try await until("they are at work") { try await commands(redis) > before + 2000 }
+                    let sessions = try await Audit(redis).sessions
+                    kill(workers[0].processID, SIGSTOP)
+                    try await workers[3].kill9()
+                    try await until("the sessions of both have ended") {
+                        try await sessions.subtracting(Audit(redis).sessions).count >= 2
+                    }
+                    kill(workers[0].processID, SIGCONT)
+                    for worker in workers.prefix(3) { #expect(try await worker.result() == "", "seed \(seed)") }
+                    let buffer = try node.boundedBuffer("k", of: String.self, capacity: KindMix.capacity)
+                    while (try? await buffer.take(timeout: .zero)) != nil {}
+                    try await until("nobody has anything (seed \(seed))") { try await Audit(redis).claims.isEmpty }
+                    let audit = try await Audit(redis)
+                    audit.check("seed \(seed)")
+                    #expect(audit.groups.isEmpty && audit.meetings.isEmpty && audit.items.isEmpty, "seed \(seed)")
+                }
+            }
+        }
+    }
+}
+
+private func forSeeds(_ body: (UInt64) async throws -> Void) async throws {
+    for round in 0..<rounds { try await body(firstSeed + UInt64(round)) }
+}
+
+private func commands(_ redis: RedisClient) async throws -> Int {
+    let text = (try? await redis.send("INFO", "stats").string) ?? ""
+    let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("total_commands_processed:") }
+    return line.flatMap { Int($0.dropFirst("total_commands_processed:".count)) } ?? 0
+}
+
+/// Runs the mix; then nobody has anything, nothing is missing, and the books agree.
+private func judge(_ mix: KindMix, _ redis: RedisClient) async throws {
+    try await mix.run()
+    let seed: Comment = "seed \(mix.seed)"
+    // Items in hand of those who were lost come back with their sessions' end.
+    let buffer = try mix.nodes[0].boundedBuffer("k", of: String.self, capacity: KindMix.capacity)
+    try await until("each item has been seen (seed \(mix.seed))") {
+        if let item = try? await buffer.take(timeout: .milliseconds(20)) { await mix.watch.handles(item) }
+        return await mix.watch.missing.isEmpty
+    }
+    try await until("all has ended (seed \(mix.seed))") { try await Audit(redis).claims.isEmpty }
+    let audit = try await Audit(redis)
+    audit.check(seed)
+    #expect(audit.groups.isEmpty && audit.meetings.isEmpty, seed)
+    #expect(await mix.watch.faults == [], seed)
+    // It says something only if most of it has happened; some need luck to find a partner in time.
+    let successes = await mix.watch.successes
+    #expect(successes.count > Kind.allCases.count / 2, "\(Set(Kind.allCases).subtracting(successes.keys)), \(seed)")
+}
