@@ -30,7 +30,8 @@ public struct Latch: Sendable {
     /// Counts down by one.
     ///
     /// - Parameter id: counts once; 1 to 512 bytes without control characters. `nil` counts each call.
-    /// - Returns: how many are still to come.
+    /// - Returns: how many are still to come: 0 for the last one, and for those after it. A retry after a lost reply is told the
+    ///   same again.
     /// - Throws: `.broken`, `.destroyed`, `.conflict`, `.invalidArgument`, `.connectionLost` with `mayHaveRun`.
     @discardableResult
     public func countDown(id: String? = nil) async throws(RedisDCError) -> Int {

@@ -2,7 +2,8 @@
 -- ARGV[9] ID, or empty
 -- Reply: {'ok', how many are still to come, 1 if there may be more to give}, or a refusal.
 if answer then
-  reply = {'ok', kind == 'l' and format('%.0f', math.max(0, limit - signalled)) or '0'}
+  -- What it was told then: only one is told that it was the last.
+  reply = {'ok', string.sub(answer, 2)}
 elseif refusal then
   reply = refusal
 else
@@ -15,8 +16,9 @@ else
   end
   thing_changed = true
   sets[#sets + 1] = 'c:' .. me
-  sets[#sets + 1] = 'd'
+  local left = format('%.0f', math.max(0, limit - signalled))
+  sets[#sets + 1] = 'd' .. left
   last, session_changed = math.max(last, req), true
   gives = 'fair'
-  reply = {'ok', format('%.0f', math.max(0, limit - signalled))}
+  reply = {'ok', left}
 end

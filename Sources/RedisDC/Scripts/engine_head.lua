@@ -10,7 +10,7 @@
 --                           s:SID       session: ends, settled, last, grants (doubles)
 --                           i:SID       session: what it says of itself
 --                           c:SID:REQ   claim: state, mode, priority (letters), n, tick (doubles), name, in some modes
---                                       \0 and a note; or "d" when it is over
+--                                       \0 and a note; or "d" when it is over, and what was answered
 --                           t:NAME      thing: kind, policy (letters), permits, limit, free, waiting, created,
 --                                       signalled, consumed (doubles)
 --                           g:NAME \0 GROUP  group: how many of it are in, tick of the thing that it is in (doubles)
@@ -79,7 +79,7 @@ if ARGV[3] ~= '' then
     local names = {}
     for number = settled + 1, upto do names[#names + 1] = 'c:' .. sid .. ':' .. format('%.0f', number) end
     for i, text in ipairs(call('HMGET', book, unpack(names))) do
-      if text == 'd' then dels[#dels + 1] = names[i] end
+      if text and string.byte(text) == 100 then dels[#dels + 1] = names[i] end
     end
     settled, session_changed = upto, true
   end

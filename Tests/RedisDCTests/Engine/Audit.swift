@@ -57,7 +57,7 @@ struct Audit {
             let rest = String(decoding: key, as: UTF8.self)
             switch String(decoding: field.prefix(2), as: UTF8.self) {
             case "c:":
-                if value == [UInt8(ascii: "d")] { answers.insert(rest) } else { claims[rest] = Self.claim(value) }
+                if value.first == UInt8(ascii: "d") { answers.insert(rest) } else { claims[rest] = Self.claim(value) }
             case "t:": things[rest] = Self.thing(value)
             case "g:":
                 let numbers = Self.doubles(value[...], 2)

@@ -246,6 +246,15 @@ private let hazards: [Hazard] = [
         return try await thing(redis)?.signalled == 1
     },
     Hazard(
+        testDescription: "an answer that is given again is the same", guardian: "string.sub(answer, 2)",
+        without: "format('%.0f', limit - signalled)"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("count", "s", ["l", "2", "d", ""], number: 1)
+        _ = try await node.request("count", "s", ["l", "2", "d", ""], number: 2)
+        return try await node.request("count", "s", ["l", "2", "d", ""], number: 1) == ["ok", "1"]
+    },
+    Hazard(
         testDescription: "the death of a participant breaks a latch that was made so",
         guardian: "if owner ~= sid and policy == 'f' then", without: "if false then"
     ) { nodes, redis in

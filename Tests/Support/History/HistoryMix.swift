@@ -7,7 +7,12 @@ import TestRandom
 /// Several tasks of one process; each does a number of steps.
 public struct HistoryMix: Sendable {
     /// What a resource is made with.
-    public static let resources = ["door0": 1, "door1": 1, "pool": 3, "tokens": 2]
+    public static let resources = [
+        "door0": 1, "door1": 1, "pool": 3, "tokens": 2, "catalogue": ReadWriteLock.maximumReaders, "meeting": 2,
+    ].merging((0..<latches).map { ("latch\($0)", latchCount) }) { $1 }
+
+    private static let latches = 12
+    private static let latchCount = 4
 
     let coordinator: Coordinator
     let recorder: HistoryRecorder
@@ -42,7 +47,7 @@ public struct HistoryMix: Sendable {
         let timeout = Duration.microseconds(1000 << Int.random(in: 0...8, using: &generator))
         let door = "door\(Int.random(in: 0...1, using: &generator))"
         let count = Int.random(in: 1...2, using: &generator)
-        switch Int.random(in: 0..<12, using: &generator) {
+        switch Int.random(in: 0..<18, using: &generator) {
         case 0..<3:
             let mutex = try coordinator.mutex(door)
             try await lease(Wish(task, .take, door, 1, timeout), pause) { try await mutex.lock(timeout: timeout) }
@@ -78,6 +83,33 @@ public struct HistoryMix: Sendable {
             let tokens = try coordinator.semaphore("tokens", permits: 2)
             let verb = HistoryRecorder.Verb.tryWait
             try await call(Wish(task, verb, "tokens", count)) { try await tokens.tryWait(count) }
+        case 11..<13:
+            // Readers take one of its permits, writers all.
+            let lock = try coordinator.readWriteLock("catalogue")
+            let isReader = count == 1
+            let size = isReader ? 1 : ReadWriteLock.maximumReaders
+            try await lease(Wish(task, .take, "catalogue", size, timeout), pause) {
+                isReader ? try await lock.readLock(timeout: timeout) : try await lock.writeLock(timeout: timeout)
+            }
+        case 13..<15:
+            let name = "latch\(Int.random(in: 0..<Self.latches, using: &generator))"
+            let latch = try coordinator.latch(name, count: Self.latchCount)
+            if count == 1 {
+                let id = begin(Wish(task, .down, name, 1))
+                do { recorder.back(id, .ok, value: try await latch.countDown()) } catch { try note(error, of: id) }
+            } else {
+                try await call(Wish(task, .pass, name, 1, timeout)) {
+                    try await latch.wait(timeout: timeout)
+                    return true
+                }
+            }
+        case 15:
+            let barrier = try coordinator.barrier("meeting", parties: 2)
+            let id = begin(Wish(task, .arrive, "meeting", 1, timeout))
+            do {
+                let arrival = try await barrier.arriveAndWait(timeout: timeout)
+                recorder.back(id, .ok, value: Int(arrival.generation) * 1024 + arrival.index)
+            } catch { try note(error, of: id) }
         default:
             let tokens = try coordinator.semaphore("tokens", permits: 2)
             if Bool.random(using: &generator) {

@@ -5,9 +5,10 @@ import Foundation
 ///
 /// Times are CLOCK_MONOTONIC, which all processes of one machine share.
 public final class HistoryRecorder: Sendable {
-    /// What was asked for. `take` leases and `wait` consumes; a `try` does not queue.
+    /// What was asked for. `take` leases and `wait` consumes; a `try` does not queue. `down` and `pass` are of a latch,
+    /// `arrive` of a barrier.
     public enum Verb: String, Sendable {
-        case take, tryTake, wait, tryWait, release, signal
+        case take, tryTake, wait, tryWait, release, signal, down, pass, arrive
     }
 
     /// How it ended. `unknown`: it may have taken effect, or may yet.
@@ -35,8 +36,10 @@ public final class HistoryRecorder: Sendable {
         write("call \(process) \(id) \(Self.now) \(task) \(verb.rawValue) \(resource) \(count) \(claim) \(limit)")
     }
 
-    public func back(_ id: Int, _ outcome: Outcome, fence: UInt64 = 0) {
-        write("back \(process) \(id) \(Self.now) \(outcome.rawValue) \(fence)")
+    /// - Parameter value: of a latch how many were still to come, of a barrier generation * 1024 + arrival.
+    public func back(_ id: Int, _ outcome: Outcome, fence: UInt64 = 0, value: Int? = nil) {
+        let end = value.map { " \($0)" } ?? ""
+        write("back \(process) \(id) \(Self.now) \(outcome.rawValue) \(fence)\(end)")
     }
 
     /// Whoever called has given up.

@@ -19,10 +19,12 @@ struct History {
         var returned: UInt64?
         var outcome = HistoryRecorder.Outcome.unknown
         var fence: UInt64 = 0
+        /// What a latch or barrier told it.
+        var value: Int?
         /// The last moment at which it was seen to be held.
         var lastHeld: UInt64?
 
-        var takes: Bool { verb != .release && verb != .signal }
+        var takes: Bool { leases || verb == .wait || verb == .tryWait }
         var leases: Bool { verb == .take || verb == .tryTake }
         var queues: Bool { verb == .take || verb == .wait }
     }
@@ -77,6 +79,7 @@ struct History {
                 calls[place].returned = time
                 calls[place].outcome = .init(rawValue: String(words[4]))!
                 calls[place].fence = UInt64(words[5])!
+                calls[place].value = words.count > 6 ? Int(words[6])! : nil
             case "cancel": calls[place].gaveUp = time
             case "held": calls[place].lastHeld = time
             default: fatalError("unknown line \(line)")

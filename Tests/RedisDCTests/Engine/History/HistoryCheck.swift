@@ -6,12 +6,21 @@ import TestHistory
 extension History {
     /// What is wrong with it, in words; empty when all is well.
     ///
-    /// - Parameter permits: what each resource was made with.
+    /// - Parameter permits: what each resource was made with; of a latch the count, of a barrier the parties.
     func faults(permits: [String: Int]) -> [String] {
         let settleTimeout = UInt64(EngineMachine.Settings().settleTimeout / .nanoseconds(1))
         var faults = fenceFaults()
         for resource in resources {
             let start = permits[resource]!
+            switch calls.first(where: { $0.resource == resource })!.verb {
+            case .down, .pass:
+                faults += latchFaults(of: resource, count: start)
+                continue
+            case .arrive:
+                faults += barrierFaults(of: resource, parties: start)
+                continue
+            case .take, .tryTake, .wait, .tryWait, .release, .signal: break
+            }
             faults += overlaps(of: resource, permits: start) + overdrafts(of: resource, permits: start)
             let (steps, owners) = steps(of: resource, settleTimeout: settleTimeout)
             switch Linearizability.verdict(on: steps, of: PermitModel(permits: start)) {

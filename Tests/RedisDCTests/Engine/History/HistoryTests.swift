@@ -135,6 +135,16 @@ struct Mutation: Sendable, CustomTestStringConvertible {
 
 private let mutations: [Mutation] = [
     Mutation(
+        testDescription: "readers and writers are let in together",
+        guardian: "passes = free >= n and (waiting == 0 or policy == 'b')", without: "passes = waiting == 0",
+        fault: "no order of what was done to catalogue"),
+    Mutation(
+        testDescription: "a latch opens one too early", guardian: "if signalled == limit then free = OPEN end",
+        without: "if signalled == limit - 1 then free = OPEN end", fault: "no order of what was done to latch"),
+    Mutation(
+        testDescription: "who has passed a barrier is told that it has not", guardian: "if ARGV[8] == 'w' and (",
+        without: "if false and (", fault: "told that they had not"),
+    Mutation(
         testDescription: "whoever asks is let in", guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
         without: "passes = waiting == 0", fault: "no order of what was done to door"),
     Mutation(
@@ -159,6 +169,6 @@ private let mutations: [Mutation] = [
     Mutation(
         testDescription: "a cancelled waiter stays in the queue",
         guardian:
-            "rems[#rems + 1] = 'q' .. name .. '\\0' .. priority .. pack('>I8', at) .. id\n    if kind then waiting, thing_changed = waiting - 1, true end\n    if kind == 'b' and policy == 'b' then kind = 'z' end",
-        without: "return {'ended', state}", fault: "no order"),
+            "rems[#rems + 1] = 'q' .. name .. '\\0' .. priority .. pack('>I8', at) .. id\n      if mode == 't'",
+        without: "do return {'ended', state} end\n      if mode == 't'", fault: "no order"),
 ]

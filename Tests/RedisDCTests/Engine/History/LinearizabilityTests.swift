@@ -26,7 +26,8 @@ private struct Script: Sendable, CustomTestStringConvertible {
             let outcome =
                 ["refused", "timedOut", "cancelled", "lost", "unknown"].first { rest.contains($0) } ?? "ok"
             text += "call 7 \(number + 1) \(from) \(number) \(words[0]) x \(count) \(claim) -\n"
-            if to > 0 { text += "back 7 \(number + 1) \(to) \(outcome) \(fence)\n" }
+            let value = rest.first { $0.hasPrefix("v") }.map { " " + $0.dropFirst() } ?? ""
+            if to > 0 { text += "back 7 \(number + 1) \(to) \(outcome) \(fence)\(value)\n" }
             if let held = rest.first(where: { $0.hasPrefix("held") }) {
                 text += "held 7 \(number + 1) \(Int(held.dropFirst(4))! * 1_000_000)\n"
             }
@@ -115,6 +116,43 @@ private let scripts: [Script] = [
     Script(
         testDescription: "a killed process may not have taken it",
         lines: ["take - 5 0", "tryTake - 60 61 f1"]),
+    Script(
+        testDescription: "readers together, then a writer",
+        lines: ["take - 1 2 f1", "take - 1 3 f2", "release 1 4 5", "release 2 4 6", "take - 1 8 f3 x3"], permits: 3),
+    Script(
+        testDescription: "a writer beside a reader", lines: ["take - 1 2 f1", "take - 3 4 f2 x3"], permits: 3,
+        fault: "no order"),
+    Script(
+        testDescription: "a latch is passed when it has been counted down",
+        lines: ["pass - 1 9", "down - 2 3 v1", "down - 4 8 v0", "pass - 10 11", "down - 12 13 v0"], permits: 2),
+    Script(
+        testDescription: "a latch is passed too early", lines: ["down - 1 2 v1", "pass - 3 4", "down - 5 6 v0"],
+        permits: 2, fault: "no order"),
+    Script(
+        testDescription: "a latch is counted down by one of whom nobody knows whether he did",
+        lines: ["down - 1 2 v1", "down - 3 4 unknown", "pass - 5 6"], permits: 2),
+    Script(
+        testDescription: "two are told the same of a latch", lines: ["down - 1 2 v1", "down - 3 4 v1"], permits: 2,
+        fault: "no order"),
+    Script(
+        testDescription: "two meet, and two again",
+        lines: ["arrive - 1 3 v0", "arrive - 2 9 v1", "arrive - 4 9 v1024", "arrive - 5 8 v1025"], permits: 2),
+    Script(
+        testDescription: "one passes before the other is there", lines: ["arrive - 1 3 v0", "arrive - 4 5 v1"],
+        permits: 2, fault: "before all were there"),
+    Script(
+        testDescription: "a generation before the one before it",
+        lines: ["arrive - 5 8 v0", "arrive - 6 9 v1", "arrive - 1 3 v1024", "arrive - 2 4 v1025"], permits: 2,
+        fault: "before all were there"),
+    Script(
+        testDescription: "two are the same arrival", lines: ["arrive - 1 4 v0", "arrive - 2 3 v0"], permits: 2,
+        fault: "too many"),
+    Script(
+        testDescription: "one who was told that nobody came was met",
+        lines: ["arrive - 1 4 v0", "arrive - 2 3 timedOut"], permits: 2, fault: "told that they had not"),
+    Script(
+        testDescription: "one of whom nobody knows was met", lines: ["arrive - 1 4 v0", "arrive - 2 3 unknown"],
+        permits: 2),
 ]
 
 @Suite("Histories made by hand")
