@@ -219,6 +219,24 @@ extension QueueListenTests {
             }
         }
 
+        @Test("several partitions serve their mailboxes")
+        func severalPartitions() async throws {
+            try await withOffice(configure: { $0.partitions = 8 }) { office, redis, _ in
+                let names = (0..<20).map { "player \($0)" }
+                let listening = try names.map { name in
+                    let mailbox = try office.mailbox(name)
+                    return Task { try await mailbox.listen() }
+                }
+                for (name, waiting) in zip(names, listening) {
+                    try await office.send(name, to: name)
+                    let delivery = try await waiting.value
+                    #expect(delivery.word == name)
+                }
+                let keys = try await redis.send("KEYS", "ql:{default:*}:meta").array?.count
+                #expect(keys == 8)
+            }
+        }
+
         @Test("peeking changes nothing")
         func peek() async throws {
             try await withOffice { office, _, _ in

@@ -70,30 +70,6 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("several partitions serve their mailboxes, and a send across them is refused as a whole")
-    func severalPartitions() async throws {
-        try await withOffice(configure: { $0.partitions = 8 }) { office, redis, _ in
-            let names = (0..<20).map { "player \($0)" }
-            let listening = try names.map { name in
-                let mailbox = try office.mailbox(name)
-                return Task { try await mailbox.listen() }
-            }
-            for (name, waiting) in zip(names, listening) {
-                try await office.send(name, to: name)
-                let delivery = try await waiting.value
-                #expect(delivery.word == name)
-            }
-            let error = await errorOf { try await office.send([Message("all")], to: names) }
-            #expect(error?.code == .invalidArgument)
-            for name in names {
-                let count = try await office.mailbox(name).count
-                #expect(count == 1)
-            }
-            let keys = try await redis.send("KEYS", "ql:{default:*}:meta").array?.count
-            #expect(keys == 8)
-        }
-    }
-
     @Test("the 65th device is refused")
     func tooManyDevices() async throws {
         try await withOffice { office, _, _ in
