@@ -49,8 +49,14 @@ public struct Mailbox: Sendable {
         maximumBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
         let poll = try poll(after: cursor, device, limit, maximumBytes, timeout)
-        await listeners.carryOut(poll)
+        if office.instruments.areOff { await listeners.carryOut(poll) } else { await carryOutObserved(poll) }
         return try poll.delivery()
+    }
+
+    /// Apart, so that its frame is there only when there is something to count or to trace.
+    @inline(never)
+    private func carryOutObserved(_ poll: Poll) async {
+        await office.instruments.listening(poll) { await listeners.carryOut(poll) }
     }
 
     /// Apart, so that what it takes to make it is not in the frames of those who wait.

@@ -45,6 +45,7 @@ public final class PostOffice: Sendable {
     private let listeners: [Listeners]
     private let senders: [Sender]
     private let splitSender: SplitSender
+    let instruments: MailInstruments
     private let clock: MonotonicClock
     private let hasRun = Locked(false)
 
@@ -91,9 +92,10 @@ public final class PostOffice: Sendable {
             Sender(redis: redis, partition: $0, configuration: configuration, clock: clock)
         }
         self.senders = senders
+        instruments = MailInstruments(configuration.instruments)
         splitSender = SplitSender(
             redis: redis, place: place, partitions: partitions, senders: senders, configuration: configuration,
-            clock: clock)
+            clock: clock, instruments: instruments)
     }
 
     // MARK: Run
@@ -174,8 +176,12 @@ public final class PostOffice: Sendable {
             throw QueueListenError(.invalidArgument, "\(count) replicas, expected 1 to 1,000")
         }
         let homes = Set(order.recipients.map { place.partition(of: $0) })
-        if homes.count == 1, let home = homes.first { return try await senders[home].send(order, id: id, durability) }
-        return try await splitSender.send(order, id: id, durability)
+        return try await instruments.sending { () async throws(QueueListenError) in
+            if homes.count == 1, let home = homes.first {
+                return try await senders[home].send(order, id: id, durability)
+            }
+            return try await splitSender.send(order, id: id, durability)
+        }
     }
 
     // MARK: Mailboxes

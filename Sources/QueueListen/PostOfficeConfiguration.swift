@@ -1,4 +1,5 @@
 // How a post office behaves.
+public import Hiredis
 
 /// How a ``PostOffice`` behaves. Every default is safe for production.
 public struct PostOfficeConfiguration: Sendable {
@@ -24,6 +25,9 @@ public struct PostOfficeConfiguration: Sendable {
     /// With several partitions: a send across them that was begun so long ago and is not finished is finished by any post
     /// office that runs. Default 15 s, at least 100 ms.
     public var takeOverAfter: Duration = .seconds(15)
+    /// Where sends, deliveries and waits are logged, counted and traced to, as of the client. No name of a mailbox and
+    /// nothing of a message is in it.
+    public var instruments = RedisInstruments()
     /// Most bytes of a message's body. Default 16 MiB.
     public var largestMessage = 16 * 1024 * 1024
 

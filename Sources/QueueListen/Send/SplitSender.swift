@@ -20,6 +20,7 @@ final class SplitSender: Sendable {
     private let senders: [Sender]
     private let configuration: PostOfficeConfiguration
     private let clock: MonotonicClock
+    private let instruments: MailInstruments
 
     /// Within this time of a partition's own clock a part is carried out.
     private static let window = 30_000
@@ -32,7 +33,7 @@ final class SplitSender: Sendable {
 
     init(
         redis: any Redis, place: Namespace, partitions: [Partition], senders: [Sender],
-        configuration: PostOfficeConfiguration, clock: MonotonicClock
+        configuration: PostOfficeConfiguration, clock: MonotonicClock, instruments: MailInstruments
     ) {
         self.redis = redis
         self.place = place
@@ -40,6 +41,7 @@ final class SplitSender: Sendable {
         self.senders = senders
         self.configuration = configuration
         self.clock = clock
+        self.instruments = instruments
     }
 
     /// What one partition gets.
@@ -219,8 +221,10 @@ final class SplitSender: Sendable {
             Scripts.takeOver, keys: [home.splits],
             arguments: [.integer(configuration.takeOverAfter.wholeMilliseconds), .integer(Self.mostSends)],
             timeout: configuration.callTimeout)
-        // What fails here comes again.
-        for id in reply?.array?.compactMap(\.string) ?? [] { try? await goOn(with: id, home) }
+        for id in reply?.array?.compactMap(\.string) ?? [] {
+            // What fails here comes again.
+            do { try await goOn(with: id, home) } catch { instruments.isHeldUp(QueueListenError(error)) }
+        }
     }
 
     private func goOn(with id: String, _ home: Partition) async throws {
@@ -229,8 +233,9 @@ final class SplitSender: Sendable {
         guard found.count == 2, let parcel = found[0].bytes.flatMap({ Parcel(encoded: $0) }),
             let fingerprint = found[1].string
         else {
-            // Given up.
-            _ = try await redis.send("ZREM", .string(home.splits), .string(id))
+            // It is gone, or was finished in this moment.
+            let isFirst = try await redis.send("ZREM", .string(home.splits), .string(id)).integer == 1
+            if isFirst, found.last?.isNull != false { instruments.gaveUp() }
             return
         }
         let end = clock.now() + configuration.callTimeout
@@ -239,5 +244,6 @@ final class SplitSender: Sendable {
         guard try await redis.send("HEXISTS", key, "p").integer == 1 else { return }
         let firsts = try await carryOut(parcel, parts, id: id, fingerprint, times, .memory, until: end)
         await finish(parts, id: id, firsts, max(configuration.sendIDLifetime, configuration.ownIDLifetime))
+        instruments.tookOver()
     }
 }

@@ -134,14 +134,20 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("a server that stands still for a while loses and repeats nothing")
+    @Test(
+        "a server that stands still for ten seconds loses and repeats nothing, and nobody waits longer than he wants to"
+    )
     func paused() async throws {
-        try await withOffice(configure: { $0.callTimeout = .seconds(20) }) { office, _, server in
+        try await withOffice(configure: { $0.callTimeout = .seconds(60) }) { office, _, server in
             let waiting = Task { try await office.mailbox("alice").listen() }
             try await office.untilWaiting(1, at: "alice")
             try await server.pause()
             let sending = Task { try await office.send("a", to: "alice") }
-            try await Task.sleep(for: .milliseconds(300))
+            let impatient = Task { try await office.mailbox("bob").listen(timeout: .milliseconds(100)) }
+            async let stillness: Void = Task.sleep(for: .seconds(10))
+            // It ends while the server stands still.
+            #expect(await errorOf { _ = try await impatient.value }?.code == .connectionLost)
+            try await stillness
             try await server.resume()
             #expect(try await sending.value.indices == ["alice": 1...1])
             #expect(try await waiting.value.word == "a")

@@ -145,4 +145,53 @@ extension QueueListenTests.FailureTests {
             }
         }
     }
+
+    @Test(
+        "a machine that loses the last second of its append-only file: who has read it is told, and who has sent it tells"
+    )
+    func lostSecond() async throws {
+        for rewritten in 0...2 {
+            try await withServer(.init(persistence: .appendOnly(fsync: .everySecond))) { server, redis, other in
+                try await withPostOffice(redis: redis) { sender in
+                    let stranger = try PostOffice(redis: other)
+                    try await sender.send("kept", to: "alice", "bob")
+                    let kept = try await sender.mailbox("bob").look().cursor
+                    // All that was answered is in the file; the disk need not have it.
+                    let file = try #require(Self.appendOnlyFile(of: server))
+                    let size = try Self.size(of: file)
+                    try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                    let seen = try await sender.mailbox("alice").look(device: "phone").cursor
+                    #expect(seen.index == 3)
+                    let waiting = Task { try await sender.mailbox("alice").listen(after: seen, device: "phone") }
+                    try await sender.untilWaiting(1, at: "alice")
+                    #expect(try Self.size(of: file) > size)
+                    await server.kill()
+                    let handle = try FileHandle(forWritingTo: file)
+                    try handle.truncate(atOffset: UInt64(size))
+                    try handle.close()
+                    try await server.restart()
+                    #expect(try await waiting.value.word == "forked", "with \(rewritten) written")
+                    for number in 0..<rewritten { try await stranger.send("new \(number)", to: "bob") }
+                    // Bob has not seen what is lost.
+                    try await sender.send("b", to: "bob")
+                    let told = try await stranger.mailbox("bob").look(after: kept)
+                    #expect(told.word == "reset", "with \(rewritten) written")
+                    let rest = try await stranger.mailbox("bob").look(after: told.cursor).messages.map(\.text)
+                    #expect(rest.suffix(rewritten + 1) == (0..<rewritten).map { "new \($0)" } + ["b"])
+                }
+            }
+        }
+    }
+
+    /// Where the server appends to now.
+    private static func appendOnlyFile(of server: LocalRedis) -> URL? {
+        let files = FileManager.default.enumerator(
+            at: URL(fileURLWithPath: server.directory), includingPropertiesForKeys: nil)
+        let all = (files?.allObjects as? [URL] ?? []).filter { $0.pathExtension == "aof" }
+        return all.first { $0.lastPathComponent.contains("incr") } ?? all.first
+    }
+
+    private static func size(of file: URL) throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? Int ?? 0
+    }
 }
