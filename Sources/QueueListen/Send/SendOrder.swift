@@ -18,9 +18,13 @@ struct SendOrder: Sendable {
     /// The same messages for all.
     init(_ messages: [Message], to recipients: [String], largest: Int) throws(QueueListenError) {
         self.messages = messages
-        var seen: Set<[UInt8]> = []
-        // By their bytes, as the server compares.
-        for name in recipients where seen.insert(Array(name.utf8)).inserted { self.recipients.append(name) }
+        if recipients.count == 1 {
+            self.recipients = recipients
+        } else {
+            var seen: Set<[UInt8]> = []
+            // By their bytes, as the server compares.
+            for name in recipients where seen.insert(Array(name.utf8)).inserted { self.recipients.append(name) }
+        }
         guard !messages.isEmpty else { throw QueueListenError(.invalidArgument, "a send has at least 1 message") }
         try validate(largest)
     }

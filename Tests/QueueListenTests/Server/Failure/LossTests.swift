@@ -156,7 +156,7 @@ extension QueueListenTests.FailureTests {
                     let stranger = try PostOffice(redis: other)
                     try await sender.send("kept", to: "alice", "bob")
                     let kept = try await sender.mailbox("bob").look().cursor
-                    // All that was answered is in the file; the disk need not have it.
+                    try await Self.untilWritten(other)
                     let file = try #require(Self.appendOnlyFile(of: server))
                     let size = try Self.size(of: file)
                     try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
@@ -164,6 +164,7 @@ extension QueueListenTests.FailureTests {
                     #expect(seen.index == 3)
                     let waiting = Task { try await sender.mailbox("alice").listen(after: seen, device: "phone") }
                     try await sender.untilWaiting(1, at: "alice")
+                    try await Self.untilWritten(other)
                     #expect(try Self.size(of: file) > size)
                     await server.kill()
                     let handle = try FileHandle(forWritingTo: file)
@@ -180,6 +181,13 @@ extension QueueListenTests.FailureTests {
                     #expect(rest.suffix(rewritten + 1) == (0..<rewritten).map { "new \($0)" } + ["b"])
                 }
             }
+        }
+    }
+
+    /// Until the file has all that was answered. The disk need not have it; while that is busy Redis keeps it to itself.
+    private static func untilWritten(_ redis: RedisClient) async throws {
+        try await until("it is in the file") {
+            try await redis.send("INFO", "persistence").string?.contains("aof_buffer_length:0\r\n") == true
         }
     }
 
