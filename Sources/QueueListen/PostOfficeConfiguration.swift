@@ -23,10 +23,15 @@ public struct PostOfficeConfiguration: Sendable {
     /// effect. Default 10 min, at least 1 min.
     public var sendIDLifetime: Duration = .seconds(600)
     /// With several partitions: a send across them that was begun so long ago and is not finished is finished by any post
-    /// office that runs. Default 15 s, at least 100 ms.
+    /// office that runs; with more than 16 partitions it takes its rounds to look through them. Default 15 s, at least
+    /// 100 ms.
     public var takeOverAfter: Duration = .seconds(15)
-    /// Where sends, deliveries and waits are logged, counted and traced to, as of the client. No name of a mailbox and
+    /// Where sends, deliveries and waits are logged, counted and traced to; see the client's. No name of a mailbox and
     /// nothing of a message is in it.
+    ///
+    /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`, `queuelisten_deliveries`,
+    /// `queuelisten_listen_duration`, `queuelisten_listeners`, `queuelisten_gaps`, `queuelisten_taken_over`,
+    /// `queuelisten_given_up`. Spans: `queuelisten send` and `queuelisten listen`.
     public var instruments = RedisInstruments()
     /// Most bytes of a message's body. Default 16 MiB.
     public var largestMessage = 16 * 1024 * 1024

@@ -150,7 +150,7 @@ extension QueueListenTests.FailureTests {
         "a machine that loses the last second of its append-only file: who has read it is told, and who has sent it tells"
     )
     func lostSecond() async throws {
-        for rewritten in 0...2 {
+        for rewritten in [0, 2] {
             try await withServer(.init(persistence: .appendOnly(fsync: .everySecond))) { server, redis, other in
                 try await withPostOffice(redis: redis) { sender in
                     let stranger = try PostOffice(redis: other)
