@@ -130,6 +130,17 @@ extension QueueListenTests {
                     let first = try await sender.send([Message("c")], to: others, id: "y")
                     #expect(try await texts(office, others) == [["c"], ["c"], ["c"], ["full", "c"]])
                     #expect(try await sender.send([Message("c")], to: others, id: "y") == first)
+
+                    // It was written down, and fills before its part is carried out by whoever asks again.
+                    let more = names.map { "\($0) 2" }
+                    let homes = Set(try more.map { try office.mailbox($0).partition.number })
+                    let dead = try PostOffice(
+                        redis: mortal(redis, after: homes.count + 1, hearsLast: true), configuration: small)
+                    let death = await errorOf { try await dead.send([Message("d")], to: more, id: "z") }
+                    #expect(death?.code == .unfinished)
+                    for name in more { try await office.send("full", to: name) }
+                    let late = try await office.send([Message("d")], to: more, id: "z")
+                    #expect(late.indices.values.allSatisfy { $0 == 2...2 })
                 }
             }
         }
