@@ -103,6 +103,11 @@ let package = Package(
                 "Hiredis", "Wakeup",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
                 .product(
                     name: "ServiceLifecycle", package: "swift-service-lifecycle",
                     condition: .when(traits: ["ServiceLifecycleSupport"])),
@@ -195,7 +200,18 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "QueueListenTests",
-            dependencies: ["QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "redisdc-worker"],
+            dependencies: [
+                "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "redisdc-worker",
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "InMemoryTracing", package: "swift-distributed-tracing",
+                    condition: .when(traits: ["TracingSupport"])),
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "redisdcTests",

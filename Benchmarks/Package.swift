@@ -20,7 +20,7 @@ let package = Package(
             dependencies: [
                 .product(name: "Hiredis", package: "redisdc"),
                 .product(name: "RedisDC", package: "redisdc"),
-
+                .product(name: "QueueListen", package: "redisdc"),
                 .product(name: "RedisDCTesting", package: "redisdc"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],

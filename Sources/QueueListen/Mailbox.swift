@@ -41,28 +41,35 @@ public struct Mailbox: Sendable {
     ///   - maximumBytes: most bytes, from 1; but one message always comes.
     ///   - timeout: how long to wait; `nil` as long as it takes, 0 looks once.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`, `.conflict` (65th device, other
-    ///   number of partitions); `.connectionLost` and `.notConnected` when Redis could not be asked until the time was up.
-    ///   Breaks of the connection before that are bridged. Nothing is lost by any of them.
+    ///   number of partitions); `.connectionLost` and `.notConnected` when Redis could not be asked until the time was up,
+    ///   or has not answered a second later. Breaks of the connection before that are bridged. Nothing is lost by any of
+    ///   them.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maximumBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
-        let errand = try errand(after: cursor, device, limit, maximumBytes, timeout)
-        await listeners.carryOut(errand)
-        return try errand.delivery()
+        let poll = try poll(after: cursor, device, limit, maximumBytes, timeout)
+        if office.instruments.areOff { await listeners.carryOut(poll) } else { await carryOutObserved(poll) }
+        return try poll.delivery()
+    }
+
+    /// Apart, so that its frame is there only when there is something to count or to trace.
+    @inline(never)
+    private func carryOutObserved(_ poll: Poll) async {
+        await office.instruments.listening(poll) { await listeners.carryOut(poll) }
     }
 
     /// Apart, so that what it takes to make it is not in the frames of those who wait.
     @inline(never)
-    private func errand(
+    private func poll(
         after cursor: Cursor?, _ device: String, _ limit: Int, _ maximumBytes: Int, _ timeout: Duration?
-    ) throws(QueueListenError) -> PollErrand {
+    ) throws(QueueListenError) -> Poll {
         try MailName.validate(device, "device", longest: 128)
         try Self.check(limit: limit, maximumBytes: maximumBytes)
         if let timeout, timeout < .zero {
             throw QueueListenError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
-        return listeners.errand(
+        return listeners.poll(
             name, device: device, after: cursor, most: limit, mostBytes: maximumBytes, timeout: timeout)
     }
 

@@ -28,6 +28,9 @@ final class Partition: Sendable {
     func box(_ name: String) -> String { prefix + "box:" + name }
     func mail(_ name: String) -> String { prefix + "mail:" + name }
     func sent(_ sender: String) -> String { prefix + "sent:" + sender }
+    /// Sends across partitions whose home this is: one of them, and those that are not finished.
+    func split(_ id: String) -> String { prefix + "split:" + id }
+    var splits: String { prefix + "splits" }
     func keys(_ name: String) -> [String] { [meta, box(name), mail(name)] }
 
     /// Where this process hears of what has come, and where all hear of mailboxes that were made anew.

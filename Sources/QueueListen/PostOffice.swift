@@ -24,7 +24,9 @@ import Wakeup
 /// - A message whose send was confirmed is delivered, or its reader is told that messages were lost, as far as Redis itself
 ///   can know: see ``Receipt/durability`` for what a confirmation is worth.
 /// - Nothing is deleted that its reader has not proven to have, unless the mailbox's limits say so; then the reader is told.
-/// - A send reaches all its recipients or none, also when Redis is out of memory.
+/// - A send reaches all its recipients or none, also when Redis is out of memory. With several
+///   ``PostOfficeConfiguration/partitions``, one whose recipients are in several of them reaches all or none in the end,
+///   whoever dies meanwhile; it is not seen everywhere in the same moment.
 /// - A send whose answer is lost is sent again under its id and has one effect. An id of the caller's own makes that hold
 ///   across the death of the process too, for ``PostOfficeConfiguration/sendIDLifetime``.
 /// - Listening costs no connection: all of the process's listeners share the client's one subscription connection, and one
@@ -42,6 +44,8 @@ public final class PostOffice: Sendable {
     let partitions: [Partition]
     private let listeners: [Listeners]
     private let senders: [Sender]
+    private let splitSender: SplitSender
+    let instruments: MailInstruments
     private let clock: MonotonicClock
     private let hasRun = Locked(false)
 
@@ -84,24 +88,35 @@ public final class PostOffice: Sendable {
             Listeners(
                 redis: redis, partition: $0, settings: settings, configuration: configuration, clock: clock)
         }
-        senders = partitions.map { Sender(redis: redis, partition: $0, configuration: configuration, clock: clock) }
+        let senders = partitions.map {
+            Sender(redis: redis, partition: $0, configuration: configuration, clock: clock)
+        }
+        self.senders = senders
+        instruments = MailInstruments(configuration.instruments)
+        splitSender = SplitSender(
+            redis: redis, place: place, partitions: partitions, senders: senders, configuration: configuration,
+            clock: clock, instruments: instruments)
     }
 
     // MARK: Run
 
-    /// Waits until the task is cancelled or a graceful shutdown begins, then ends all listening with `.stopped`. Call it
-    /// once.
+    /// Waits until the task is cancelled or a graceful shutdown begins, then ends all listening with `.stopped`. Meanwhile
+    /// it finishes sends across partitions whose senders have died. Call it once.
     public func run() async {
         let isFirst = hasRun.withLock { hasRun in
             defer { hasRun = true }
             return !hasRun
         }
         precondition(isFirst, "PostOffice.run() is called once")
-        #if ServiceLifecycleSupport
-            try? await gracefulShutdown()
-        #else
-            while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
-        #endif
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [splitSender] in await splitSender.run() }
+            #if ServiceLifecycleSupport
+                try? await gracefulShutdown()
+            #else
+                while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+            #endif
+            group.cancelAll()
+        }
         for listeners in listeners { await listeners.stop() }
     }
 
@@ -117,8 +132,10 @@ public final class PostOffice: Sendable {
     ///     returned. 1 to 256 bytes. `nil`: one is made, under which the call itself repeats what gets no answer.
     ///   - durability: what is waited for before this returns.
     /// - Throws: `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`: nobody has got anything.
-    ///   `.unsupported`: the server cannot tell this durability, and nothing was sent. `.connectionLost`, `.cancelled`: with `mayHaveRun` all or nobody has. `.notDurable`: all have, but the durability
-    ///   was not reached.
+    ///   `.unsupported`: the server cannot tell this durability, and nothing was sent. `.connectionLost`, `.cancelled`: with
+    ///   `mayHaveRun` all or nobody has, or will. `.notDurable`: all have or will, but the durability was not reached.
+    ///   `.unfinished`: a send across partitions is written down; all will have it, and some may already. If the process
+    ///   dies, all have it or nobody, or will: any post office that runs finishes what was begun.
     @discardableResult
     public func send(
         _ messages: [Message], to recipients: [String], id: String? = nil, durability: Durability = .memory
@@ -159,12 +176,12 @@ public final class PostOffice: Sendable {
             throw QueueListenError(.invalidArgument, "\(count) replicas, expected 1 to 1,000")
         }
         let homes = Set(order.recipients.map { place.partition(of: $0) })
-        guard homes.count == 1, let home = homes.first else {
-            throw QueueListenError(
-                .invalidArgument,
-                "the recipients are in \(homes.count) partitions; a send is atomic within one (see partitions)")
+        return try await instruments.sending { () async throws(QueueListenError) in
+            if homes.count == 1, let home = homes.first {
+                return try await senders[home].send(order, id: id, durability)
+            }
+            return try await splitSender.send(order, id: id, durability)
         }
-        return try await senders[home].send(order, id: id, durability)
     }
 
     // MARK: Mailboxes

@@ -1,9 +1,11 @@
 // How a post office behaves.
+public import Hiredis
 
 /// How a ``PostOffice`` behaves. Every default is safe for production.
 public struct PostOfficeConfiguration: Sendable {
     /// Into how many parts the namespace is divided, 1 to 1,024. Default 1. All nodes must agree: Redis keeps the number,
-    /// and who is configured otherwise is refused. Only a Redis Cluster wants more than 1.
+    /// and who is configured otherwise is refused. Only a Redis Cluster wants more than 1: a send is atomic within a
+    /// partition, and eventually complete across several.
     public var partitions = 1
     /// The bounds of mailboxes that have none of their own. All nodes should agree.
     public var limits = MailboxLimits()
@@ -20,6 +22,17 @@ public struct PostOfficeConfiguration: Sendable {
     /// For how long the answer to a send with an id of the caller's own is kept: within it, the same send has no second
     /// effect. Default 10 min, at least 1 min.
     public var sendIDLifetime: Duration = .seconds(600)
+    /// With several partitions: a send across them that was begun so long ago and is not finished is finished by any post
+    /// office that runs; with more than 16 partitions it takes its rounds to look through them. Default 15 s, at least
+    /// 100 ms.
+    public var takeOverAfter: Duration = .seconds(15)
+    /// Where sends, deliveries and waits are logged, counted and traced to; see the client's. No name of a mailbox and
+    /// nothing of a message is in it.
+    ///
+    /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`, `queuelisten_deliveries`,
+    /// `queuelisten_listen_duration`, `queuelisten_listeners`, `queuelisten_gaps`, `queuelisten_taken_over`,
+    /// `queuelisten_given_up`. Spans: `queuelisten send` and `queuelisten listen`.
+    public var instruments = RedisInstruments()
     /// Most bytes of a message's body. Default 16 MiB.
     public var largestMessage = 16 * 1024 * 1024
 
@@ -38,6 +51,7 @@ public struct PostOfficeConfiguration: Sendable {
         try require(subscriptionLinger >= .zero, "subscriptionLinger is \(subscriptionLinger), expected 0 or more")
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")
         try require(sendIDLifetime >= .seconds(60), "sendIDLifetime is \(sendIDLifetime), expected at least 1 minute")
+        try require(takeOverAfter >= .milliseconds(100), "takeOverAfter is \(takeOverAfter), expected at least 100 ms")
         try require(largestMessage >= 0, "largestMessage is \(largestMessage), expected 0 or more")
     }
 }

@@ -5,7 +5,8 @@ public struct QueueListenError: Error, Sendable {
     /// The kind of a failure. More kinds may be added: switch over it with a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case invalidArgument, mailboxFull, conflict, cancelled, superseded, notDurable, unsupported, undecodable
+            case invalidArgument, mailboxFull, conflict, cancelled, superseded, notDurable, unfinished, unsupported,
+                undecodable
             case connectionLost, notConnected, notPermitted, wrongType, outOfMemory, serverError, stopped
         }
         private var kind: Kind
@@ -23,6 +24,9 @@ public struct QueueListenError: Error, Sendable {
         public static let superseded = Code(.superseded)
         /// The messages are sent, but the durability that was asked for was not reached in time.
         public static let notDurable = Code(.notDurable)
+        /// A send across partitions is written down and not finished: some recipients may have it, all will. Any post office
+        /// of the namespace that runs finishes it; the same send with the same id asks how far it is.
+        public static let unfinished = Code(.unfinished)
         /// The server cannot do it: the message names the version that can.
         public static let unsupported = Code(.unsupported)
         /// A message's body is not what the caller takes it for.

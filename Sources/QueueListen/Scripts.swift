@@ -8,6 +8,9 @@ enum Scripts {
     static let inspect = script(PackageResources.mail_inspect_lua)
     static let delete = script(PackageResources.mail_delete_lua)
     static let setLimits = script(PackageResources.mail_set_limits_lua)
+    static let begin = RedisScript(embedded: PackageResources.mail_begin_lua)
+    static let finish = RedisScript(embedded: PackageResources.mail_finish_lua)
+    static let takeOver = RedisScript(embedded: PackageResources.mail_take_over_lua)
     static let check = RedisScript(embedded: PackageResources.mail_check_lua)
 
     /// Redis's scripts cannot include one another.

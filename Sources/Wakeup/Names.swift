@@ -6,7 +6,10 @@ package func faultOfName(_ name: String, _ what: String = "name", longest: Int =
     let length = name.utf8.count
     guard (1...longest).contains(length) else { return "a \(what) has 1 to \(longest) bytes, this one has \(length)" }
     for scalar in name.unicodeScalars {
-        let isControl = scalar.properties.generalCategory == .control
+        // The tables of Unicode are slow to ask.
+        let isControl =
+            scalar.isASCII
+            ? scalar.value < 0x20 || scalar.value == 0x7F : scalar.properties.generalCategory == .control
         if isControl || scalar == "{" || scalar == "}" {
             let found = isControl ? "a control character (U+\(String(scalar.value, radix: 16)))" : "\"\(scalar)\""
             return "a \(what) has no control characters and no braces, this one has \(found)"

@@ -40,13 +40,15 @@ struct Worker {
     }
 
     private static func mail(_ job: String, _ redis: RedisClient, notes: String, _ words: [String]) async throws {
+        var configuration = PostOfficeConfiguration()
+        configuration.partitions = Int(words[0])!
+        configuration.takeOverAfter = .milliseconds(500)
+        let words = Array(words.dropFirst())
         try await withRedisClient(url: notes) { notes in
-            try await withPostOffice(redis: redis) { office in
+            try await withPostOffice(redis: redis, configuration: configuration) { office in
                 let mix = MailMix(office: office, notes: notes)
                 switch job {
                 case "mail-send": try await mix.send(seed: UInt64(words[0])!)
-                case "mail-idle":
-                    print((try? await MailIdle(office: office, redis: redis).run(Int(words[0])!)) ?? "cancelled")
                 case "mail-receive": try await mix.receive(words[0], device: words[1])
                 default: fatalError("unknown job \(job)")
                 }

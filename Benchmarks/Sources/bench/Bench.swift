@@ -23,7 +23,7 @@ struct Bench {
         }
         let (url, prefix) = (words[0], words[2])
         // Those that are told something read it first.
-        if job != "waiters", job != "contended" { Orders.endWithParent() }
+        if !["waiters", "contended", "listeners"].contains(job) { Orders.endWithParent() }
         switch job {
         case "handoff": report(try await Handoff.run(url: url, rounds: count, prefix: prefix, placement: placement))
         case "handoff-peer": try await Handoff.peer(url: url, rounds: count, prefix: prefix, placement: placement)
@@ -48,11 +48,39 @@ struct Bench {
         case "waiters":
             print(try await ManyWaiters.run(url: url, count: count, prefix: prefix, placement: placement))
         case "contended": try await Contention.run(url: url, prefix: prefix, placement: placement)
+        default: try await mail(job, url, count, prefix, placement, Array(words.dropFirst(4)))
+        }
+    }
+
+    private static func mail(
+        _ job: String, _ url: String, _ count: Int, _ prefix: String, _ placement: Placement, _ more: [String]
+    ) async throws {
+        switch job {
+        case "send":
+            guard let recipients = more.first.flatMap({ Int($0) }) else { throw Failed("to how many?") }
+            print(
+                try await Sends.run(
+                    url: url, recipients: recipients, each: count / Sends.tasks, prefix: prefix, placement: placement))
+        case "receipt": try await SendToReceipt.run(url: url, rounds: count, prefix: prefix, placement: placement)
+        case "receipt-peer":
+            report(try await SendToReceipt.peer(url: url, rounds: count, prefix: prefix, placement: placement))
+        case "listeners":
+            print(try await ManyListeners.run(url: url, count: count, prefix: prefix, placement: placement))
+        case "wake":
+            report(try await ManyListeners.wake(url: url, count: count, prefix: prefix, placement: placement))
+        case "drain":
+            print(try await Draining.run(url: url, count: count, prefix: prefix, placement: placement))
+        case "mail-memory": print(try await MailMemory.run(url: url, count: count, prefix: prefix))
+        case "list-memory": print(try await MailMemory.list(url: url, count: count, prefix: prefix))
+        case "mail-crowd":
+            guard more.count == 2, let rounds = Int(more[1]) else { throw Failed("of what, and how often?") }
+            report(
+                try await MailCrowd.run(url: url, kind: more[0], count: count, rounds: rounds, prefix: prefix))
         default: throw Failed("unknown worker \(job)")
         }
     }
 
-    private static func report(_ figures: Figures) {
+    private static func report(_ figures: some Encodable) {
         let data = (try? JSONEncoder().encode(figures)) ?? Data()
         print(String(decoding: data, as: UTF8.self))
     }

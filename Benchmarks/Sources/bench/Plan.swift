@@ -6,6 +6,9 @@ import RedisDCTesting
 struct Plan {
     enum Group: String, CaseIterable {
         case handoff, pubsub, fanout, pushes, pairs, mutexes, waiters, contended, crowd
+        case send, receipt, listeners, drain
+        case mailMemory = "mail-memory"
+        case mailCrowd = "mail-crowd"
     }
 
     private static let usage = """
@@ -17,7 +20,7 @@ struct Plan {
     private var repeats = 5
     private var groups: [Group] = []
     private var json: String?
-    private var root = URL(fileURLWithPath: ".")
+    private(set) var root = URL(fileURLWithPath: ".")
     let programs = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
 
     init(_ words: [String]) throws {
@@ -78,15 +81,22 @@ struct Plan {
         case .waiters: try waiters(server, &table)
         case .contended: try contended(server.url, &table)
         case .crowd: try crowd(server.url, &table)
+        case .send: try sends(server, &table)
+        case .receipt: try receipt(server.url, &table)
+        case .listeners: try listeners(server, &table)
+        case .drain: try drain(server, &table)
+        case .mailMemory: try mailMemory(server.url, &table)
+        case .mailCrowd: try mailCrowd(server.url, &table)
         }
     }
 
     // MARK: What the groups share
 
     /// One of our measured processes.
-    func worker(_ job: String, _ url: String, _ count: Int, _ prefix: String, _ placement: Placement) throws -> Program
-    {
-        try Program(programs, "bench", [job, url, "\(count)", prefix, placement.rawValue])
+    func worker(
+        _ job: String, _ url: String, _ count: Int, _ prefix: String, _ placement: Placement, _ more: [String] = []
+    ) throws -> Program {
+        try Program(programs, "bench", [job, url, "\(count)", prefix, placement.rawValue] + more)
     }
 
     /// What the C program prints.
@@ -112,7 +122,11 @@ struct Plan {
         -> Double
     {
         let words = ["-p", "\(server.port)", "-P", "64", "-c", "1", "-n", "\(requests)", "--csv"] + options + command
-        let csv = try Program.output(nil, "redis-benchmark", words)
+        return try rate(csv: try Program.output(nil, "redis-benchmark", words))
+    }
+
+    /// Of what redis-benchmark prints.
+    func rate(csv: String) throws -> Double {
         guard let rate = csv.split(separator: "\n").last?.split(separator: ",").dropFirst().first,
             let number = Double(rate.filter { $0 != "\"" })
         else { throw Failed("redis-benchmark said: \(csv.prefix(200))") }

@@ -6,6 +6,7 @@
 // a read is under way makes it read again.
 //
 // Hints are never needed: what waits is looked at again after every gap, and now and then, in batches.
+import DequeModule
 import HeapModule
 
 struct ListenMachine {
@@ -21,24 +22,15 @@ struct ListenMachine {
         var longestRetryPause: Duration = .seconds(2)
         /// So many mailboxes are looked at by one command.
         var batch = 256
-    }
-
-    /// What a caller wants.
-    struct Wish: Sendable {
-        var mailbox: String
-        var device: String
-        var cursor: Cursor?
-        var most: Int
-        var mostBytes: Int
-        /// `nil`: as long as it takes.
-        var deadline: Duration?
-        /// Answers at once.
-        var isTry = false
+        /// So many are read at once: what many callers want at once is not written at once.
+        var mostReads = 512
+        /// For so long after its time is up a poll waits for the answer to its last look.
+        var settleTime: Duration = .seconds(1)
     }
 
     struct Read: Sendable {
         var id: ID
-        var wish: Wish
+        var wish: Poll.Wish
         /// The first time: from now on this poll is the device's.
         var begins: Bool
         /// Whether the process wants to be woken when there is nothing.
@@ -65,21 +57,6 @@ struct ListenMachine {
         case fatal(QueueListenError)
     }
 
-    private enum State {
-        case subscribing
-        /// `isDirty`: something has happened since, so that an empty answer is worth nothing.
-        case reading(isDirty: Bool)
-        /// Something has failed: `failures` has it.
-        case pausing(until: Duration)
-        case waiting
-    }
-
-    private struct Poll {
-        var wish: Wish
-        var state = State.subscribing
-        var hasBegun = false
-    }
-
     /// Apart from the polls, of which there are many, and few fail.
     private struct Trouble {
         var error: QueueListenError
@@ -99,7 +76,11 @@ struct ListenMachine {
     private let settings: Settings
     private var polls: [ID: Poll] = [:]
     private var failures: [ID: Trouble] = [:]
-    private var idsOf: [String: [ID]] = [:]
+    /// The newest poll of each mailbox; the others are its siblings.
+    private var newest: [String: Poll] = [:]
+    /// Reads that are under way, and polls whose turn to read will come.
+    private var readCount = 0
+    private var queue = Deque<ID>()
     private var subscription = Subscription.off
     /// Tells the present subscription's events from those of a former one.
     private var generation = 0
@@ -115,26 +96,26 @@ struct ListenMachine {
 
     init(settings: Settings) { self.settings = settings }
 
-    var isEmpty: Bool { polls.isEmpty && idsOf.isEmpty && failures.isEmpty }
+    var isEmpty: Bool { polls.isEmpty && newest.isEmpty && failures.isEmpty }
     /// Polls that have read that there is nothing.
-    var waitingCount: Int { polls.count { if case .waiting = $0.value.state { true } else { false } } }
+    var waitingCount: Int { polls.count { $0.value.isWaiting } }
 
     // MARK: Callers
 
-    mutating func listen(_ id: ID, _ wish: Wish, now: Duration) -> [Action] {
-        if isStopped { return [.finish(id, .failure(Self.stopped))] }
+    mutating func listen(_ poll: Poll, now: Duration) -> [Action] {
+        if isStopped { return [.finish(poll.id, .failure(Self.stopped))] }
+        let wish = poll.wish
         var actions: [Action] = []
-        for other in idsOf[wish.mailbox] ?? [] {
-            guard let older = polls[other]?.wish, older.device == wish.device else { continue }
-            let place = older.cursor ?? wish.cursor ?? Cursor.none
-            actions += finish(other, .success(Delivery(.superseded, cursor: place)), now)
+        for older in polls(of: wish.mailbox) where older.wish.device == wish.device {
+            let place = older.wish.cursor ?? wish.cursor ?? Cursor.none
+            actions += finish(older.id, .success(Delivery(.superseded, cursor: place)), now)
         }
-        polls[id] = Poll(wish: wish)
-        idsOf[wish.mailbox, default: []].append(id)
-        if let deadline = wish.deadline { add(Deadline(at: deadline, id: id)) }
+        polls[poll.id] = poll
+        poll.sibling = newest.updateValue(poll, forKey: wish.mailbox)
+        if let deadline = wish.deadline { add(Deadline(at: deadline, id: poll.id)) }
         lingersUntil = nil
         if wish.isTry || !settings.usesWakeUps {
-            actions += read(id)
+            actions += read(poll)
         } else {
             switch subscription {
             case .off:
@@ -142,11 +123,19 @@ struct ListenMachine {
                 generation += 1
                 actions.append(.subscribe(generation))
             case .starting: break
-            case .on, .deaf: actions += read(id)
+            case .on, .deaf: actions += read(poll)
             }
         }
         if recheckAt == nil { recheckAt = now + interval }
         return actions
+    }
+
+    private func polls(of mailbox: String) -> [Poll] {
+        Array(
+            sequence(state: newest[mailbox]) { next in
+                defer { next = next?.sibling }
+                return next
+            })
     }
 
     /// The caller does not wait any more.
@@ -159,7 +148,8 @@ struct ListenMachine {
         let ids = polls.keys.sorted()
         polls = [:]
         failures = [:]
-        idsOf = [:]
+        newest = [:]
+        queue = []
         return ids.map { .finish($0, .failure(Self.stopped)) } + [.unsubscribe]
     }
 
@@ -168,12 +158,12 @@ struct ListenMachine {
     private mutating func finish(_ id: ID, _ result: Result<Delivery, QueueListenError>, _ now: Duration) -> [Action] {
         guard let poll = polls.removeValue(forKey: id) else { return [] }
         failures[id] = nil
-        let name = poll.wish.mailbox
-        if let ids = idsOf[name], ids.count > 1 {
-            idsOf[name] = ids.filter { $0 != id }
+        if let newer = polls(of: poll.wish.mailbox).first(where: { $0.sibling === poll }) {
+            newer.sibling = poll.sibling
         } else {
-            idsOf[name] = nil
+            newest[poll.wish.mailbox] = poll.sibling
         }
+        poll.sibling = nil
         if polls.isEmpty {
             lingersUntil = now + settings.subscriptionLinger
             recheckAt = nil
@@ -196,7 +186,7 @@ struct ListenMachine {
         let wasDeaf = subscription == .deaf
         subscription = hears ? .on : .deaf
         var actions: [Action] = []
-        for id in ids(where: { if case .subscribing = $0 { true } else { false } }) { actions += read(id) }
+        for poll in polls(where: { if case .subscribing = $0.state { true } else { false } }) { actions += read(poll) }
         if wasDeaf, hears { actions += missed() }
         if !polls.isEmpty { recheckAt = now + interval }
         return actions
@@ -209,14 +199,14 @@ struct ListenMachine {
 
     mutating func hint(_ generation: Int, _ names: [String]) -> [Action] {
         guard generation == self.generation else { return [] }
-        return names.flatMap { name in (idsOf[name] ?? []).flatMap { wake($0) } }
+        return names.flatMap { name in polls(of: name).flatMap { wake($0) } }
     }
 
-    private mutating func wake(_ id: ID) -> [Action] {
-        switch polls[id]?.state {
-        case .waiting: return read(id)
+    private mutating func wake(_ poll: Poll) -> [Action] {
+        switch poll.state {
+        case .waiting: return read(poll)
         case .reading:
-            polls[id]?.state = .reading(isDirty: true)
+            poll.state = .reading(isDirty: true)
             return []
         default: return []
         }
@@ -224,51 +214,61 @@ struct ListenMachine {
 
     /// Hints may have been missed.
     private mutating func missed() -> [Action] {
-        for id in ids(where: { if case .reading = $0 { true } else { false } }) {
-            polls[id]?.state = .reading(isDirty: true)
-        }
+        for poll in polls.values { if case .reading = poll.state { poll.state = .reading(isDirty: true) } }
         return sweep()
     }
 
-    private func ids(where condition: (State) -> Bool) -> [ID] {
-        polls.filter { condition($0.value.state) }.map(\.key).sorted()
+    private func polls(where condition: (Poll) -> Bool) -> [Poll] {
+        polls.values.filter(condition).sorted { $0.id < $1.id }
     }
 
     // MARK: Reading
 
-    private mutating func read(_ id: ID) -> [Action] {
-        guard var poll = polls[id] else { return [] }
+    private mutating func read(_ poll: Poll) -> [Action] {
+        guard readCount < settings.mostReads else {
+            poll.state = .queued
+            queue.append(poll.id)
+            return []
+        }
+        readCount += 1
         poll.state = .reading(isDirty: false)
-        polls[id] = poll
         return [
             .read(
                 Read(
-                    id: id, wish: poll.wish, begins: !poll.hasBegun,
+                    id: poll.id, wish: poll.wish, begins: !poll.hasBegun,
                     waits: settings.usesWakeUps && !poll.wish.isTry))
         ]
     }
 
+    /// Each read has one, whatever has become of its poll.
     mutating func reply(_ id: ID, _ result: Result<ReadReply, Failure>, now: Duration) -> [Action] {
+        readCount -= 1
+        var actions = take(id, result, now)
+        while readCount < settings.mostReads, let next = queue.popFirst() {
+            if let poll = polls[next], case .queued = poll.state { actions += read(poll) }
+        }
+        return actions
+    }
+
+    private mutating func take(_ id: ID, _ result: Result<ReadReply, Failure>, _ now: Duration) -> [Action] {
         guard let poll = polls[id], case .reading(let isDirty) = poll.state else { return [] }
         switch result {
         case .success(let reply):
             guard reply.isEmpty else { return finish(id, .success(reply.delivery), now) }
-            polls[id]?.hasBegun = true
-            polls[id]?.wish.cursor = reply.position
+            poll.hasBegun = true
+            poll.wish.cursor = reply.position
             failures[id] = nil
-            if isDirty { return read(id) }
-            if poll.wish.isTry || poll.wish.deadline.map({ $0 <= now }) ?? false {
-                return finish(id, .success(reply.delivery), now)
-            }
-            polls[id]?.state = .waiting
+            if isDirty { return read(poll) }
+            if poll.wish.isTry || poll.isOver(at: now) { return finish(id, .success(reply.delivery), now) }
+            poll.state = .waiting
             return []
         case .failure(.fatal(let error)):
             return finish(id, .failure(error), now)
         case .failure(.passing(let error)):
-            if poll.wish.deadline.map({ $0 <= now }) ?? false { return finish(id, .failure(error), now) }
+            if poll.isOver(at: now) { return finish(id, .failure(error), now) }
             let pause = failures[id].map { min($0.pause * 2, settings.longestRetryPause) } ?? settings.retryPause
             failures[id] = Trouble(error: error, pause: pause)
-            polls[id]?.state = .pausing(until: now + pause)
+            poll.state = .pausing(until: now + pause)
             add(Deadline(at: now + pause, id: id))
             return []
         }
@@ -284,7 +284,7 @@ struct ListenMachine {
             checksAgain = true
             return []
         }
-        unchecked = ids { if case .waiting = $0 { true } else { false } }
+        unchecked = polls { $0.isWaiting }.map(\.id)
         return nextBatch()
     }
 
@@ -293,9 +293,7 @@ struct ListenMachine {
             checking = Array(unchecked.suffix(settings.batch))
             unchecked.removeLast(checking.count)
             let checks = checking.compactMap { id -> Check? in
-                guard let poll = polls[id], case .waiting = poll.state, let cursor = poll.wish.cursor else {
-                    return nil
-                }
+                guard let poll = polls[id], poll.isWaiting, let cursor = poll.wish.cursor else { return nil }
                 return Check(id: id, mailbox: poll.wish.mailbox, device: poll.wish.device, cursor: cursor)
             }
             if !checks.isEmpty { return [.check(checks)] }
@@ -311,7 +309,7 @@ struct ListenMachine {
         switch result {
         case .success(let changed):
             checking = []
-            return changed.flatMap { wake($0) } + nextBatch()
+            return wake(changed) + nextBatch()
         case .failure(.passing):
             unchecked += checking
             checkPauseUntil = now + settings.retryPause
@@ -320,8 +318,12 @@ struct ListenMachine {
             // Each of them finds out by itself.
             let ids = checking
             checking = []
-            return ids.flatMap { wake($0) } + nextBatch()
+            return wake(ids) + nextBatch()
         }
+    }
+
+    private mutating func wake(_ ids: [ID]) -> [Action] {
+        ids.compactMap { polls[$0] }.flatMap { wake($0) }
     }
 
     // MARK: Time
@@ -361,14 +363,23 @@ struct ListenMachine {
 
     private mutating func due(_ id: ID, _ now: Duration) -> [Action] {
         guard let poll = polls[id] else { return [] }
-        let isOver = poll.wish.deadline.map { $0 <= now } ?? false
+        let isOver = poll.isOver(at: now)
+        if isOver, let end = poll.wish.deadline.map({ $0 + settings.settleTime }) {
+            if end <= now { return finish(id, .failure(failures[id]?.error ?? Self.unanswered), now) }
+            // Longer than this nobody waits for an answer to a last look.
+            add(Deadline(at: end, id: id))
+        }
         switch poll.state {
         // A last look: with no hints at all this is what finds a message in time.
-        case .waiting, .subscribing: return isOver ? read(id) : []
+        case .waiting, .subscribing: return isOver ? read(poll) : []
         case .pausing(let until):
             if isOver, let trouble = failures[id] { return finish(id, .failure(trouble.error), now) }
-            return until <= now ? read(id) : []
-        case .reading: return []
+            return until <= now ? read(poll) : []
+        case .reading, .queued: return []
         }
+    }
+
+    private static var unanswered: QueueListenError {
+        QueueListenError(.connectionLost, "Redis has not answered when the time was up", mayHaveRun: true)
     }
 }

@@ -7,7 +7,7 @@ import Wakeup
 actor Listeners {
     typealias Machine = ListenMachine
     /// Unsafe saves an allocation for each waiter; it is resumed once, because `finish` takes it out of `waiting` first.
-    private typealias Waiter = UnsafeContinuation<PollErrand.Answer, Never>
+    private typealias Waiter = UnsafeContinuation<Poll.Answer, Never>
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private let executor: any SerialExecutor
@@ -44,41 +44,41 @@ actor Listeners {
     // MARK: Callers
 
     /// - Parameter timeout: `nil` waits as long as it takes, 0 looks once.
-    nonisolated func errand(
+    nonisolated func poll(
         _ mailbox: String, device: String, after cursor: Cursor?, most: Int, mostBytes: Int, timeout: Duration?
-    ) -> PollErrand {
+    ) -> Poll {
         let isTry = timeout == .zero
         let deadline = (isTry ? callTimeout : timeout).map { clock.now() + $0 }
-        return PollErrand(
+        return Poll(
             lastID.wrappingAdd(1, ordering: .relaxed).newValue,
-            Machine.Wish(
+            Poll.Wish(
                 mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor, most: most,
                 mostBytes: mostBytes, deadline: deadline, isTry: isTry))
     }
 
     /// Callers hand their wish over and are resumed with the outcome: a task on the client's executor does not change its
     /// executor for it, and one elsewhere does so once.
-    nonisolated func carryOut(_ errand: PollErrand) async {
-        errand.answer = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: Waiter) in start(errand, waiter) }
+    nonisolated func carryOut(_ poll: Poll) async {
+        poll.answer = await withTaskCancellationHandler {
+            await withUnsafeContinuation { (waiter: Waiter) in start(poll, waiter) }
         } onCancel: {
-            cancel(errand.id)
+            cancel(poll.id)
         }
     }
 
-    private nonisolated func start(_ errand: PollErrand, _ waiter: Waiter) {
+    private nonisolated func start(_ poll: Poll, _ waiter: Waiter) {
         if Task.isCancelled {
-            waiter.resume(returning: PollErrand.Answer(.failure(Self.cancelled)))
+            waiter.resume(returning: Poll.Answer(.failure(Self.cancelled)))
             return
         }
-        enter { listeners in listeners.begin(errand.id, waiter, errand.wish) }
+        enter { listeners in listeners.begin(poll, waiter) }
         // A cancel that came before has found nothing to cancel.
-        if Task.isCancelled { cancel(errand.id) }
+        if Task.isCancelled { cancel(poll.id) }
     }
 
-    private func begin(_ id: UInt64, _ waiter: Waiter, _ wish: Machine.Wish) {
-        waiting[id] = waiter
-        perform(machine.listen(id, wish, now: clock.now()))
+    private func begin(_ poll: Poll, _ waiter: Waiter) {
+        waiting[poll.id] = waiter
+        perform(machine.listen(poll, now: clock.now()))
     }
 
     private nonisolated func cancel(_ id: UInt64) {
@@ -115,7 +115,7 @@ actor Listeners {
             case .read(let read): send(read)
             case .check(let checks): send(checks)
             case .finish(let id, let result):
-                waiting.removeValue(forKey: id)?.resume(returning: PollErrand.Answer(result))
+                waiting.removeValue(forKey: id)?.resume(returning: Poll.Answer(result))
             }
         }
         arm()

@@ -2,15 +2,21 @@
 -- KEYS[1] meta  [2] sent: hash, answers to the sender's requests; s: up to which they are settled  then box, mail of each
 --     recipient
 -- ARGV[1] to [10] as in mail_head and mail_limits  [11] the request's number  [12] SETTLED: the answers to all requests up
---     to here have arrived, or empty  [13] ms that answers are kept  [14] fingerprint of what is sent to whom
+--     to here have arrived, or empty; or, of a part of a send across partitions: 'n': does nothing but tell the time, 'l':
+--     only looks whether it would be accepted, 'b' and ms since 1970: until then it is carried out, whatever the limits
+--     [13] ms that answers are kept  [14] fingerprint of what is sent to whom
 --     [15] number of messages  [16] what the sender knows of the mailboxes, or empty; for each recipient '<dc8c8': index,
 --     epoch and tag of the last message that it has had confirmed, index 0 for nothing  then for each message: tag (8 random bytes), ms that it lives or 0, collapse key or empty, envelope
 --     then for each recipient the numbers of its messages, in order, separated by commas, or empty for all; these may be
 --     left out when everyone gets all
 -- Reply: {'ok', index of the first message of each recipient, separated by spaces, their epochs, 8 bytes each, or nothing
 --     if it has been answered before}, {'full', number of the recipient},
---     {'conflict'} (the request's number was used for something else), {'stale'} (answered long ago), or a refusal.
+--     {'conflict'} (the request's number was used for something else), {'stale'} (answered long ago), or a refusal. Of a
+--     part: {'ok', ms since 1970} to 'n' and 'l', {'late'} to 'b'.
 local sent, req = KEYS[2], ARGV[11]
+local letter = string.byte(ARGV[12])
+local is_look, by = letter == 108, letter == 98 and tonumber(string.sub(ARGV[12], 2))
+if letter == 110 then return {'ok', format('%.0f', now)} end
 local answers = try('HMGET', sent, 's', req)
 if answers.err then return {'foreign', sent} end
 local settled = tonumber(answers[1] or 0)
@@ -18,8 +24,10 @@ if tonumber(req) <= settled then return {'stale'} end
 if answers[2] then
   local print, indices = string.match(answers[2], '^(%S+) (.*)$')
   if print ~= ARGV[14] then return {'conflict'} end
+  if is_look then return {'ok', format('%.0f', now)} end
   return {'ok', indices, ''}
 end
+if by and now > by then return {'late'} end
 
 local messages = tonumber(ARGV[15])
 local lists = 16 + 4 * messages
@@ -75,7 +83,7 @@ for k = 3, #KEYS, 2 do
   -- Full: what has expired or is empty goes first, then the oldest or nothing.
   local most, most_bytes = tonumber(own[1]), tonumber(own[2])
   local count, held = b.last - b.from + n, b.sum - b.from_sum - b.hollow + size
-  if count > most or held > most_bytes then
+  if (count > most or held > most_bytes) and not by then
     local i, left = 0, b.last - b.from
     if own[4] == 'd' and count > most and b.keyed == 0 and b.hollow == 0 then
       -- However many they are, the last of them tells all.
@@ -108,11 +116,13 @@ for k = 3, #KEYS, 2 do
   boxes[number] = b
 end
 
+if is_look then return {'ok', format('%.0f', now)} end
+
 -- The first to be written, because it is what Redis refuses at maxmemory: then nothing has been done.
 local indices = table.concat(answer, ' ')
 if not partitions then call('HSET', KEYS[1], 'partitions', ARGV[1]) end
 call('HSET', sent, req, ARGV[14] .. ' ' .. indices)
-if ARGV[12] ~= '' then
+if letter and not by then
   local upto = math.min(tonumber(ARGV[12]), settled + 1000)
   if upto > settled then
     local names = {}

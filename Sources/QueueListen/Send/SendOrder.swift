@@ -18,9 +18,13 @@ struct SendOrder: Sendable {
     /// The same messages for all.
     init(_ messages: [Message], to recipients: [String], largest: Int) throws(QueueListenError) {
         self.messages = messages
-        var seen: Set<[UInt8]> = []
-        // By their bytes, as the server compares.
-        for name in recipients where seen.insert(Array(name.utf8)).inserted { self.recipients.append(name) }
+        if recipients.count == 1 {
+            self.recipients = recipients
+        } else {
+            var seen: Set<[UInt8]> = []
+            // By their bytes, as the server compares.
+            for name in recipients where seen.insert(Array(name.utf8)).inserted { self.recipients.append(name) }
+        }
         guard !messages.isEmpty else { throw QueueListenError(.invalidArgument, "a send has at least 1 message") }
         try validate(largest)
     }
@@ -61,8 +65,6 @@ struct SendOrder: Sendable {
         try require(bytes <= Self.mostBytes, "\(bytes) bytes in one send, expected at most \(Self.mostBytes)")
     }
 
-    func count(of recipient: Int) -> Int { shares?[recipient].count ?? messages.count }
-
     /// Tells this send from another one under the same id: FNV-1a, 64 bits, over recipients, shares and messages.
     var fingerprint: String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -79,33 +81,13 @@ struct SendOrder: Sendable {
         return String(hash, radix: 16)
     }
 
-    func keys(in partition: Partition, sender: String) -> [String] {
-        var keys = [partition.meta, partition.sent(sender)]
-        keys.reserveCapacity(2 + 2 * recipients.count)
-        for name in recipients { keys += [partition.box(name), partition.mail(name)] }
-        return keys
+    /// As it is sent.
+    func parcel(id: String) -> Parcel {
+        Parcel(
+            contents: messages.enumerated().map { number, message in
+                Parcel.Content(
+                    life: message.timeToLive?.wholeMilliseconds ?? 0, collapseKey: message.collapseKey ?? "",
+                    envelope: Envelope.encode(message, id: "\(id)/\(number)"))
+            }, recipients: recipients, shares: shares)
     }
-
-    /// The messages as mail_send.lua takes them, then who gets which of them. Their tags are new with every attempt: what is
-    /// sent again because Redis has lost it must not look like what was lost.
-    func arguments(id: String) -> (arguments: [RedisArgument], tags: [UInt64]) {
-        var arguments: [RedisArgument] = []
-        arguments.reserveCapacity(4 * messages.count + (shares?.count ?? 0))
-        var tags: [UInt64] = []
-        for (number, message) in messages.enumerated() {
-            let tag = UInt64.random(in: 1 ... .max)
-            tags.append(tag)
-            arguments.append(.bytes(tag.mark))
-            arguments.append(.integer(message.timeToLive?.wholeMilliseconds ?? 0))
-            arguments.append(.string(message.collapseKey ?? ""))
-            arguments.append(.bytes(Envelope.encode(message, id: "\(id)/\(number)")))
-        }
-        for share in shares ?? [] {
-            arguments.append(.string(share.map { "\($0 + 1)" }.joined(separator: ",")))
-        }
-        return (arguments, tags)
-    }
-
-    /// The position of a recipient's last message.
-    func last(of recipient: Int) -> Int { shares?[recipient].last ?? messages.count - 1 }
 }

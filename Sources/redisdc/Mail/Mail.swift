@@ -69,7 +69,7 @@ extension Status {
     init(_ code: QueueListenError.Code) {
         switch code {
         case .invalidArgument, .conflict, .wrongType, .unsupported, .undecodable: self = .badData
-        case .mailboxFull, .superseded, .notDurable: self = .notAcquired
+        case .mailboxFull, .superseded, .notDurable, .unfinished: self = .notAcquired
         case .connectionLost, .notConnected, .stopped, .outOfMemory: self = .unavailable
         case .notPermitted: self = .notPermitted
         case .cancelled: self = .interrupted

@@ -11,6 +11,7 @@ struct ListenMachineTests {
         settings.recheckInterval = .seconds(1_000_000)
         settings.pollInterval = .seconds(1_000_000)
         settings.batch = 2
+        settings.mostReads = 2
         return settings
     }()
 
@@ -148,12 +149,47 @@ struct ListenMachineTests {
         #expect(error.code == .connectionLost)
     }
 
+    @Test("a last look that is not answered does not hold the caller up for long")
+    func hanging() {
+        var world = ListenWorld()
+        world.listen("a", timeout: .seconds(1))
+        while world.subscribe() || world.tellNext() || world.carryOutNext() || world.answerNext() {}
+        // Nothing is carried out from here on.
+        world.advance(.seconds(1))
+        #expect(world.unfinished == [1])
+        world.advance(.milliseconds(999))
+        #expect(world.unfinished == [1])
+        world.advance(.milliseconds(1))
+        guard case .failure(let error)? = world.finished[1] else {
+            Issue.record("it has not failed")
+            return
+        }
+        #expect(error.code == .connectionLost)
+        #expect(error.mayHaveRun)
+        // The answer that comes after all is for nobody.
+        while world.carryOutNext() || world.answerNext() {}
+        #expect(world.faults.isEmpty)
+        #expect(world.machine.isEmpty)
+    }
+
+    @Test("what many want at once is read some at a time, and each has its turn")
+    func turns() {
+        var world = ListenWorld()
+        for number in 0..<2000 { world.listen("\(number)") }
+        while world.subscribe() || world.tellNext() {}
+        #expect(world.commandCount == 512)
+        for number in stride(from: 0, to: 2000, by: 7) { world.cancel(UInt64(number + 1)) }
+        while world.carryOutNext() || world.answerNext() || world.tellNext() {}
+        #expect(world.machine.waitingCount == 2000 - 286)
+        #expect(world.machine.waitingCount == world.unfinished.count)
+    }
+
     @Test("stopping ends every poll")
     func stop() {
         var machine = ListenMachine(settings: .init())
-        let wish = ListenMachine.Wish(mailbox: "a", device: "d", most: 1, mostBytes: 1)
-        _ = machine.listen(1, wish, now: .zero)
-        let ended = machine.stop() + machine.listen(2, wish, now: .zero)
+        let wish = Poll.Wish(mailbox: "a", device: "d", most: 1, mostBytes: 1)
+        _ = machine.listen(Poll(1, wish), now: .zero)
+        let ended = machine.stop() + machine.listen(Poll(2, wish), now: .zero)
         let errors = ended.compactMap { action -> QueueListenError.Code? in
             if case .finish(_, .failure(let error)) = action { error.code } else { nil }
         }

@@ -35,7 +35,7 @@ struct ListenWorld {
     var treachery: Treachery?
     private(set) var machine: ListenMachine
     private(set) var boxes: [String: Box] = [:]
-    private(set) var wishes: [UInt64: ListenMachine.Wish] = [:]
+    private(set) var wishes: [UInt64: Poll.Wish] = [:]
     private(set) var finished: [UInt64: Result<Delivery, QueueListenError>] = [:]
     private(set) var faults: [String] = []
     private(set) var commandCount = 0
@@ -62,11 +62,11 @@ struct ListenWorld {
 
     mutating func listen(_ mailbox: String, device: String = "d", timeout: Duration? = nil, isTry: Bool = false) {
         lastID += 1
-        let wish = ListenMachine.Wish(
+        let wish = Poll.Wish(
             mailbox: mailbox, device: device, cursor: places["\(mailbox) \(device)"], most: 10, mostBytes: 1000,
             deadline: timeout.map { now + $0 }, isTry: isTry)
         wishes[lastID] = wish
-        perform(machine.listen(lastID, wish, now: now))
+        perform(machine.listen(Poll(lastID, wish), now: now))
     }
 
     mutating func cancel(_ id: UInt64) {

@@ -6,7 +6,10 @@ import Testing
 /// Takes part through the scripts alone, by docs/wire-format.md. What it loads can be altered, to see what depends on it.
 struct ForeignNode: Sendable {
     static let process = "0123456789abcdef"
-    static let files = ["mail_head", "mail_limits", "mail_send", "mail_listen", "mail_check"]
+    static let files = [
+        "mail_head", "mail_limits", "mail_send", "mail_listen", "mail_check", "mail_begin", "mail_finish",
+        "mail_take_over",
+    ]
     let redis: RedisClient
     var alter: @Sendable (String) -> String = { $0 }
     /// Most messages, most bytes, age, policy, life, backlog by count and by age, life of a device.
@@ -17,10 +20,12 @@ struct ForeignNode: Sendable {
 
     func send(
         _ texts: [String], to names: [String], sender: String = "foreigner", number: Int, settled: Int? = nil,
-        fingerprint: String = "f", tag: String = "tag-of-it", knowledge: RedisArgument = ""
+        part: String? = nil, fingerprint: String = "f", tag: String = "tag-of-it", knowledge: RedisArgument = ""
     ) async throws -> Reply {
         var arguments: [RedisArgument] = ["1", .string("epoch-8\(number)")] + limits
-        arguments += [.integer(number), settled.map { .integer($0) } ?? "", "60000", .string(fingerprint)]
+        arguments += [
+            .integer(number), settled.map { .integer($0) } ?? .string(part ?? ""), "60000", .string(fingerprint),
+        ]
         arguments += [.integer(texts.count), knowledge]
         for (position, text) in texts.enumerated() {
             arguments += [
@@ -47,6 +52,21 @@ struct ForeignNode: Sendable {
             ["mail_head", "mail_limits", "mail_listen"], [key("meta"), key("box:\(name)"), key("mail:\(name)")],
             arguments)
     }
+
+    // MARK: Across partitions
+
+    func begin(_ id: String, fingerprint: String = "f") async throws -> Reply {
+        try await run(
+            ["mail_begin"], [key("meta"), key("split:\(id)"), key("splits")],
+            ["1", .string(id), .string(fingerprint), "parcel", "60000"])
+    }
+
+    func finish(_ id: String, indices: String) async throws {
+        _ = try await run(
+            ["mail_finish"], [key("split:\(id)"), key("splits")], [.string(id), .string(indices), "60000"])
+    }
+
+    func takeOver() async throws -> Reply { try await run(["mail_take_over"], [key("splits")], ["1000000", "10"]) }
 
     /// The cursor of a reply whose messages have been taken: behind the last one.
     static func end(_ reply: Reply) -> (index: String, epoch: String, tag: String) {

@@ -219,6 +219,70 @@ extension QueueListenTests {
             }
         }
 
+        @Test("several partitions serve their mailboxes")
+        func severalPartitions() async throws {
+            try await withOffice(configure: { $0.partitions = 8 }) { office, redis, _ in
+                let names = (0..<20).map { "player \($0)" }
+                let listening = try names.map { name in
+                    let mailbox = try office.mailbox(name)
+                    return Task { try await mailbox.listen() }
+                }
+                for (name, waiting) in zip(names, listening) {
+                    try await office.send(name, to: name)
+                    let delivery = try await waiting.value
+                    #expect(delivery.word == name)
+                }
+                let keys = try await redis.send("KEYS", "ql:{default:*}:meta").array?.count
+                #expect(keys == 8)
+            }
+        }
+
+        @Test("a subscription that comes and goes with every poll keeps nobody from being woken")
+        func subscribingAnew() async throws {
+            try await withOffice(configure: {
+                $0.subscriptionLinger = .zero
+                $0.recheckInterval = .seconds(3600)
+            }) { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                var cursor: Cursor?
+                for round in 0..<200 {
+                    let waiting = Task { [cursor] in try await mailbox.listen(after: cursor) }
+                    // Before it waits, while it subscribes, and after.
+                    if round % 2 == 0 { try await office.untilWaiting(1, at: "alice") }
+                    try await office.send("\(round)", to: "alice")
+                    let delivery = try await waiting.value
+                    #expect(delivery.word == "\(round)")
+                    cursor = delivery.cursor
+                }
+            }
+        }
+
+        @Test("a mailbox that has had many trillions of messages and bytes counts on")
+        func largeNumbers() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                let (last, sum) = (1 << 46, 1 << 47)
+                let make = RedisScript(
+                    """
+                    return redis.call('HSET', KEYS[1], 'm', struct.pack('<c8dc8dc8ddddd', 'an epoch', ARGV[1], 'its mark',
+                      ARGV[1], 'its mark', ARGV[2], ARGV[2], 0, 0, 0))
+                    """)
+                _ = try await redis.script(
+                    make, keys: ["ql:{default:0}:box:alice"], arguments: [.integer(last), .integer(sum)])
+                let receipt = try await office.send([Message("a"), Message("b")], to: ["alice"])
+                #expect(receipt.indices["alice"] == last + 1...last + 2)
+                let first = try await mailbox.look(limit: 1)
+                #expect(first.messages.map(\.index) == [last + 1])
+                let second = try await mailbox.look(after: Cursor("\(first.cursor)"))
+                #expect(second.messages.map(\.index) == [last + 2])
+                #expect(second.word == "b")
+                #expect(try await mailbox.look(after: second.cursor).word == "timedOut")
+                let inspection = try #require(try await mailbox.inspect())
+                #expect(inspection.last == last + 2)
+                #expect(inspection.bytes == 0)
+            }
+        }
+
         @Test("peeking changes nothing")
         func peek() async throws {
             try await withOffice { office, _, _ in

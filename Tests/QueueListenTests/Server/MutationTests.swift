@@ -248,4 +248,54 @@ private let hazards: [MailHazard] = [
         _ = try await node.listen(to: "alice", poll: 2)
         return try await node.listen(to: "alice", poll: 1, begins: false).first == "superseded"
     },
+    MailHazard(
+        invariant: "M4", testDescription: "a part of a send across partitions that comes too late has no effect",
+        guardian: "if by and now > by then return {'late'} end", without: ""
+    ) { node, _ in
+        _ = try await node.send(["a"], to: ["alice"], number: 1, part: "b1")
+        return try await texts(node, "alice").isEmpty
+    },
+    MailHazard(
+        invariant: "M5", testDescription: "looking whether a part would be accepted sends nothing",
+        guardian: "if is_look then return {'ok', format('%.0f', now)} end\n\n", without: ""
+    ) { node, redis in
+        _ = try await node.send(["a"], to: ["alice"], number: 1, part: "l")
+        return try await redis.send("DBSIZE").integer == 0
+    },
+    MailHazard(
+        invariant: "M5", testDescription: "a part of what was written down is not refused for want of room",
+        guardian: "and not by then", without: "then"
+    ) { node, _ in
+        var node = node
+        node.limits[0] = "1"
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        _ = try await node.send(["b"], to: ["alice"], number: 2, part: "b99999999999999")
+        return try await texts(node, "alice") == ["a", "b"]
+    },
+    MailHazard(
+        invariant: "M4",
+        testDescription: "an id of a send across partitions that was used for something else is refused",
+        guardian: "if found[1] ~= ARGV[3] then return {'conflict'} end", without: ""
+    ) { node, _ in
+        _ = try await node.begin("x")
+        return try await node.begin("x", fingerprint: "g") == ["conflict"]
+    },
+    MailHazard(
+        invariant: "M4", testDescription: "a send across partitions is finished once",
+        guardian: "if redis.call('HDEL', KEYS[1], 'p') == 0 then return 0 end", without: ""
+    ) { node, _ in
+        _ = try await node.begin("x")
+        try await node.finish("x", indices: "1")
+        try await node.finish("x", indices: "2")
+        return try await node.begin("x") == ["ok", "1"]
+    },
+    MailHazard(
+        invariant: "M5", testDescription: "a send that one node has taken over is not given to another at once",
+        guardian: "for _, id in ipairs(ids) do", without: "for _, id in ipairs({}) do"
+    ) { node, redis in
+        _ = try await node.begin("x")
+        _ = try await redis.send("ZADD", .string(node.key("splits")), 1, "x")
+        guard try await node.takeOver() == ["x"] else { return false }
+        return try await node.takeOver().isEmpty
+    },
 ]

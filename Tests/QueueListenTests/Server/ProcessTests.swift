@@ -13,10 +13,16 @@ extension QueueListenTests {
         private static let names = ["alice", "bob", "carol"]
         private static let devices = ["phone", "laptop"]
 
-        @Test("senders, receivers and Redis killed at random, on lines that break: everything arrives, in order, once")
-        func killed() async throws {
+        @Test(
+            "senders, receivers and Redis killed at random, on lines that break: everything arrives, in order, once",
+            arguments: [1, 4])
+        func killed(partitions: Int) async throws {
             // scripts/stress sets more.
-            let kills = ProcessInfo.processInfo.environment["REDISDC_KILLS"].flatMap { Int($0) } ?? 30
+            let kills =
+                ProcessInfo.processInfo.environment["REDISDC_KILLS"].flatMap { Int($0) } ?? (partitions == 1 ? 30 : 15)
+            var configuration = PostOfficeConfiguration()
+            configuration.partitions = partitions
+            configuration.takeOverAfter = .milliseconds(500)
             let seed =
                 ProcessInfo.processInfo.environment["REDISDC_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...999_999)
             var generator = SplitMix(seed: seed)
@@ -30,15 +36,22 @@ extension QueueListenTests {
                             nextSeed += 1
                             // One of the two has a bad line.
                             let url = nextSeed % 2 == 0 ? server.url : proxyURL
-                            return try Child("redisdc-worker", ["mail-send", url, notebook.url, "\(nextSeed)"])
+                            return try Child(
+                                "redisdc-worker", ["mail-send", url, notebook.url, "\(partitions)", "\(nextSeed)"])
                         }
                         func startReceiver(_ number: Int) throws -> Child {
                             let (name, device) = (Self.names[number / 2], Self.devices[number % 2])
                             return try Child(
                                 "redisdc-worker",
-                                ["mail-receive", number < 3 ? server.url : proxyURL, notebook.url, name, device])
+                                [
+                                    "mail-receive", number < 3 ? server.url : proxyURL, notebook.url, "\(partitions)",
+                                    name,
+                                    device,
+                                ])
                         }
-                        try await withPostOffice(redis: redis) { office in
+                        try await withPostOffice(redis: redis, configuration: configuration) { office in
+                            let homes = Set(try Self.names.map { try office.mailbox($0).partition.number })
+                            #expect((homes.count > 1) == (partitions > 1))
                             // A device gets what is sent after it was first seen.
                             for name in Self.names {
                                 for device in Self.devices { _ = try await office.mailbox(name).look(device: device) }
@@ -71,7 +84,7 @@ extension QueueListenTests {
                         }
                         _ = try await notes.send("SET", "stop", "1")
                         for sender in senders { _ = try await sender.result() }
-                        try await withPostOffice(redis: redis) { office in
+                        try await withPostOffice(redis: redis, configuration: configuration) { office in
                             let wanted = try await Self.finish(office, notes)
                             try await Self.check(office, notes, wanted, seed)
                         }

@@ -1,4 +1,3 @@
-import Foundation
 import RedisDCTesting
 
 extension Plan {
@@ -35,23 +34,6 @@ extension Plan {
 
     private func signals(_ url: String, _ namespace: String, _ count: Int) throws -> Signals {
         try baseline(["signals", url, scripts, namespace, "w", "\(count)"])
-    }
-
-    private func connections(_ server: LocalRedis, named name: String) throws -> Int {
-        try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "CLIENT", "LIST"])
-            .split(separator: "\n").filter { $0.contains(" name=\(name) ") }.count
-    }
-
-    /// Of another process: from /proc on Linux, and from ps where there is none.
-    private func residentBytes(_ process: Int32) throws -> Int {
-        if let pages = try? String(contentsOfFile: "/proc/\(process)/statm", encoding: .utf8).split(separator: " "),
-            pages.count > 1, let resident = Int(pages[1])
-        {
-            return resident * Int(sysconf(Int32(_SC_PAGESIZE)))
-        }
-        let kibibytes = try Program.output(nil, "ps", ["-o", "rss=", "-p", "\(process)"])
-        guard let number = Int(kibibytes) else { throw Failed("ps said: \(kibibytes)") }
-        return number * 1024
     }
 }
 

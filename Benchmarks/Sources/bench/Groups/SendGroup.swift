@@ -1,0 +1,44 @@
+import Foundation
+import RedisDCTesting
+
+extension Plan {
+    /// Sends to 1, 16 and 256 mailboxes, against redis-benchmark with the same script.
+    func sends(_ server: LocalRedis, _ table: inout Table) throws {
+        for recipients in [1, 16, 256] {
+            let count = max(Sends.tasks * 4, sizes.sends / recipients)
+            let group =
+                "Send of 256 bytes to \(recipients == 1 ? "one mailbox" : "\(recipients) mailboxes"), 64 tasks, "
+                + "one connection, TCP, sends/s"
+            let floor = try redisBenchmark(
+                server, requests: count, options: ["-r", "1000000000"], try sendWords(server, recipients))
+            table.add(group, "redis-benchmark -P 64 -c 1, the same script", floor)
+            for placement in Placement.allCases {
+                let words = ["\(recipients)"]
+                let rate = try rate(worker("send", server.url, count, randomPrefix(), placement, words))
+                table.add(
+                    group, "PostOffice, \(placement.title)", rate, goal: recipients == 1 ? "at least 0.8" : nil)
+            }
+        }
+    }
+
+    /// The words of a send for redis-benchmark, whose `__rand_int__` is the request's number.
+    private func sendWords(_ server: LocalRedis, _ recipients: Int) throws -> [String] {
+        let parts = ["mail_head", "mail_limits", "mail_send"]
+        let folder = root.appendingPathComponent("Sources/QueueListen/Scripts")
+        let source = try parts.map {
+            try String(contentsOf: folder.appendingPathComponent("\($0).lua"), encoding: .utf8)
+        }.joined()
+        let hash = try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "SCRIPT", "LOAD", source])
+        let prefix = "ql:{\(randomPrefix()):0}:"
+        var words = ["EVALSHA", hash, "\(2 + 2 * recipients)", prefix + "meta", prefix + "sent:benchmark"]
+        for number in 0..<recipients { words += [prefix + "box:m\(number)", prefix + "mail:m\(number)"] }
+        // As MailboxLimits.bench.
+        words += ["1", "an epoch", "100000000", "\(1 << 40)", "0", "r", "2592000000", "0", "0", "2592000000"]
+        words += ["__rand_int__", "", "600000", "-", "1", ""]
+        return words + [
+            "its mark", "0", "",
+            "id=12345678901234567890123456789012-123456/0\n\n"
+                + String(repeating: "x", count: 256),
+        ]
+    }
+}

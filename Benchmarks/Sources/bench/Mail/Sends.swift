@@ -1,0 +1,32 @@
+import QueueListen
+
+/// 64 tasks that each send one message after another to the same mailboxes, over one connection.
+enum Sends {
+    static let tasks = 64
+
+    /// - Returns: sends in a second, of all tasks together.
+    static func run(url: String, recipients: Int, each: Int, prefix: String, placement: Placement) async throws
+        -> Double
+    {
+        try await withBenchOffice(url: url, namespace: prefix) { redis, office in
+            let names = (0..<recipients).map { "m\($0)" }
+            return try await placement.run(redis) {
+                try await sendAll(office, names, each: each / 10 + 1)
+                let start = monotonicNow()
+                try await sendAll(office, names, each: each)
+                return Double(tasks * each) / (Double(monotonicNow() - start) / 1e9)
+            }
+        }
+    }
+
+    private static func sendAll(_ office: PostOffice, _ names: [String], each: Int) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<tasks {
+                group.addTask {
+                    for _ in 0..<each { try await office.send([.bench], to: names) }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}

@@ -1,0 +1,170 @@
+// Lines that break, lose and stand still, and a server that forgets.
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests.FailureTests {
+    @Test("a send whose answer is lost sends once")
+    func lostReply() async throws {
+        try await withProxiedOffice { proxy, proxied, other, _ in
+            for round in 0..<30 {
+                await proxy.dropNextReply(matching: "alice")
+                let receipt = try await proxied.send("\(round)", to: "alice", "bob")
+                #expect(receipt.indices["alice"] == round + 1...round + 1)
+                try await proxy.waitUntil { $0.droppedReplies == round + 1 }
+            }
+            for name in ["alice", "bob"] {
+                #expect(try await other.mailbox(name).look().messages.map(\.text) == (0..<30).map { "\($0)" })
+            }
+        }
+    }
+
+    @Test("a delivery that is lost on its way comes again")
+    func lostDelivery() async throws {
+        try await withProxiedOffice { proxy, proxied, other, _ in
+            var cursor: Cursor?
+            for round in 0..<30 {
+                try await other.send("\(round)", to: "alice")
+                await proxy.dropNextReply(matching: "alice")
+                let delivery = try await proxied.mailbox("alice").listen(after: cursor)
+                #expect(delivery.word == "\(round)")
+                try await proxy.waitUntil { $0.droppedReplies == round + 1 }
+                cursor = delivery.cursor
+            }
+        }
+    }
+
+    @Test("listeners whose subscription is killed again and again get everything")
+    func killedSubscription() async throws {
+        try await withProxiedOffice { _, proxied, other, redis in
+            let killing = Task {
+                while !Task.isCancelled {
+                    _ = try await redis.send("CLIENT", "KILL", "TYPE", "pubsub")
+                    try await Task.sleep(for: .milliseconds(100))
+                }
+            }
+            let reading = Task { try await take(500, from: try proxied.mailbox("alice")) }
+            for number in 0..<500 {
+                try await other.send("\(number)", to: "alice")
+                // Now and then it has to be woken.
+                if number % 50 == 0 {
+                    try await until("it is read") { try await other.mailbox("alice").count <= 1 }
+                }
+            }
+            #expect(try await reading.value == (0..<500).map { "\($0)" })
+            killing.cancel()
+        }
+    }
+
+    @Test("a subscription that is swallowed keeps nobody from reading")
+    func swallowed() async throws {
+        try await withProxiedOffice(configure: {
+            $0.callTimeout = .seconds(2)
+            $0.pollInterval = .milliseconds(20)
+        }) { proxy, proxied, other, _ in
+            let waiting = Task { try await proxied.mailbox("alice").listen() }
+            try await proxied.untilWaiting(1, at: "alice")
+            await proxy.swallowReplies()
+            try await other.send("a", to: "alice")
+            await proxy.cutAll()
+            await proxy.heal()
+            #expect(try await waiting.value.word == "a")
+        }
+    }
+
+    @Test("without wake-ups everything works")
+    func noWakeUps() async throws {
+        try await withProxiedOffice(configure: {
+            $0.usesWakeUps = false
+            $0.pollInterval = .milliseconds(10)
+        }) { _, proxied, other, redis in
+            let reading = Task { try await take(20, from: try proxied.mailbox("alice")) }
+            for number in 0..<20 {
+                try await until("it is read") { try await other.mailbox("alice").count <= 1 }
+                try await other.send("\(number)", to: "alice")
+            }
+            #expect(try await reading.value == (0..<20).map { "\($0)" })
+            #expect(try await redis.send("PUBSUB", "CHANNELS").array?.isEmpty == true)
+            // Of several that wait, the right one is found.
+            let names = ["carol", "dave", "eve"]
+            let others = names.map { name in Task { try await proxied.mailbox(name).listen() } }
+            try await proxied.untilWaiting(3, at: "carol")
+            for (name, waiting) in zip(names, others).reversed() {
+                try await other.send(name, to: name)
+                #expect(try await waiting.value.word == name)
+            }
+            // An older poll hears of a newer one, too.
+            let older = Task { try await proxied.mailbox("bob").listen() }
+            try await proxied.untilWaiting(1, at: "bob")
+            _ = try await other.mailbox("bob").look()
+            #expect(try await older.value.word == "superseded")
+        }
+    }
+
+    @Test("a user who may use no channel is served, only slower")
+    func noChannels() async throws {
+        let user = "mail on >secret ~* resetchannels +@all"
+        try await withServer(.init(aclUsers: [user])) { server, redis, _ in
+            var configuration = PostOfficeConfiguration()
+            configuration.pollInterval = .milliseconds(20)
+            try await withRedisClient(url: "redis://mail:secret@127.0.0.1:\(server.port)") { client in
+                try await withPostOffice(redis: client, configuration: configuration) { office in
+                    let waiting = Task { try await office.mailbox("alice").listen() }
+                    try await office.untilWaiting(1, at: "alice")
+                    try await office.send("a", to: "alice")
+                    #expect(try await waiting.value.word == "a")
+                }
+            }
+        }
+    }
+
+    @Test("the server may forget the scripts at any time")
+    func flushedScripts() async throws {
+        try await withOffice { office, redis, _ in
+            for round in 0..<20 {
+                _ = try await redis.send("SCRIPT", "FLUSH")
+                try await office.send("\(round)", to: "alice")
+                _ = try await redis.send("SCRIPT", "FLUSH")
+                #expect(try await office.mailbox("alice").look().messages.last?.text == "\(round)")
+            }
+        }
+    }
+
+    @Test(
+        "a server that stands still for ten seconds loses and repeats nothing, and nobody waits longer than he wants to"
+    )
+    func paused() async throws {
+        try await withOffice(configure: { $0.callTimeout = .seconds(60) }) { office, _, server in
+            let waiting = Task { try await office.mailbox("alice").listen() }
+            try await office.untilWaiting(1, at: "alice")
+            try await server.pause()
+            let sending = Task { try await office.send("a", to: "alice") }
+            let impatient = Task { try await office.mailbox("bob").listen(timeout: .milliseconds(100)) }
+            async let stillness: Void = Task.sleep(for: .seconds(10))
+            // It ends while the server stands still.
+            #expect(await errorOf { _ = try await impatient.value }?.code == .connectionLost)
+            try await stillness
+            try await server.resume()
+            #expect(try await sending.value.indices == ["alice": 1...1])
+            #expect(try await waiting.value.word == "a")
+        }
+    }
+
+    @Test("stopping the post office ends all who listen")
+    func stop() async throws {
+        try await withServer { _, redis, _ in
+            let office = try PostOffice(redis: redis)
+            let running = Task { await office.run() }
+            let waiting = Task { try await office.mailbox("alice").listen() }
+            try await office.untilWaiting(1, at: "alice")
+            running.cancel()
+            #expect(await errorOf { _ = try await waiting.value }?.code == .stopped)
+            #expect(await errorOf { _ = try await office.mailbox("alice").listen() }?.code == .stopped)
+            await running.value
+        }
+    }
+}

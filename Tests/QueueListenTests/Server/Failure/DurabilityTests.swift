@@ -1,0 +1,41 @@
+// Sends that wait for replicas and disks.
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests.FailureTests {
+    @Test("a send waits for replicas, and says when they do not answer")
+    func replicated() async throws {
+        try await withOffice(configure: { $0.callTimeout = .seconds(2) }) { office, redis, server in
+            let error = await errorOf { try await office.send("a", to: "alice", durability: .replicated(1)) }
+            #expect(error?.code == .notDurable)
+            #expect(error?.mayHaveRun == true)
+            try await withLocalRedis(.init(extra: ["replicaof 127.0.0.1 \(server.port)"], waitUntilLoaded: false)) {
+                replica in
+                try await until("the replica is there") {
+                    try await redis.send("INFO", "replication").string?.contains("state=online") == true
+                }
+                let receipt = try await office.send("b", to: "alice", durability: .replicated(1))
+                #expect(receipt.durability == .replicated(1))
+                try await withRedisClient(url: replica.url) { client in
+                    let length = try await client.send("LLEN", "ql:{default:0}:mail:alice").integer
+                    #expect(length == 2)
+                }
+            }
+        }
+    }
+
+    @Test("a server that cannot tell what is on its disk is an error, and nothing is sent")
+    func fsynced() async throws {
+        try await withOffice { office, redis, _ in
+            let error = await errorOf { try await office.send("a", to: "alice", durability: .fsynced) }
+            #expect(error?.code == .unsupported)
+            let size = try await redis.send("DBSIZE").integer
+            #expect(size == 0)
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// What Redis has lost, and who is told.
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests.FailureTests {
+    @Test("with an append-only file a killed server loses nothing, and listening goes on by itself")
+    func restartWithData() async throws {
+        try await withOffice(.init(persistence: .appendOnly(fsync: .always))) { office, _, server in
+            let reading = Task { try await take(30, from: try office.mailbox("alice")) }
+            for round in 0..<3 {
+                for number in 0..<10 { try await office.send("\(round * 10 + number)", to: "alice") }
+                await server.kill()
+                try await server.restart()
+            }
+            #expect(try await reading.value == (0..<30).map { "\($0)" })
+        }
+    }
+
+    @Test("a server that comes back empty resets its readers")
+    func restartWithoutData() async throws {
+        try await withOffice { office, _, server in
+            try await office.send("a", to: "alice")
+            let cursor = try await office.mailbox("alice").look().cursor
+            let waiting = Task { try await office.mailbox("alice").listen(after: cursor) }
+            try await office.untilWaiting(1, at: "alice")
+            await server.kill()
+            try await server.restart()
+            let delivery = try await waiting.value
+            #expect(delivery.word == "reset")
+            try await office.send("b", to: "alice")
+            #expect(try await office.mailbox("alice").look(after: delivery.cursor).word == "b")
+        }
+    }
+
+    @Test("who waits hears of the first message after FLUSHALL")
+    func flushAll() async throws {
+        try await withOffice(configure: { $0.recheckInterval = .seconds(3600) }) { office, redis, _ in
+            try await office.send("a", to: "alice")
+            let cursor = try await office.mailbox("alice").look().cursor
+            let waiting = Task { try await office.mailbox("alice").listen(after: cursor) }
+            try await office.untilWaiting(1, at: "alice")
+            _ = try await redis.send("FLUSHALL")
+            try await office.send("b", to: "alice")
+            let delivery = try await waiting.value
+            #expect(delivery.word == "reset")
+            #expect(try await office.mailbox("alice").look(after: delivery.cursor).word == "b")
+        }
+    }
+
+    @Test("when only the hash is lost, the messages stay and the reader is told")
+    func lostHash() async throws {
+        try await withOffice { office, redis, _ in
+            let mailbox = try office.mailbox("alice")
+            try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+            let page = try await mailbox.look(limit: 1)
+            _ = try await redis.send("DEL", "ql:{default:0}:box:alice")
+            try await office.send("d", to: "alice")
+            let delivery = try await mailbox.look(after: page.cursor)
+            #expect(delivery.word == "reset")
+            let rest = try await mailbox.look(after: delivery.cursor)
+            #expect(rest.messages.map(\.text) == ["a", "b", "c", "d"])
+            #expect(rest.messages.map(\.index) == [1, 2, 3, 4])
+        }
+    }
+
+    @Test("when only the list is lost, who has not read it is told, and who has is not")
+    func lostList() async throws {
+        try await withOffice { office, redis, _ in
+            let mailbox = try office.mailbox("alice")
+            try await office.send([Message("a"), Message("b")], to: ["alice"])
+            let first = try await mailbox.look(device: "behind", limit: 1)
+            let last = try await mailbox.look(device: "ahead")
+            _ = try await redis.send("DEL", "ql:{default:0}:mail:alice")
+            #expect(try await mailbox.look(after: last.cursor, device: "ahead").word == "timedOut")
+            try await office.send("c", to: "alice")
+            #expect(try await mailbox.look(after: last.cursor, device: "ahead").word == "c")
+            let told = try await mailbox.look(after: first.cursor, device: "behind")
+            #expect(told.word == "truncated 3")
+            #expect(try await mailbox.look(after: told.cursor, device: "behind").word == "c")
+        }
+    }
+
+    @Test("an end that a failover has lost is noticed by who has seen it, also when others are in its place")
+    func fork() async throws {
+        for rewritten in 0...3 {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send("a", to: "alice")
+                for kind in ["box", "mail"] {
+                    let key = "ql:{default:0}:\(kind):alice"
+                    _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
+                }
+                try await office.send([Message("b"), Message("c")], to: ["alice"])
+                let cursor = try await mailbox.look().cursor
+                for kind in ["box", "mail"] {
+                    _ = try await redis.send("RENAME", "before-\(kind)", .string("ql:{default:0}:\(kind):alice"))
+                }
+                // By one who does not know either.
+                let stranger = try PostOffice(redis: redis)
+                for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
+                let delivery = try await mailbox.look(after: cursor)
+                #expect(delivery.word == "forked", "with \(rewritten) written")
+                let rest = try await mailbox.look(after: delivery.cursor)
+                #expect(rest.messages.map(\.text) == ["a"] + (0..<rewritten).map { "new \($0)" })
+            }
+        }
+    }
+
+    @Test("what a failover has lost before anybody read it is told, when its sender sends again")
+    func lostUnread() async throws {
+        for rewritten in 0...3 {
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: redis) { sender in
+                    try await withPostOffice(redis: other) { stranger in
+                        let mailbox = try stranger.mailbox("alice")
+                        try await sender.send("a", to: "alice")
+                        let cursor = try await mailbox.look().cursor
+                        for kind in ["box", "mail"] {
+                            let key = "ql:{default:0}:\(kind):alice"
+                            _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
+                        }
+                        try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                        for kind in ["box", "mail"] {
+                            let key = "ql:{default:0}:\(kind):alice"
+                            _ = try await redis.send("RENAME", .string("before-\(kind)"), .string(key))
+                        }
+                        for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
+                        // Nobody can know it yet.
+                        #expect(try await mailbox.look(after: cursor).status.isLoss == false)
+                        try await sender.send("b", to: "alice", "bob")
+                        let delivery = try await mailbox.look(after: cursor)
+                        #expect(delivery.word == "reset", "with \(rewritten) written")
+                        let rest = try await mailbox.look(after: delivery.cursor).messages.map(\.text)
+                        #expect(rest == (0..<rewritten).map { "new \($0)" } + ["b"])
+                        // Once: the next one finds what it knows.
+                        try await sender.send("c", to: "alice", "bob")
+                        #expect(try await mailbox.look(after: delivery.cursor).messages.last?.text == "c")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(
+        "a machine that loses the last second of its append-only file: who has read it is told, and who has sent it tells"
+    )
+    func lostSecond() async throws {
+        for rewritten in [0, 2] {
+            try await withServer(.init(persistence: .appendOnly(fsync: .everySecond))) { server, redis, other in
+                try await withPostOffice(redis: redis) { sender in
+                    let stranger = try PostOffice(redis: other)
+                    try await sender.send("kept", to: "alice", "bob")
+                    let kept = try await sender.mailbox("bob").look().cursor
+                    try await Self.untilWritten(other)
+                    let file = try #require(Self.appendOnlyFile(of: server))
+                    let size = try Self.size(of: file)
+                    try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                    let seen = try await sender.mailbox("alice").look(device: "phone").cursor
+                    #expect(seen.index == 3)
+                    let waiting = Task { try await sender.mailbox("alice").listen(after: seen, device: "phone") }
+                    try await sender.untilWaiting(1, at: "alice")
+                    try await Self.untilWritten(other)
+                    #expect(try Self.size(of: file) > size)
+                    await server.kill()
+                    let handle = try FileHandle(forWritingTo: file)
+                    try handle.truncate(atOffset: UInt64(size))
+                    try handle.close()
+                    try await server.restart()
+                    #expect(try await waiting.value.word == "forked", "with \(rewritten) written")
+                    for number in 0..<rewritten { try await stranger.send("new \(number)", to: "bob") }
+                    // Bob has not seen what is lost.
+                    try await sender.send("b", to: "bob")
+                    let told = try await stranger.mailbox("bob").look(after: kept)
+                    #expect(told.word == "reset", "with \(rewritten) written")
+                    let rest = try await stranger.mailbox("bob").look(after: told.cursor).messages.map(\.text)
+                    #expect(rest.suffix(rewritten + 1) == (0..<rewritten).map { "new \($0)" } + ["b"])
+                }
+            }
+        }
+    }
+
+    /// Until the file has all that was answered. The disk need not have it; while that is busy Redis keeps it to itself.
+    private static func untilWritten(_ redis: RedisClient) async throws {
+        try await until("it is in the file") {
+            try await redis.send("INFO", "persistence").string?.contains("aof_buffer_length:0\r\n") == true
+        }
+    }
+
+    /// Where the server appends to now.
+    private static func appendOnlyFile(of server: LocalRedis) -> URL? {
+        let files = FileManager.default.enumerator(
+            at: URL(fileURLWithPath: server.directory), includingPropertiesForKeys: nil)
+        let all = (files?.allObjects as? [URL] ?? []).filter { $0.pathExtension == "aof" }
+        return all.first { $0.lastPathComponent.contains("incr") } ?? all.first
+    }
+
+    private static func size(of file: URL) throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? Int ?? 0
+    }
+}

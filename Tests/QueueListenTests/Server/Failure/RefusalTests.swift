@@ -1,0 +1,139 @@
+// What is refused: no memory, foreign data, other partitions, too many devices, no way to the server.
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests.FailureTests {
+    @Test("at maxmemory nobody gets anything of a send, and acknowledging goes on")
+    func outOfMemory() async throws {
+        try await withOffice { office, redis, _ in
+            let mailbox = try office.mailbox("alice")
+            try await office.send("a", to: "alice")
+            let cursor = try await mailbox.look().cursor
+            _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
+            let error = await errorOf { try await office.send([Message("b")], to: ["alice", "bob", "carol"]) }
+            #expect(error?.code == .outOfMemory)
+            #expect(error?.mayHaveRun == false)
+            #expect(try await office.mailbox("bob").inspect() == nil)
+            #expect(try await mailbox.look(after: cursor).word == "timedOut")
+            #expect(try await redis.send("LLEN", "ql:{default:0}:mail:alice").integer == 0)
+            _ = try await redis.send("CONFIG", "SET", "maxmemory", "0")
+            try await office.send("b", to: "alice", "bob")
+            #expect(try await mailbox.look(after: cursor).word == "b")
+        }
+    }
+
+    @Test("someone else's data under our keys is named and left alone")
+    func wrongType() async throws {
+        try await withOffice { office, redis, _ in
+            for key in ["box:alice", "mail:alice", "meta", "sent:id:x"] {
+                let key = "ql:{default:0}:\(key)"
+                _ = try await redis.send("SET", .string(key), "mine")
+                let error = await errorOf { try await office.send("a", to: "alice", id: "x") }
+                #expect(error?.code == .wrongType)
+                #expect(error?.message.contains(key) == true)
+                #expect(try await redis.send("GET", .string(key)).string == "mine")
+                #expect(try await redis.send("DBSIZE").integer == 1)
+                _ = try await redis.send("DEL", .string(key))
+            }
+            _ = try await redis.send("RPUSH", "ql:{default:0}:mail:alice", "mine")
+            let error = await errorOf { _ = try await office.mailbox("alice").look() }
+            #expect(error?.code == .wrongType)
+            #expect(try await redis.send("LLEN", "ql:{default:0}:mail:alice").integer == 1)
+        }
+    }
+
+    @Test("who is configured for other partitions is refused, with both numbers")
+    func partitions() async throws {
+        try await withServer { _, redis, _ in
+            try await withPostOffice(redis: redis) { _ = try await $0.send("a", to: "alice") }
+            var configuration = PostOfficeConfiguration()
+            configuration.partitions = 2
+            try await withPostOffice(redis: redis, configuration: configuration) { office in
+                let name = ["alice", "bob", "carol", "dave"].first {
+                    (try? office.mailbox($0).partition.number) == 0
+                }!
+                let errors = [
+                    await errorOf { try await office.send("a", to: name) },
+                    await errorOf { _ = try await office.mailbox(name).look() },
+                ]
+                for error in errors {
+                    #expect(error?.code == .conflict)
+                    #expect(error?.message.contains("1 partitions") == true)
+                    #expect(error?.message.contains("with 2") == true)
+                }
+            }
+        }
+    }
+
+    @Test("the 65th device is refused")
+    func tooManyDevices() async throws {
+        try await withOffice { office, _, _ in
+            let mailbox = try office.mailbox("alice")
+            for number in 0..<64 { _ = try await mailbox.look(device: "\(number)") }
+            #expect(await errorOf { _ = try await mailbox.look(device: "one more") }?.code == .conflict)
+            #expect(try await mailbox.look(device: "63").word == "timedOut")
+        }
+    }
+
+    @Test("a send goes on over a break of the connection, and fails in time when there is none")
+    func unreachable() async throws {
+        try await withProxiedOffice(configure: { $0.callTimeout = .milliseconds(500) }) {
+            proxy, proxied, other, _ in
+            try await proxied.send("a", to: "alice")
+            await proxy.refuse()
+            await proxy.cutAll()
+            let error = await errorOf { try await proxied.send("b", to: "alice") }
+            #expect(error?.code == .notConnected || error?.code == .connectionLost)
+            let late = await errorOf { _ = try await proxied.mailbox("alice").listen(timeout: .milliseconds(100)) }
+            #expect(late?.code == .notConnected || late?.code == .connectionLost)
+            await proxy.heal()
+            try await until("it is back") {
+                await errorOf { try await proxied.send("c", to: "alice", id: "c") } == nil
+            }
+            #expect(try await other.mailbox("alice").look().messages.last?.text == "c")
+        }
+    }
+
+    @Test("the user that SECURITY.md describes can do it all")
+    func leastPrivileges() async throws {
+        let text = try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../../../../SECURITY.md"), encoding: .utf8)
+        let start = try #require(text.range(of: ">ANOTHER-RANDOM-PASSWORD"))
+        let end = try #require(text.range(of: "```", range: start.upperBound..<text.endIndex))
+        let rules = text[start.upperBound..<end.lowerBound].split { $0.isWhitespace || $0 == "\\" }
+        try await withLocalRedis(.init(aclUsers: ["mail on >secret " + rules.joined(separator: " ")])) { server in
+            var configuration = PostOfficeConfiguration()
+            configuration.partitions = 4
+            configuration.limits.maximumMessages = 3
+            configuration.callTimeout = .seconds(2)
+            try await withRedisClient(url: "redis://mail:secret@127.0.0.1:\(server.port)") { redis in
+                try await withPostOffice(redis: redis, configuration: configuration) { office in
+                    let names = ["alice", "bob", "carol"]
+                    let mailbox = try office.mailbox("alice")
+                    let waiting = Task { try await mailbox.listen() }
+                    try await office.untilWaiting(1, at: "alice")
+                    try await office.send([Message("a", collapseKey: "k")], to: names, id: "x")
+                    #expect(try await office.send([Message("a", collapseKey: "k")], to: names, id: "x").id == "x")
+                    let delivery = try await waiting.value
+                    #expect(delivery.word == "a")
+                    for _ in 0..<3 { try await office.send(Message("b", collapseKey: "k"), to: "alice") }
+                    #expect(try await mailbox.acknowledge(delivery.cursor))
+                    #expect(try await mailbox.peek().map(\.text) == ["b"])
+                    try await mailbox.setLimits(MailboxLimits())
+                    #expect(try await mailbox.inspect()?.limits == MailboxLimits())
+                    #expect(try await mailbox.delete() != nil)
+                    let refused = await errorOf { try await office.send("a", to: "bob", durability: .replicated(1)) }
+                    #expect(refused?.code == .notDurable)
+                }
+                // Nothing else is his.
+                await #expect(throws: RedisError.self) { try await redis.send("GET", "other") }
+            }
+        }
+    }
+}

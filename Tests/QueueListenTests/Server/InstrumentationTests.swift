@@ -1,0 +1,83 @@
+#if MetricsSupport && TracingSupport
+    import Hiredis
+    import InMemoryTracing
+    import Metrics
+    import MetricsTestKit
+    import QueueListen
+    import TestSupport
+    import Testing
+    import Tracing
+
+    extension QueueListenTests {
+        @Suite("What mailboxes count and trace")
+        struct InstrumentationTests {
+            @Test("sends, receipts, deliveries, waits and losses are counted, timed and traced, and nothing is named")
+            func counts() async throws {
+                let (metrics, tracer) = (TestMetrics(), InMemoryTracer())
+                var configuration = PostOfficeConfiguration()
+                configuration.instruments.metrics = metrics
+                configuration.instruments.tracer = tracer
+                configuration.limits.maximumMessages = 3
+                try await withServer { _, redis, _ in
+                    try await withPostOffice(redis: redis, configuration: configuration) { office in
+                        let mailbox = try office.mailbox("name-SECRET")
+                        try await office.send([Message("1"), Message("2")], to: ["name-SECRET", "other-SECRET"])
+                        try await office.send("text-SECRET", to: "name-SECRET")
+                        let full = await errorOf { try await office.send("text-SECRET", to: "name-SECRET") }
+                        #expect(full?.code == .mailboxFull)
+                        #expect(try metrics.expectCounter("queuelisten_sends").totalValue == 3)
+                        #expect(try metrics.expectCounter("queuelisten_receipts").totalValue == 2)
+                        #expect(try metrics.expectTimer("queuelisten_send_duration").values.count == 2)
+
+                        let delivery = try await mailbox.listen()
+                        #expect(try metrics.expectCounter("queuelisten_deliveries").totalValue == 3)
+                        let waiting = Task { try await mailbox.listen(after: delivery.cursor) }
+                        try await until("it is counted") {
+                            try metrics.expectGauge("queuelisten_listeners").lastValue == 1
+                        }
+                        try await mailbox.delete()
+                        #expect(try await waiting.value.messages.isEmpty)
+                        #expect(try metrics.expectCounter("queuelisten_gaps").totalValue == 1)
+                        #expect(try metrics.expectGauge("queuelisten_listeners").lastValue == 0)
+                        #expect(try metrics.expectTimer("queuelisten_listen_duration").values.count == 2)
+                    }
+                }
+                let spans = tracer.finishedSpans
+                #expect(spans.count { $0.operationName == "queuelisten send" } == 3)
+                #expect(spans.count { $0.operationName == "queuelisten listen" } == 2)
+                var texts = metrics.counters.map { "\($0.label) \($0.dimensions)" }
+                texts += metrics.timers.map { "\($0.label) \($0.dimensions)" }
+                for span in spans { span.attributes.forEach { texts.append("\($0)=\($1)") } }
+                #expect(texts.contains { $0.contains("mailboxFull") })
+                #expect(!texts.contains { $0.contains("SECRET") })
+            }
+
+            @Test("a send across partitions that is finished for another is counted")
+            func takenOver() async throws {
+                let metrics = TestMetrics()
+                var configuration = PostOfficeConfiguration()
+                configuration.partitions = 8
+                configuration.takeOverAfter = .milliseconds(100)
+                let silent = configuration
+                configuration.instruments.metrics = metrics
+                try await withServer { _, redis, other in
+                    let names = ["alice", "bob", "carol", "dave", "eve"]
+                    let dead = InterposedRedis(
+                        redis,
+                        after: { keys in
+                            if keys.contains(where: { $0.contains(":split:") }) {
+                                throw RedisError(.clientStopped, "dead")
+                            }
+                        })
+                    let sender = try PostOffice(redis: dead, configuration: silent)
+                    #expect(await errorOf { try await sender.send([Message("a")], to: names) } != nil)
+                    try await withPostOffice(redis: other, configuration: configuration) { _ in
+                        try await until("it is taken over") {
+                            try metrics.expectCounter("queuelisten_taken_over").totalValue == 1
+                        }
+                    }
+                }
+            }
+        }
+    }
+#endif

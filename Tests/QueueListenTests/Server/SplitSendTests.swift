@@ -1,0 +1,304 @@
+import Foundation
+import Hiredis
+import RedisDCTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+/// Of eight partitions, and quick to take over.
+private let split: PostOfficeConfiguration = {
+    var configuration = PostOfficeConfiguration()
+    configuration.partitions = 8
+    configuration.takeOverAfter = .milliseconds(100)
+    return configuration
+}()
+
+/// The same, but it takes nothing over.
+private let passive: PostOfficeConfiguration = {
+    var configuration = split
+    configuration.takeOverAfter = .seconds(3600)
+    return configuration
+}()
+
+private let names = ["alice", "bob", "carol", "dave", "eve"]
+
+private func texts(_ office: PostOffice, _ names: [String]) async throws -> [[String]] {
+    var all: [[String]] = []
+    for name in names { all.append(try await office.mailbox(name).peek(limit: 1000).map(\.text)) }
+    return all
+}
+
+/// Sends that are written down and not finished.
+private func unfinished(_ redis: RedisClient) async throws -> Int {
+    var count = 0
+    for number in 0..<8 {
+        count += try await redis.send("ZCARD", .string("ql:{default:\(number)}:splits")).integer ?? 0
+    }
+    return count
+}
+
+/// A Redis for a sender that dies with so many steps done: it sends nothing more, or hears nothing more.
+private func mortal(_ redis: RedisClient, after steps: Int, hearsLast: Bool) -> InterposedRedis {
+    let left = Mutex(steps)
+    let end = RedisError(.clientStopped, "dead")
+    return InterposedRedis(
+        redis,
+        before: { _ in
+            if left.withLock({ left in
+                left -= 1
+                return left < 0
+            }) {
+                throw end
+            }
+        },
+        after: { _ in if !hearsLast, left.withLock({ $0 <= 0 }) { throw end } })
+}
+
+extension QueueListenTests {
+    @Suite("Sending across partitions")
+    struct SplitSendTests {
+        @Test("all recipients get it, once, however often it is sent under its id")
+        func all() async throws {
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: redis, configuration: passive) { office in
+                    let homes = Set(try names.map { try office.mailbox($0).partition.number })
+                    try #require(homes.count > 2)
+                    try await office.send("before", to: "bob")
+                    let first = try await office.send([Message("a"), Message("b")], to: names, id: "x")
+                    #expect(first.indices["alice"] == 1...2)
+                    #expect(first.indices["bob"] == 2...3)
+                    try await office.send("after", to: "alice")
+                    let second = try await office.send([Message("a"), Message("b")], to: names, id: "x")
+                    #expect(first == second)
+                    let conflict = await errorOf { try await office.send([Message("c")], to: names, id: "x") }
+                    #expect(conflict?.code == .conflict)
+                    let own = try await office.send(["alice": [Message("1")], "bob": [Message("2"), Message("3")]])
+                    #expect(own.indices == ["alice": 4...4, "bob": 4...5])
+                    let all = try await texts(office, names)
+                    #expect(all[0] == ["a", "b", "after", "1"])
+                    #expect(all[1] == ["before", "a", "b", "2", "3"])
+                    #expect(all[2...].allSatisfy { $0 == ["a", "b"] })
+                    // Ids tell messages apart as in one partition.
+                    let ids = try await office.mailbox("carol").peek().map(\.id)
+                    #expect(ids == ["x/0", "x/1"])
+                    // Nothing is kept for ever.
+                    #expect(try await unfinished(other) == 0)
+                    for pattern in ["ql:*:split:*", "ql:*:sent:*"] {
+                        let keys = try await other.send("KEYS", .string(pattern)).array?.compactMap(\.string) ?? []
+                        #expect(!keys.isEmpty)
+                        for key in keys {
+                            let left = try await other.send("PTTL", .string(key)).integer ?? -1
+                            #expect((1...600_000).contains(left), "\(key)")
+                        }
+                    }
+                }
+            }
+        }
+
+        @Test("one full mailbox refuses it for all, unless it was begun before")
+        func full() async throws {
+            var small = passive
+            small.limits.maximumMessages = 1
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: redis, configuration: small) { office in
+                    try await office.send("a", to: "carol")
+                    let error = await errorOf { try await office.send([Message("b")], to: names) }
+                    #expect(error?.code == .mailboxFull)
+                    #expect(error?.mayHaveRun == false)
+                    #expect(error?.message.contains("carol") == true)
+                    #expect(try await texts(office, names) == [[], [], ["a"], [], []])
+                    let keys = try await other.send("KEYS", "ql:*:split*").array
+                    #expect(keys?.isEmpty == true)
+
+                    // It fills after all have said that they would accept it.
+                    let looks = Mutex(true)
+                    let filling = InterposedRedis(
+                        redis,
+                        before: { keys in
+                            guard keys.contains(where: { $0.contains(":split:") }),
+                                looks.withLock({ isFirst in
+                                    defer { isFirst = false }
+                                    return isFirst
+                                })
+                            else { return }
+                            try await office.send("full", to: "eve")
+                        })
+                    let others = names.filter { $0 != "carol" }
+                    let sender = try PostOffice(redis: filling, configuration: small)
+                    let first = try await sender.send([Message("c")], to: others, id: "y")
+                    #expect(try await texts(office, others) == [["c"], ["c"], ["c"], ["full", "c"]])
+                    #expect(try await sender.send([Message("c")], to: others, id: "y") == first)
+
+                    // It was written down, and fills before its part is carried out by whoever asks again.
+                    let more = names.map { "\($0) 2" }
+                    let homes = Set(try more.map { try office.mailbox($0).partition.number })
+                    let dead = try PostOffice(
+                        redis: mortal(redis, after: homes.count + 1, hearsLast: true), configuration: small)
+                    let death = await errorOf { try await dead.send([Message("d")], to: more, id: "z") }
+                    #expect(death?.code == .unfinished)
+                    for name in more { try await office.send("full", to: name) }
+                    let late = try await office.send([Message("d")], to: more, id: "z")
+                    #expect(late.indices.values.allSatisfy { $0 == 2...2 })
+                }
+            }
+        }
+
+        @Test("at maxmemory nobody gets anything")
+        func outOfMemory() async throws {
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: redis, configuration: passive) { office in
+                    _ = try await other.send("CONFIG", "SET", "maxmemory", "1")
+                    let error = await errorOf { try await office.send([Message("b")], to: names) }
+                    #expect(error?.code == .outOfMemory)
+                    #expect(error?.mayHaveRun == false)
+                    #expect(try await other.send("DBSIZE").integer == 0)
+                }
+            }
+        }
+
+        @Test("a sender that dies at any step leaves all or nothing, and others finish it", arguments: [true, false])
+        func deaths(hearsLast: Bool) async throws {
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: other, configuration: split) { survivor in
+                    var (steps, hasEnded, begun) = (0, false, 0)
+                    while !hasEnded {
+                        let recipients = names.map { "\($0) \(steps)" }
+                        let sender = try PostOffice(
+                            redis: mortal(redis, after: steps, hearsLast: hearsLast), configuration: passive)
+                        let error = await errorOf {
+                            try await sender.send([Message("a")], to: recipients, id: "s\(steps)")
+                        }
+                        // What is left of it is done by others.
+                        try await until("it is finished") { try await unfinished(other) == 0 }
+                        let all = try await texts(survivor, recipients)
+                        #expect(Set(all).count == 1, "after \(steps): \(all)")
+                        if all[0] == ["a"] { begun += 1 } else { #expect(error != nil) }
+                        // Whoever tries again under the id is answered, and nobody gets it twice.
+                        let receipt = try await survivor.send([Message("a")], to: recipients, id: "s\(steps)")
+                        #expect(receipt.indices.values.allSatisfy { $0 == 1...1 })
+                        #expect(try await texts(survivor, recipients).allSatisfy { $0 == ["a"] })
+                        hasEnded = error == nil && steps > 20
+                        steps += 1
+                    }
+                    #expect(begun > 6 && begun < steps)
+                }
+            }
+        }
+
+        @Test("many who finish the same sends at once have one effect")
+        func race() async throws {
+            try await withServer { _, redis, other in
+                var orders: [(id: String, text: String)] = []
+                for number in 0..<20 {
+                    // Written down, and one or two parts carried out.
+                    let sender = try PostOffice(
+                        redis: mortal(redis, after: 8 + number % 3, hearsLast: true), configuration: passive)
+                    let (id, text) = ("r\(number)", "\(number)")
+                    _ = await errorOf { try await sender.send([Message(text)], to: names, id: id) }
+                    orders.append((id, text))
+                }
+                #expect(try await unfinished(other) > 10)
+                let offices = try (0..<4).map { _ in try PostOffice(redis: redis, configuration: split) }
+                let running = offices.map { office in Task { await office.run() } }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for (id, text) in orders {
+                        group.addTask { _ = try await offices[0].send([Message(text)], to: names, id: id) }
+                    }
+                    try await group.waitForAll()
+                }
+                try await until("all are finished") { try await unfinished(other) == 0 }
+                for all in try await texts(offices[0], names) {
+                    #expect(all.sorted() == orders.map(\.text).sorted())
+                }
+                for task in running {
+                    task.cancel()
+                    await task.value
+                }
+            }
+        }
+
+        @Test("who takes over and is overtaken does nothing more, even when all have forgotten the send")
+        func overtaken() async throws {
+            try await withServer { _, redis, other in
+                let sender = try PostOffice(
+                    redis: mortal(redis, after: 8, hearsLast: true), configuration: passive)
+                let death = await errorOf { try await sender.send([Message("a")], to: names, id: "x") }
+                #expect(death?.code == .unfinished)
+                #expect(death?.mayHaveRun == true)
+                let isOvertaken = Atomic(false)
+                let isOver = Atomic(false)
+                let slow = InterposedRedis(
+                    redis,
+                    before: { keys in
+                        // The next round of looking: the one before is through.
+                        if isOvertaken.load(ordering: .relaxed), keys.count == 1, keys[0].hasSuffix(":splits") {
+                            isOver.store(true, ordering: .relaxed)
+                        }
+                        guard keys == ["HEXISTS"], !isOvertaken.load(ordering: .relaxed) else { return }
+                        let quick = try PostOffice(redis: other, configuration: passive)
+                        try await quick.send([Message("a")], to: names, id: "x")
+                        for key in try await other.send("KEYS", "ql:*:sent:*").array?.compactMap(\.string) ?? [] {
+                            _ = try await other.send("DEL", .string(key))
+                        }
+                        isOvertaken.store(true, ordering: .relaxed)
+                    })
+                let office = try PostOffice(redis: slow, configuration: split)
+                let running = Task { await office.run() }
+                try await until("it was taken over, and overtaken") { isOver.load(ordering: .relaxed) }
+                running.cancel()
+                await running.value
+                #expect(try await texts(office, names).allSatisfy { $0 == ["a"] })
+            }
+        }
+
+        @Test("a partition that cannot take its part holds the send up, the caller is told, and it is finished later")
+        func heldUp() async throws {
+            try await withServer { _, redis, other in
+                let spoiling = InterposedRedis(
+                    redis,
+                    before: { keys in
+                        guard keys.contains(where: { $0.contains(":split:") }) else { return }
+                        for number in 0..<8 {
+                            _ = try await other.send("SETNX", .string("ql:{default:\(number)}:mail:eve"), "mine")
+                        }
+                    })
+                let sender = try PostOffice(redis: spoiling, configuration: passive)
+                let error = await errorOf { try await sender.send([Message("a")], to: names, id: "x") }
+                #expect(error?.code == .unfinished)
+                #expect(error?.mayHaveRun == true)
+                #expect(error?.message.contains("mail:eve") == true)
+                try await withPostOffice(redis: redis, configuration: split) { office in
+                    for number in 0..<8 {
+                        let key = RedisArgument.string("ql:{default:\(number)}:mail:eve")
+                        #expect(try await other.send("GET", key).string == "mine")
+                        _ = try await other.send("DEL", key)
+                    }
+                    try await until("it is finished") { try await unfinished(other) == 0 }
+                    #expect(try await texts(office, names).allSatisfy { $0 == ["a"] })
+                }
+            }
+        }
+
+        @Test("answers that are lost at any step are asked for again", arguments: [":split:", ":sent:id:x", "PEXPIRE"])
+        func lostReplies(_ step: String) async throws {
+            try await withServer { server, redis, _ in
+                try await withFaultProxy(to: .port(server.port)) { proxy in
+                    try await withRedisClient(url: "redis://127.0.0.1:\(proxy.port)") { client in
+                        try await withPostOffice(redis: client, configuration: split) { office in
+                            for round in 0..<5 {
+                                await proxy.dropNextReply(matching: step)
+                                let receipt = try await office.send([Message("\(round)")], to: names, id: "x\(round)")
+                                #expect(receipt.indices.values.allSatisfy { $0 == round + 1...round + 1 })
+                            }
+                            try await until("all are finished") { try await unfinished(redis) == 0 }
+                            let expected = (0..<5).map { "\($0)" }
+                            #expect(try await texts(office, names).allSatisfy { $0 == expected })
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
