@@ -48,6 +48,17 @@ struct Bench {
         case "waiters":
             print(try await ManyWaiters.run(url: url, count: count, prefix: prefix, placement: placement))
         case "contended": try await Contention.run(url: url, prefix: prefix, placement: placement)
+        case "barrier":
+            print(try await Together.rounds(url: url, count: count, prefix: prefix, placement: placement))
+        case "looks-alone", "looks-shared":
+            print(
+                try await Together.looks(
+                    url: url, count: count, prefix: prefix, placement: placement, isShared: job == "looks-shared"))
+        case "condition", "condition-peer":
+            report(
+                try await ConditionHandoff.run(
+                    url: url, rounds: count, prefix: prefix, placement: placement, isPeer: job == "condition-peer"))
+        case "candidate": try await Failover.run(url: url, prefix: prefix)
         default: try await mail(job, url, count, prefix, placement, Array(words.dropFirst(4)))
         }
     }

@@ -5,7 +5,7 @@ import RedisDCTesting
 /// happens on the machine meets all alike.
 struct Plan {
     enum Group: String, CaseIterable {
-        case handoff, pubsub, fanout, pushes, pairs, mutexes, waiters, contended, crowd
+        case handoff, pubsub, fanout, pushes, pairs, mutexes, waiters, contended, crowd, primitives
         case send, receipt, listeners, drain
         case mailMemory = "mail-memory"
         case mailCrowd = "mail-crowd"
@@ -81,6 +81,7 @@ struct Plan {
         case .waiters: try waiters(server, &table)
         case .contended: try contended(server.url, &table)
         case .crowd: try crowd(server.url, &table)
+        case .primitives: try primitives(server.url, &table)
         case .send: try sends(server, &table)
         case .receipt: try receipt(server.url, &table)
         case .listeners: try listeners(server, &table)
