@@ -8,11 +8,11 @@ import Hiredis
 /// let arrived = try mutex.condition("arrived")
 ///
 /// try await mutex.withLock { lease in               // one waits
-///     while try await stock.isEmpty() { try await arrived.wait(lease) }
-///     try await stock.take()
+///     while await stock.isEmpty { try await arrived.wait(lease) }
+///     await stock.take()
 /// }
 /// try await mutex.withLock { _ in                   // another one tells
-///     try await stock.add(item)
+///     await stock.add(item)
 ///     try await arrived.notify()
 /// }
 /// ```

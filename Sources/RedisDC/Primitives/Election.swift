@@ -19,7 +19,7 @@ public struct Leader: Sendable, Hashable {
 /// try await election.withLeadership { term in          // on every node that may lead
 ///     while term.isHeld { try await schedule(fence: term.fence) }
 /// }
-/// for await leader in election.changes() { … }         // on any node
+/// for await leader in election.changes() { show(leader) }  // on any node
 /// ```
 ///
 /// It is a ``DistributedMutex`` of the same name, whose holder leads. So candidates follow one another in the order in which

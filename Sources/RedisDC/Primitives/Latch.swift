@@ -5,7 +5,7 @@ import Hiredis
 ///
 /// ```swift
 /// let loaded = try coordinator.latch("loaded", count: 3)
-/// try await loaded.countDown(id: "shard-1")    // by each of three
+/// try await loaded.countDown(id: shard)         // by each of three
 /// try await loaded.wait(timeout: .seconds(60)) // by anyone
 /// ```
 ///

@@ -8,8 +8,8 @@ import Wakeup
 /// ```swift
 /// let room = try coordinator.mutex("room")
 /// let readers = try room.lightSwitch("readers")
-/// try await readers.withLock { _ in … }         // any number of these together
-/// try await room.withLock { _ in … }            // nobody else in the room
+/// try await readers.withLock { _ in try await read() }  // any number of these together
+/// try await room.withLock { _ in try await clean() }    // nobody else in the room
 /// ```
 ///
 /// Two groups of one mutex exclude each other, and each lets its own in freely.

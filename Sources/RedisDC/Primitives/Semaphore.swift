@@ -5,7 +5,7 @@ import Hiredis
 ///
 /// ```swift
 /// let seats = try coordinator.semaphore("seats", permits: 4)
-/// try await seats.withPermit { permit in … }        // comes back, also when the process dies
+/// try await seats.withPermit { _ in try await play() }  // comes back, also when the process dies
 ///
 /// let arrived = try coordinator.semaphore("arrived", permits: 0)
 /// try await arrived.signal()                        // on one machine

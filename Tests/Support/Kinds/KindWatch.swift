@@ -1,5 +1,5 @@
 // What a mix of all primitives must never do, seen from inside the process.
-public import RedisDC
+import RedisDC
 
 /// Everybody says here what he does; what cannot be is a fault.
 public actor KindWatch {

@@ -9,7 +9,8 @@ extension Plan {
                 "Barrier of \(Together.parties) processes, TCP, rounds/s", placement.title, rates.min() ?? 0,
                 isCompared: false)
         }
-        let group = "\(Together.parties) processes of 4 tasks, 1 ms each, one of 20 changes something, TCP, operations/s"
+        let group =
+            "\(Together.parties) processes of 4 tasks, 1 ms each, one of 20 changes something, TCP, operations/s"
         for (name, job) in [("DistributedMutex", "looks-alone"), ("ReadWriteLock", "looks-shared")] {
             let rates = try together(job, sizes.looks, url, .pinned)
             table.add(group, name, rates.reduce(0, +))
