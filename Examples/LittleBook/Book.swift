@@ -3,10 +3,15 @@
 /// All problems, in the order of the book.
 public enum Book {
     public static let problems: [any Problem] = [
+        Signaling(),
         Rendezvous(),
         MutualExclusion(),
         Multiplex(),
+        SingleBarrier(),
         ReusableBarrier(),
+        PreloadedTurnstile(),
+        Queue(),
+        ExclusiveQueue(),
         ReadersWriters(),
         Footman(),
         BuildingH2O(),
