@@ -22,6 +22,7 @@ struct LeftHander: Problem {
         for round in try await me.roundsUntilAllAreDone() {
             try await me.log("hungers", round)
             try await first.withLock { _ in
+                try await me.work()
                 try await second.withLock { _ in
                     try await me.log("eats", round)
                     try await me.work()
