@@ -20,16 +20,21 @@ struct LeftHander: Problem {
         let left = try me.coordinator.mutex("fork \(me.index % seats + 1)")
         let (first, second) = me.index == 1 ? (left, right) : (right, left)
         for round in try await me.roundsUntilAllAreDone() {
+            // They think, and wait a little with one fork in hand: without a left-hander they are soon stuck.
+            try await pause(upTo: 5)
             try await me.log("hungers", round)
             try await first.withLock { _ in
-                try await me.work()
+                try await pause(upTo: 3)
                 try await second.withLock { _ in
                     try await me.log("eats", round)
-                    try await me.work()
                     try await me.log("stops", round)
                 }
             }
         }
+    }
+
+    private func pause(upTo milliseconds: Int) async throws {
+        try await Task.sleep(for: .microseconds(Int.random(in: 0...1000 * milliseconds)))
     }
 
     func check(_ log: Log) -> [Invariant] {
