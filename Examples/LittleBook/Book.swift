@@ -3,12 +3,30 @@
 /// All problems, in the order of the book.
 public enum Book {
     public static let problems: [any Problem] = [
+        Signaling(),
         Rendezvous(),
         MutualExclusion(),
         Multiplex(),
+        SingleBarrier(),
         ReusableBarrier(),
+        PreloadedTurnstile(),
+        Queue(),
+        ExclusiveQueue(),
+        ProducerConsumer(),
+        FiniteBuffer(),
         ReadersWriters(),
+        NoStarveReadersWriters(),
+        WriterPriority(),
+        NoStarveMutex(),
         Footman(),
+        LeftHander(),
+        Tanenbaum(),
+        CigaretteSmokers(),
+        GeneralizedSmokers(),
+        DiningSavages(),
+        Barbershop(),
+        FIFOBarbershop(),
+        HilzerBarbershop(),
         BuildingH2O(),
     ]
 

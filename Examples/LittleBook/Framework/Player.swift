@@ -14,7 +14,7 @@ public struct Player: Sendable {
     public let coordinator: Coordinator
     /// For what else is shared; its keys are from ``key(_:)``.
     public let redis: any Redis
-    private let role: Role
+    let role: Role
     private let run: Run
     private let life: Int
 
@@ -22,8 +22,15 @@ public struct Player: Sendable {
 
     /// Says what it does. Returns when it is in the log, so that what is said while something is held is said in time.
     public func log(_ event: String, _ number: Int? = nil, _ note: String = "") async throws {
+        try await log(event, number, note, changing: nil, [:])
+    }
+
+    /// Says it and changes a scoreboard, both in one step.
+    func log(
+        _ event: String, _ number: Int?, _ note: String, changing scoreboard: String?, _ changes: [String: String?]
+    ) async throws {
         let action = [event, number.map { "\($0)" } ?? "", note].filter { !$0.isEmpty }.joined(separator: " ")
-        try await run.write(action, by: name, life: life, redis)
+        try await run.write(action, by: name, life: life, redis, changing: scoreboard, changes)
     }
 
     /// What it has said so far, in its former lives too.

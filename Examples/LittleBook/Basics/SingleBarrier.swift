@@ -1,0 +1,54 @@
+// Barrier, good for one time: nobody goes past the critical point before all have come to the rendezvous. They are counted,
+// and the last one opens the turnstile for all. It stays open, so that each round takes a barrier of its own.
+//
+// Under kill -9: they are counted by their names, so that one who comes again counts once; and opening what is open changes
+// nothing. If the last one dies before it has opened, its next life finds all there and opens.
+import Hiredis
+import RedisDC
+
+struct SingleBarrier: Problem {
+    let name = "barrier"
+    let title = "Nobody goes on before all have come"
+    let chapter = Chapter.basics
+    let processes = 4
+
+    func cast(_ processes: Int) -> [Role] { [Role("thread", processes, roundEnd: "passes", play: thread)] }
+
+    func thread(_ me: Player) async throws {
+        for round in try await me.roundsUntilAllAreDone() {
+            let turnstile = try me.coordinator.turnstile("turnstile of round \(round)")
+            let come = me.key("come in round \(round)")
+            try await me.work()
+            try await me.log("comes", round)
+            _ = try await me.redis.send("SADD", .string(come), .string(me.name))
+            if try await me.redis.send("SCARD", .string(come)).integer == me.counts["thread"] {
+                try await turnstile.unlock()
+            }
+            try await turnstile.pass()
+            try await me.log("passes", round)
+        }
+    }
+
+    func check(_ log: Log) -> [Invariant] {
+        [log.everyone("comes", before: "passes", "nobody passes before all have come")]
+    }
+}
+
+extension Log {
+    /// Nobody does `later` of a round before everyone has done `earlier` of the same round, or of one so many before.
+    func everyone(
+        _ earlier: String, before later: String, roundsBefore: Int = 0, _ statement: String
+    ) -> Invariant {
+        var invariant = Invariant(statement, unit: "times")
+        var done: [Int: Set<String>] = [:]
+        for (line, entry) in entries.enumerated() {
+            if entry.event == earlier { done[entry.number ?? 0, default: []].insert(entry.player) }
+            let round = (entry.number ?? 0) - roundsBefore
+            guard entry.event == later, round > 0 else { continue }
+            invariant.checked += 1
+            let absent = players.filter { done[round]?.contains($0) != true }
+            if !absent.isEmpty { invariant.violate(line, entry, "not yet: \(absent.joined(separator: ", "))") }
+        }
+        return invariant
+    }
+}

@@ -1,0 +1,106 @@
+// Cigarette smokers: it takes tobacco, paper and a match. Each smoker has one of them without end; the agent lays the other
+// two of someone on the table, not knowing who that is, and waits until they are smoked. If every smoker took what it lacks,
+// two would soon hold one thing each. So three pushers, one for each thing, collect what lies there, and when there are two
+// they are for the smoker who has the third.
+//
+// The book's pushers signal the right smoker; here the scoreboard says what has been pushed, and each smoker sees if it fits.
+// Under kill -9: what is on the board stays there, and whoever has died goes on from it.
+import RedisDC
+
+struct CigaretteSmokers: Problem {
+    let name = "cigarette-smokers"
+    let title = "Only the smoker who has the third thing takes the other two"
+    let chapter = Chapter.classical
+    let processes = 7
+    let fewest = 7
+
+    func cast(_ processes: Int) -> [Role] {
+        [
+            Role("agent", 1, roundEnd: "deals", play: agent),
+            Role("pusher", 3) { try await pusher($0) },
+            Role("smoker", processes - 4, roundEnd: "smokes", play: smoker),
+        ]
+    }
+
+    func agent(_ me: Player) async throws {
+        let table = try await Scoreboard(me, "table")
+        for deal in try await me.roundsUntilAllAreDone() {
+            let two = Set(Ingredient.allCases).subtracting([.random])
+            try await table.turn { table in
+                try await table.wait { $0.isEmpty ? () : nil }
+                try await table.change(
+                    Dictionary(uniqueKeysWithValues: two.map { ($0.rawValue, "lies") }), "deals", deal, two.names,
+                    wakes: ["pusher"])
+            }
+        }
+    }
+
+    func pusher(_ me: Player) async throws {
+        let table = try await Scoreboard(me, "table")
+        let mine = Ingredient(of: me)
+        while true {
+            try await table.turn { table in
+                try await table.wait { $0[mine.rawValue] == "lies" ? () : nil }
+                try await table.change([mine.rawValue: "pushed"], "pushes", nil, mine.rawValue, wakes: ["smoker"])
+            }
+        }
+    }
+
+    func smoker(_ me: Player) async throws {
+        let table = try await Scoreboard(me, "table")
+        let others = Set(Ingredient.allCases).subtracting([Ingredient(of: me)])
+        while true {
+            try await table.turn { table in
+                let all = try await table.wait { board in
+                    others.allSatisfy { board[$0.rawValue] == "pushed" } ? board : nil
+                }
+                try await table.change(all.mapValues { _ in nil }, "smokes", nil, others.names, wakes: ["agent"])
+            }
+            try await me.work()
+        }
+    }
+
+    func check(_ log: Log) -> [Invariant] {
+        var fitting = Invariant("who smokes has the third thing, and the two were dealt and pushed", unit: "cigarettes")
+        var waiting = Invariant("the agent deals when the last deal has been smoked", unit: "deals")
+        var lying: Set<Ingredient> = []
+        var pushed: Set<Ingredient> = []
+        for (line, entry) in log.entries.enumerated() {
+            let things = Set(names: entry.note)
+            switch entry.event {
+            case "deals":
+                waiting.checked += 1
+                if !lying.union(pushed).isEmpty { waiting.violate(line, entry, "there: \(lying.union(pushed).names)") }
+                lying.formUnion(things)
+            case "pushes":
+                pushed.formUnion(things.intersection(lying))
+                lying.subtract(things)
+            case "smokes":
+                fitting.checked += 1
+                if things.count != 2 || things.contains(Ingredient(of: entry)) || !things.isSubset(of: pushed) {
+                    fitting.violate(line, entry, "pushed: \(pushed.names)")
+                }
+                pushed.subtract(things)
+            default: break
+            }
+        }
+        return [fitting, waiting]
+    }
+}
+
+/// What it takes.
+enum Ingredient: String, CaseIterable, Codable, Sendable {
+    case tobacco, paper, match
+
+    static var random: Ingredient { allCases[Int.random(in: 0...2)] }
+
+    /// Whose pusher, or smoker with plenty of it, someone is.
+    init(of me: Player) { self = Self.allCases[(me.index - 1) % 3] }
+    init(of entry: Entry) { self = Self.allCases[(max(1, entry.index) - 1) % 3] }
+}
+
+extension Set<Ingredient> {
+    init(names: String) { self = Set(names.split(separator: " ").compactMap { Ingredient(rawValue: String($0)) }) }
+
+    var names: String { map(\.rawValue).sorted().joined(separator: " ") }
+}

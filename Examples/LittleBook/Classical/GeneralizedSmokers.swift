@@ -1,0 +1,108 @@
+// Generalized smokers: as the cigarette smokers, but the agent does not wait until its deal has been smoked. So there may be
+// much on the table, and the pushers have to count: one that finds a thing of another kind without a partner makes a pair
+// of the two, for a smoker who has the third; otherwise its thing waits for a partner.
+//
+// The counts are on a scoreboard: what `lies`, what waits `alone`, and the pairs `for` a smoker. Under kill -9: each step
+// changes all its counts at once, and whoever has died goes on from what is there.
+import RedisDC
+
+struct GeneralizedSmokers: Problem {
+    let name = "generalized-smokers"
+    let title = "The smokers, with an agent who does not wait"
+    let chapter = Chapter.classical
+    let processes = 7
+    let fewest = 7
+
+    func cast(_ processes: Int) -> [Role] {
+        [
+            Role("agent", 1, roundEnd: "deals", play: agent),
+            Role("pusher", 3) { try await pusher($0) },
+            Role("smoker", processes - 4, roundEnd: "smokes", play: smoker),
+        ]
+    }
+
+    func agent(_ me: Player) async throws {
+        let table = try await Scoreboard(me, "table")
+        for deal in try await me.roundsUntilAllAreDone() {
+            let two = Set(Ingredient.allCases).subtracting([.random])
+            try await table.turn { table in
+                let board = Counts(try await table.wait { $0 })
+                let changes = two.map { ("lies \($0)", board.adding(1, "lies \($0)")) }
+                try await table.change(
+                    Dictionary(uniqueKeysWithValues: changes), "deals", deal, two.names, wakes: ["pusher"])
+            }
+            try await me.work()
+        }
+    }
+
+    func pusher(_ me: Player) async throws {
+        let table = try await Scoreboard(me, "table")
+        let mine = Ingredient(of: me)
+        while true {
+            try await table.turn { table in
+                let board = try await table.wait { Counts($0).of("lies \(mine)") > 0 ? Counts($0) : nil }
+                var changes: [String: String?] = ["lies \(mine)": board.adding(-1, "lies \(mine)")]
+                let partner = Ingredient.allCases.first { $0 != mine && board.of("alone \($0)") > 0 }
+                if let partner {
+                    let third = Set(Ingredient.allCases).subtracting([mine, partner]).names
+                    changes["alone \(partner)"] = board.adding(-1, "alone \(partner)")
+                    changes["for \(third)"] = board.adding(1, "for \(third)")
+                } else {
+                    changes["alone \(mine)"] = board.adding(1, "alone \(mine)")
+                }
+                let things = Set([mine, partner].compactMap(\.self)).names
+                try await table.change(changes, "pushes", nil, things, wakes: partner == nil ? [] : ["smoker"])
+            }
+        }
+    }
+
+    func smoker(_ me: Player) async throws {
+        let table = try await Scoreboard(me, "table")
+        let mine = Ingredient(of: me)
+        while true {
+            try await table.turn { table in
+                let board = try await table.wait { Counts($0).of("for \(mine)") > 0 ? Counts($0) : nil }
+                try await table.change(["for \(mine)": board.adding(-1, "for \(mine)")], "smokes", wakes: [])
+            }
+            try await me.work()
+        }
+    }
+
+    private struct Counts: Sendable {
+        private let board: [String: String]
+
+        init(_ board: [String: String]) { self.board = board }
+
+        func of(_ field: String) -> Int { Int(board[field] ?? "") ?? 0 }
+        func adding(_ count: Int, _ field: String) -> String { "\(of(field) + count)" }
+    }
+
+    func check(_ log: Log) -> [Invariant] {
+        var smoking = Invariant("nothing is smoked that was not dealt, and nothing twice", unit: "cigarettes")
+        var pairing = Invariant("a thing does not wait alone if there is a partner for it", unit: "pushes")
+        var dealt: [Ingredient: Int] = [:]
+        var alone: [Ingredient: Int] = [:]
+        for (line, entry) in log.entries.enumerated() {
+            switch entry.event {
+            case "deals": for thing in Set(names: entry.note) { dealt[thing, default: 0] += 1 }
+            case "pushes":
+                pairing.checked += 1
+                let mine = Ingredient(of: entry)
+                let partners = Set(names: entry.note).subtracting([mine])
+                if partners.isEmpty { alone[mine, default: 0] += 1 }
+                for partner in partners { alone[partner, default: 0] -= 1 }
+                if alone.values.count(where: { $0 > 0 }) > 1 || alone.values.contains(where: { $0 < 0 }) {
+                    pairing.violate(line, entry, "alone: \(alone)")
+                }
+            case "smokes":
+                smoking.checked += 1
+                for thing in Ingredient.allCases where thing != Ingredient(of: entry) {
+                    dealt[thing, default: 0] -= 1
+                    if dealt[thing, default: 0] < 0 { smoking.violate(line, entry, "no \(thing) was left") }
+                }
+            default: break
+            }
+        }
+        return [smoking, pairing]
+    }
+}

@@ -1,0 +1,63 @@
+// No-starve mutex, Morris's algorithm: a mutex of weak parts, which let in anyone who happens to look, is made such that
+// nobody is passed more than twice by the same other one. Who comes is in the first room. When all of the first room are in
+// the second one, its door shuts and another opens, to the critical section. When the second room is empty, the first door
+// opens again.
+//
+// The book's token, which is at the one turnstile or the other, is here on a scoreboard: who is in which room, and whether
+// the first door is shut.
+// Under kill -9: a name stays in its room, and the doors wait, until the next life of it goes on from there.
+import RedisDC
+
+struct NoStarveMutex: Problem {
+    let name = "no-starve-mutex"
+    let title = "A mutex of weak parts where nobody is passed more than twice by the same one"
+    let chapter = Chapter.classical
+    let processes = 3
+
+    func cast(_ processes: Int) -> [Role] { [Role("thread", processes, roundEnd: "leaves", play: thread)] }
+
+    func thread(_ me: Player) async throws {
+        let rooms = try await Scoreboard(me, "rooms")
+        while true {
+            if try await rooms.read()[me.name] == nil { try await rooms.change([me.name: "first"], "asks", wakes: []) }
+            try await weakly(me) {
+                let board = try await rooms.read()
+                if board[me.name] == "second" { return true }
+                guard board["first door"] == nil else { return false }
+                let isLast = board.values.count { $0 == "first" } == 1
+                try await rooms.change([me.name: "second", "first door": isLast ? "shut" : nil], "moves", wakes: [])
+                return true
+            }
+            try await weakly(me) {
+                let board = try await rooms.read()
+                guard board["first door"] == "shut" else { return false }
+                try await me.log("enters")
+                try await me.work()
+                let isLast = board.values.count { $0 == "second" } == 1
+                try await rooms.change([me.name: nil, "first door": isLast ? nil : "shut"], "leaves", wakes: [])
+                return true
+            }
+        }
+    }
+
+    /// Looks again and again until it has done what it wants, having the mutex whenever it happens to be free. There is no
+    /// queue, and some look less often than others.
+    private func weakly(_ me: Player, _ isDone: () async throws -> Bool) async throws {
+        let mutex = try me.coordinator.mutex("weak mutex")
+        while true {
+            if let lease = try await mutex.tryLock() {
+                let isDone = try await isDone()
+                try await lease.release()
+                if isDone { return }
+            }
+            try await Task.sleep(for: .microseconds(Int.random(in: 0...500) * me.index))
+        }
+    }
+
+    func check(_ log: Log) -> [Invariant] {
+        [
+            log.atMost(1, "never two in the critical section", from: "enters", to: "leaves"),
+            log.overtaking("nobody is passed more than twice by one other", asks: "asks", gets: "enters", limit: 2),
+        ]
+    }
+}

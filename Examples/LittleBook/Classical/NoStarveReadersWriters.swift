@@ -1,0 +1,59 @@
+// Readers and writers, without starving writers: any number may read together, a writer is alone; and a writer that waits is
+// not passed by readers that come later. All come in through a turnstile, and a writer stays in it until it is done.
+//
+// Under kill -9: the turnstile and the room are mutexes, and the readers hold the room together by a light switch. All these
+// are leases, and what the dead one held is free when its session is over.
+import RedisDC
+
+struct NoStarveReadersWriters: Problem {
+    let name = "no-starve-readers-writers"
+    let title = "Readers together, a writer alone, and writers do not starve"
+    let chapter = Chapter.classical
+    let processes = 5
+
+    func cast(_ processes: Int) -> [Role] {
+        let writers = max(1, processes / 3)
+        return [
+            Role("reader", processes - writers, roundEnd: "leaves", play: reader),
+            Role("writer", writers, roundEnd: "leaves", play: writer),
+        ]
+    }
+
+    func reader(_ me: Player) async throws {
+        let turnstile = try me.coordinator.mutex("turnstile")
+        let readers = try me.coordinator.mutex("room").lightSwitch("readers")
+        for round in try await me.roundsUntilAllAreDone() {
+            try await turnstile.withLock { _ in }
+            try await readers.withLock { _ in try await visit(me, round) }
+        }
+    }
+
+    func writer(_ me: Player) async throws {
+        let turnstile = try me.coordinator.mutex("turnstile")
+        let room = try me.coordinator.mutex("room")
+        for round in try await me.roundsUntilAllAreDone() {
+            try await turnstile.withLock { _ in
+                try await me.log("waits", round)
+                try await room.withLock { _ in try await visit(me, round) }
+            }
+        }
+    }
+
+    private func visit(_ me: Player, _ round: Int) async throws {
+        try await me.log("enters", round)
+        try await me.work()
+        try await me.log("leaves", round)
+    }
+
+    func check(_ log: Log) -> [Invariant] {
+        [
+            log.inside(
+                "a writer is alone, readers are only with readers", from: ["enters"], to: ["leaves"]
+            ) { inside, newcomer in
+                inside.isEmpty || newcomer.role == "reader" && inside.allSatisfy { $0.role == "reader" }
+            },
+            // Only those who were through the turnstile before it can still come in.
+            log.overtaking("nobody passes a waiting writer twice", asks: "waits", gets: "enters", limit: 1),
+        ]
+    }
+}

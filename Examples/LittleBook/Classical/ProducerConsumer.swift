@@ -1,0 +1,120 @@
+// Producers and consumers: producers make items and put them into a buffer, consumers take them out and use them. Who finds
+// the buffer empty waits. It has more places than are ever needed.
+//
+// As in the book a mutex is held while an item is taken, which keeps the order for the log. Under kill -9: an item is leased
+// as long as it is used. If its consumer dies, it is the first again. A producer says which item it makes before it puts it;
+// if it dies in between, that one item may not be there, and none is there twice.
+import RedisDC
+
+struct ProducerConsumer: Problem {
+    let name = "producer-consumer"
+    let title = "Consumers use what producers make, each item once and in order"
+    let chapter = Chapter.classical
+    let processes = 4
+
+    func cast(_ processes: Int) -> [Role] {
+        [
+            Role("producer", processes / 2, roundEnd: "makes", play: producer),
+            Role("consumer", processes - processes / 2, roundEnd: "uses", play: consumer),
+        ]
+    }
+
+    func producer(_ me: Player) async throws {
+        let buffer = try buffer(me)
+        for number in try await me.roundsUntilAllAreDone() {
+            try await me.work()
+            try await me.log("makes", number)
+            try await buffer.put(Item(producer: me.name, number: number))
+        }
+    }
+
+    func consumer(_ me: Player) async throws {
+        let buffer = try buffer(me)
+        let mutex = try me.coordinator.mutex("mutex")
+        while true {
+            let turn = try await mutex.lock()
+            try await buffer.withItem { item in
+                try await me.log("takes", item.number, item.producer)
+                try await turn.release()
+                try await me.work()
+                try await me.log("uses", item.number, item.producer)
+            }
+        }
+    }
+
+    private func buffer(_ me: Player) throws -> BoundedBuffer<Item> {
+        try me.coordinator.boundedBuffer("buffer", capacity: Buffer.maximumCapacity)
+    }
+
+    func check(_ log: Log) -> [Invariant] { log.items() }
+}
+
+/// What is made and used.
+struct Item: Codable, Sendable {
+    var producer: String
+    var number: Int
+}
+
+extension Log {
+    /// That items come from someone, none is lost or overtaken, and none is used twice; with the lines `producer-1 makes 5`,
+    /// `consumer-1 takes 5 producer-1` in the order of the buffer, and `consumer-1 uses 5 producer-1`.
+    func items() -> [Invariant] {
+        func name(_ entry: Entry) -> String {
+            "\(entry.number ?? 0) of \(entry.event == "makes" ? entry.player : entry.note)"
+        }
+        return [
+            each("takes", after: "makes", "what is taken was made", key: name), itemsInOrder(), itemsUsedOnce(name),
+        ]
+    }
+
+    private func itemsInOrder() -> Invariant {
+        var invariant = Invariant("items of one producer are taken in order, and none is missing", unit: "items")
+        var last: [String: Int] = [:]
+        var words: [String: Entry] = [:]
+        // What a producer was about to put when it died, and how many items the dead consumers had in hand.
+        var notPut: [String: Set<Int>] = [:]
+        var inHands = 0
+        for (line, entry) in entries.enumerated() {
+            switch entry.event {
+            case Entry.killed:
+                if let word = words[entry.player], word.event == "makes" {
+                    notPut[entry.player, default: []].insert(word.number ?? 0)
+                }
+                if entry.role == "consumer" { inHands += 1 }
+            case "takes":
+                guard let number = entry.number else { continue }
+                invariant.checked += 1
+                let before = last[entry.note, default: 0]
+                let skipped = max(0, number - before - 1)
+                let excused = (before + 1..<max(before + 1, number)).count { notPut[entry.note]?.contains($0) == true }
+                if number <= before {
+                    if inHands == 0 { invariant.violate(line, entry, "\(before) was taken before") }
+                } else if skipped - excused > inHands {
+                    invariant.violate(line, entry, "the one before was \(before)")
+                }
+                last[entry.note] = max(before, number)
+            default: break
+            }
+            words[entry.player] = entry
+        }
+        return invariant
+    }
+
+    private func itemsUsedOnce(_ name: (Entry) -> String) -> Invariant {
+        var invariant = Invariant("no item is used twice, but one in the hand of a dead consumer", unit: "items")
+        var used: [String: String] = [:]
+        var words: [String: Entry] = [:]
+        for (line, entry) in entries.enumerated() {
+            if entry.event == "uses" {
+                invariant.checked += 1
+                if let user = used.updateValue(entry.player, forKey: name(entry)) {
+                    invariant.violate(line, entry, "\(user) has used it")
+                }
+            } else if entry.event == Entry.killed, let word = words[entry.player], word.event == "uses" {
+                used[name(word)] = nil
+            }
+            words[entry.player] = entry
+        }
+        return invariant
+    }
+}
