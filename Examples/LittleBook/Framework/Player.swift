@@ -21,9 +21,28 @@ public struct Player: Sendable {
     // MARK: The log
 
     /// Says what it does. Returns when it is in the log, so that what is said while something is held is said in time.
-    public func log(_ event: String, _ number: Int? = nil, _ note: String = "") async throws {
+    ///
+    /// - Parameter moving: who is where from now on; nowhere with "". It is in the log, and they are there, in one step: a
+    ///   process that is killed has done both or neither.
+    public func log(
+        _ event: String, _ number: Int? = nil, _ note: String = "", moving: [String: String] = [:]
+    ) async throws {
         let action = [event, number.map { "\($0)" } ?? "", note].filter { !$0.isEmpty }.joined(separator: " ")
-        try await run.write(action, by: name, life: life, redis)
+        try await run.write(action, by: name, life: life, moving: moving, redis)
+    }
+
+    /// The same, when it moves only itself.
+    public func log(_ event: String, _ number: Int? = nil, to place: String) async throws {
+        try await log(event, number, moving: [name: place])
+    }
+
+    /// Who is where. Who is killed stays there, and when it is back it may go on from there.
+    public func places() async throws -> [String: String] { try await run.places(redis) }
+
+    /// Says what it has not said before, in a former life.
+    public func logOnce(_ event: String, _ number: Int) async throws {
+        let isSaid = try await said().contains { $0.event == event && $0.number == number }
+        if !isSaid { try await log(event, number) }
     }
 
     /// What it has said so far, in its former lives too.

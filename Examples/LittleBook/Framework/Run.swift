@@ -18,8 +18,17 @@ public struct Run: Sendable {
     /// The dead do not write: what a killed process has sent may reach Redis after the news of its death.
     private static let append = RedisScript(
         """
-        -- KEYS[1] log  KEYS[2] lives   ARGV[1] player  ARGV[2] which of its lives  ARGV[3] what it does
+        -- KEYS[1] log  KEYS[2] lives  KEYS[3] places   ARGV[1] player  ARGV[2] which of its lives  ARGV[3] what it does
+        -- [4], [5], ... who goes where
         if (redis.call('HGET', KEYS[2], ARGV[1]) or '1') ~= ARGV[2] then return 0 end
+        for i = 4, #ARGV, 2 do
+          if ARGV[i + 1] == '' then
+            redis.call('HDEL', KEYS[3], ARGV[i])
+          else
+            redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
+          end
+          redis.call('EXPIRE', KEYS[3], 3600)
+        end
         local now = redis.call('TIME')
         redis.call('EXPIRE', KEYS[1], 3600)
         local stamp = string.format('%d', now[1] * 1000000 + now[2])
@@ -36,10 +45,21 @@ public struct Run: Sendable {
         return redis.call('RPUSH', KEYS[1], stamp .. ' ' .. ARGV[1] .. ' ' .. ARGV[3])
         """)
 
-    public func write(_ action: String, by player: String, life: Int, _ redis: any Redis) async throws {
+    /// - Parameter moving: who is where from now on, in one step with the line; nowhere with "".
+    public func write(
+        _ action: String, by player: String, life: Int, moving: [String: String] = [:], _ redis: any Redis
+    ) async throws {
         _ = try await redis.script(
-            Self.append, keys: [key("log"), key("lives")],
-            arguments: [.string(player), .integer(life), .string(action)])
+            Self.append, keys: [key("log"), key("lives"), key("places")],
+            arguments: [.string(player), .integer(life), .string(action)]
+                + moving.flatMap { [.string($0.key), .string($0.value)] })
+    }
+
+    /// Who is where.
+    public func places(_ redis: any Redis) async throws -> [String: String] {
+        let fields = (try await redis.send("HGETALL", .string(key("places"))).array ?? []).compactMap(\.string)
+        return Dictionary(
+            uniqueKeysWithValues: stride(from: 0, to: fields.count - 1, by: 2).map { (fields[$0], fields[$0 + 1]) })
     }
 
     /// Says that a process is dead, when it is.
