@@ -58,13 +58,15 @@ struct SushiBar: Problem {
         let seats = seats(log.players.count)
         var limit = Invariant("never more than there are seats", unit: "times")
         var party = Invariant("nobody sits down before all of a full party have left", unit: "times")
-        var needless = Invariant("nobody waits who need not", unit: "waits")
+        var needless = Invariant("nobody waits who need not", unit: "times that one comes")
         var eating: Set<String> = []
         var isFull = false
         for (line, entry) in log.entries.enumerated() {
             var newcomers: [String] = []
             switch entry.event {
-            case "sits": newcomers = [entry.player]
+            case "sits":
+                needless.checked += 1
+                newcomers = [entry.player]
             case "leaves":
                 eating.remove(entry.player)
                 isFull = isFull && !eating.isEmpty

@@ -17,8 +17,8 @@ struct BaboonCrossing: Problem {
 
     func cast(_ processes: Int) -> [Role] {
         [
-            Role("eastbound", processes - processes / 2, roundEnd: "arrives", play: baboon),
-            Role("westbound", processes / 2, roundEnd: "arrives", play: baboon),
+            Role("eastbound", processes - processes / 3, roundEnd: "arrives", play: baboon),
+            Role("westbound", processes / 3, roundEnd: "arrives", play: baboon),
         ]
     }
 

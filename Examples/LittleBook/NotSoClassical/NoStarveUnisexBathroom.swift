@@ -16,8 +16,8 @@ struct NoStarveUnisexBathroom: Problem {
 
     func cast(_ processes: Int) -> [Role] {
         [
-            Role("woman", processes - processes / 2, roundEnd: "leaves", play: visitor),
-            Role("man", processes / 2, roundEnd: "leaves", play: visitor),
+            Role("woman", processes - processes / 3, roundEnd: "leaves", play: visitor),
+            Role("man", processes / 3, roundEnd: "leaves", play: visitor),
         ]
     }
 

@@ -12,7 +12,6 @@ struct UnisexBathroom: Problem {
     let processes = 6
     let fewest = 4
 
-    /// One less than there are of those who come together in the run as it is by default.
     private static let places = 2
 
     func cast(_ processes: Int) -> [Role] {
