@@ -33,6 +33,29 @@ public struct Player: Sendable {
         try await run.write(action, by: name, life: life, redis, changing: scoreboard, changes)
     }
 
+    /// Says it, and who is where from now on; nowhere with "". It is in the log, and they are there, in one step: a process
+    /// that is killed has done both or neither.
+    public func log(
+        _ event: String, _ number: Int? = nil, _ note: String = "", moving: [String: String]
+    ) async throws {
+        let changes = moving.mapValues { $0.isEmpty ? nil : $0 }
+        try await log(event, number, note, changing: run.key("places"), changes)
+    }
+
+    /// The same, when it moves only itself.
+    public func log(_ event: String, _ number: Int? = nil, to place: String) async throws {
+        try await log(event, number, moving: [name: place])
+    }
+
+    /// Who is where. Who is killed stays there, and when it is back it may go on from there.
+    public func places() async throws -> [String: String] { try await run.places(redis) }
+
+    /// Says what it has not said before, in a former life.
+    public func logOnce(_ event: String, _ number: Int) async throws {
+        let isSaid = try await said().contains { $0.event == event && $0.number == number }
+        if !isSaid { try await log(event, number) }
+    }
+
     /// What it has said so far, in its former lives too.
     public func said() async throws -> [Entry] {
         // In the first life there is nothing to find.

@@ -58,6 +58,13 @@ public struct Run: Sendable {
                 + changes.flatMap { [.string($0.key), .string($0.value ?? "")] })
     }
 
+    /// Who is where.
+    public func places(_ redis: any Redis) async throws -> [String: String] {
+        let fields = (try await redis.send("HGETALL", .string(key("places"))).array ?? []).compactMap(\.string)
+        return Dictionary(
+            uniqueKeysWithValues: stride(from: 0, to: fields.count - 1, by: 2).map { (fields[$0], fields[$0 + 1]) })
+    }
+
     /// Says that a process is dead, when it is.
     public func bury(_ player: String, nextLife: Int, _ redis: any Redis) async throws {
         _ = try await redis.script(

@@ -38,7 +38,7 @@ struct BookRun {
 
     private func arguments(_ player: String, _ life: Int) -> [String] {
         // A dead one's session should be over soon; otherwise a slow machine should not matter.
-        let ttl = seed == nil ? 10 : 1
+        let ttl = seed == nil ? 10 : 3
         return [
             "book-player", problem.name, player, "--run", run.name, "--processes", "\(run.processes)", "--rounds",
             "\(run.rounds)", "--life", "\(life)", "--ttl", "\(ttl)",

@@ -1,0 +1,71 @@
+// Dining hall: students dine, and leave when they are ready. One who would leave a single other one dining alone waits, until
+// that one is ready too or somebody else sits down.
+//
+// The book counts who eats and who is ready under a mutex, and lets the one who waits go. Under kill -9: who dines and who is
+// ready is in Redis in one step with the log. A dead one stays at the table, and goes on from there when it is back.
+import RedisDC
+
+struct DiningHall: Problem {
+    let name = "dining-hall"
+    let title = "Nobody is left dining alone"
+    let chapter = Chapter.notRemotelyClassical
+    let processes = 4
+
+    func cast(_ processes: Int) -> [Role] { [Role("student", processes, roundEnd: "leaves", play: student)] }
+
+    func student(_ me: Player) async throws {
+        let table = try me.coordinator.mutex("table")
+        let change = try table.condition("change")
+        for round in try await me.roundsUntilAllAreDone() {
+            try await table.withLock { _ in
+                if try await me.places()[me.name] == nil { try await me.log("dines", round, to: "dines") }
+                try await change.notifyAll()
+            }
+            try await me.work()
+            try await Table.leave(me, round, table, change)
+            try await me.work()
+        }
+    }
+
+    func check(_ log: Log) -> [Invariant] { [Table.nobodyIsLeftAlone(log)] }
+}
+
+/// What both versions have in common.
+enum Table {
+    /// Leaves, as soon as that leaves nobody alone.
+    static func leave(_ me: Player, _ round: Int, _ table: DistributedMutex, _ change: Condition) async throws {
+        try await table.withLock { lease in
+            if try await me.places()[me.name] == "dines" { try await me.log("finishes", round, to: "ready") }
+            try await change.notifyAll()
+            while try await isOneAlone(me.places().filter { $0.key != me.name }.map(\.value)) {
+                try await change.wait(lease)
+            }
+            try await me.log("leaves", round, to: "")
+        }
+    }
+
+    /// Whether one dines, and nobody else is at the table.
+    private static func isOneAlone(_ places: [String]) -> Bool { places.filter { $0 != "has-food" } == ["dines"] }
+
+    static func nobodyIsLeftAlone(_ log: Log) -> Invariant {
+        var invariant = Invariant("nobody is left dining alone", unit: "leavings")
+        var places: [String: String] = [:]
+        for (line, entry) in log.entries.enumerated() {
+            switch entry.event {
+            case "dines": for one in sitting(entry) { places[one] = "dines" }
+            case "finishes": places[entry.player] = "ready"
+            case "leaves":
+                invariant.checked += 1
+                places[entry.player] = nil
+                if isOneAlone(Array(places.values)) { invariant.violate(line, entry, "alone: \(places.keys.sorted())") }
+            default: break
+            }
+        }
+        return invariant
+    }
+
+    /// Who sits down: who says so, and whom it takes along.
+    static func sitting(_ entry: Entry) -> [String] {
+        [entry.player] + entry.note.split(separator: " ").map(String.init)
+    }
+}

@@ -1,0 +1,127 @@
+// Faneuil Hall: immigrants come in, check in and sit down; spectators come and go. When the judge is in, nobody comes in, and
+// no immigrant leaves. He confirms the naturalisation when all immigrants who are in have checked in; then they swear, and
+// leave when he has left.
+//
+// As in the book, everyone comes in by a door that the judge keeps shut as long as he is there. Under kill -9: the door is a
+// lease; a dead judge is gone, and comes in again. How far an immigrant has got is in Redis in one step with the log, and it
+// goes on from there when it is back; the judge waits for one that has come in and not checked in.
+import RedisDC
+
+struct FaneuilHall: Problem {
+    let name = "faneuil-hall"
+    let title = "The judge confirms when all who are in have checked in"
+    let chapter = Chapter.notRemotelyClassical
+    let processes = 6
+
+    func cast(_ processes: Int) -> [Role] {
+        let spectators = max(1, processes / 4)
+        return [
+            Role("judge", 1, roundEnd: "leaves", play: judge),
+            Role("immigrant", processes - 1 - spectators, roundEnd: "leaves", play: immigrant),
+            Role("spectator", spectators, roundEnd: "leaves", play: Hall.spectator),
+        ]
+    }
+
+    func judge(_ me: Player) async throws {
+        let hall = try Hall(me)
+        for round in try await me.roundsUntilAllAreDone() {
+            try await me.work()
+            try await hall.door.withLock { _ in
+                try await me.log("enters", round)
+                try await hall.mutex.withLock { lease in try await hall.confirm(round, lease) }
+                try await me.work()
+                try await me.log("leaves", round)
+            }
+        }
+    }
+
+    func immigrant(_ me: Player) async throws {
+        let hall = try Hall(me)
+        for round in try await me.roundsUntilAllAreDone() {
+            try await hall.swear(round)
+            try await hall.door.withLock { _ in try await me.log("leaves", round, to: "") }
+        }
+    }
+
+    func check(_ log: Log) -> [Invariant] { Hall.check(log) }
+}
+
+/// What both versions have in common.
+struct Hall {
+    let me: Player
+    let door: DistributedMutex
+    let mutex: DistributedMutex
+    let change: Condition
+
+    init(_ me: Player) throws {
+        self.me = me
+        door = try me.coordinator.mutex("door")
+        mutex = try me.coordinator.mutex("hall")
+        change = try mutex.condition("change")
+    }
+
+    /// The judge waits for all who are in to check in, and confirms.
+    func confirm(_ round: Int, _ lease: Lease) async throws {
+        while try await me.places().values.contains("entered") { try await change.wait(lease) }
+        let checked = try await me.places().filter { $0.value == "checked-in" }
+        try await me.log("confirms", round, moving: checked.mapValues { _ in "confirmed" })
+        try await change.notifyAll()
+    }
+
+    /// An immigrant's way to the oath. After a death it goes on where it was.
+    func swear(_ round: Int) async throws {
+        if try await me.places()[me.name] == nil {
+            try await door.withLock { _ in try await me.log("enters", round, to: "entered") }
+        }
+        try await mutex.withLock { lease in
+            if try await me.places()[me.name] == "entered" { try await me.log("checks-in", round, to: "checked-in") }
+            try await change.notifyAll()
+            while try await me.places()[me.name] == "checked-in" { try await change.wait(lease) }
+        }
+        if try await me.places()[me.name] == "confirmed" { try await me.log("swears", round, to: "sworn-in") }
+    }
+
+    @Sendable static func spectator(_ me: Player) async throws {
+        let hall = try Hall(me)
+        for round in try await me.roundsUntilAllAreDone() {
+            try await hall.door.withLock { _ in try await me.log("enters", round) }
+            try await me.work()
+            try await me.log("leaves", round)
+            try await me.work()
+        }
+    }
+
+    static func check(_ log: Log) -> [Invariant] {
+        var shut = Invariant("nobody comes in while the judge is there", unit: "times")
+        var stay = Invariant("no immigrant leaves while the judge is there", unit: "times")
+        var all = Invariant("the judge confirms when all who are in have checked in", unit: "times")
+        var oath = Invariant("an immigrant swears after it has been confirmed", unit: "oaths")
+        var isJudgeThere = false
+        var places: [String: String] = [:]
+        for (line, entry) in log.entries.enumerated() {
+            switch (entry.role, entry.event) {
+            case ("judge", "enters"): isJudgeThere = true
+            case ("judge", "leaves"), ("judge", Entry.killed): isJudgeThere = false
+            case ("judge", "confirms"):
+                all.checked += 1
+                let late = places.filter { $0.value == "enters" }.keys.sorted()
+                if !late.isEmpty { all.violate(line, entry, "not checked in: \(late)") }
+                places = places.mapValues { $0 == "checks-in" ? "confirmed" : $0 }
+            case (_, "enters"):
+                shut.checked += 1
+                if isJudgeThere { shut.violate(line, entry, "the judge is there") }
+                if entry.role == "immigrant" { places[entry.player] = entry.event }
+            case ("immigrant", "checks-in"): places[entry.player] = entry.event
+            case ("immigrant", "swears"):
+                oath.checked += 1
+                if places[entry.player] != "confirmed" { oath.violate(line, entry, "nobody has confirmed it") }
+            case ("immigrant", "leaves"):
+                stay.checked += 1
+                if isJudgeThere { stay.violate(line, entry, "the judge is there") }
+                places[entry.player] = nil
+            default: break
+            }
+        }
+        return [shut, stay, all, oath]
+    }
+}

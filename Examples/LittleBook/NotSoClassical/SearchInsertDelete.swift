@@ -1,0 +1,72 @@
+// Search, insert, delete: searchers may be at a list together; an inserter may be there with searchers, but not with another
+// inserter; a deleter is alone. As in the book a deleter may starve, so all stop when they have come often enough.
+//
+// Under kill -9: all of it is leases. A light switch counts a dead one as out when its session is over.
+import RedisDC
+
+struct SearchInsertDelete: Problem {
+    let name = "search-insert-delete"
+    let title = "Searchers together, one inserter among them, a deleter alone"
+    let chapter = Chapter.notSoClassical
+    let processes = 6
+
+    func cast(_ processes: Int) -> [Role] {
+        [
+            Role("searcher", processes - 2 * (processes / 3), roundEnd: "finds", play: searcher),
+            Role("inserter", processes / 3, roundEnd: "inserted", play: inserter),
+            Role("deleter", processes / 3, roundEnd: "deleted", play: deleter),
+        ]
+    }
+
+    func searcher(_ me: Player) async throws {
+        let searchers = try me.coordinator.mutex("no searcher").lightSwitch("searchers")
+        for round in try await me.rounds() {
+            try await searchers.withLock { _ in
+                try await me.log("searches", round)
+                try await me.work()
+                try await me.log("finds", round)
+            }
+            try await me.work()
+        }
+    }
+
+    func inserter(_ me: Player) async throws {
+        let inserters = try me.coordinator.mutex("no inserter").lightSwitch("inserters")
+        let alone = try me.coordinator.mutex("one inserter")
+        for round in try await me.rounds() {
+            try await inserters.withLock { _ in
+                try await alone.withLock { _ in
+                    try await me.log("inserts", round)
+                    try await me.work()
+                    try await me.log("inserted", round)
+                }
+            }
+            try await me.work()
+        }
+    }
+
+    func deleter(_ me: Player) async throws {
+        for round in try await me.rounds() {
+            try await me.coordinator.withLocks(["no searcher", "no inserter"]) { _ in
+                try await me.log("deletes", round)
+                try await me.work()
+                try await me.log("deleted", round)
+            }
+            try await me.work()
+        }
+    }
+
+    func check(_ log: Log) -> [Invariant] {
+        [
+            log.inside(
+                "one inserter at a time, and a deleter alone", from: ["searches", "inserts", "deletes"],
+                to: ["finds", "inserted", "deleted"]
+            ) { inside, newcomer in
+                inside.allSatisfy { one in
+                    one.event != "deletes" && newcomer.event != "deletes"
+                        && (one.event == "searches" || newcomer.event == "searches")
+                }
+            }
+        ]
+    }
+}

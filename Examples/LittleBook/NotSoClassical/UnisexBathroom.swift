@@ -1,0 +1,48 @@
+// Unisex bathroom: women and men use the same one, never both at the same time, and no more at a time than there are places.
+// As in the book's first solution, women may starve while men keep coming, and the other way round; so all stop when they
+// have come often enough.
+//
+// Under kill -9: all of it is leases. A light switch counts a dead one as out when its session is over.
+import RedisDC
+
+struct UnisexBathroom: Problem {
+    let name = "unisex-bathroom"
+    let title = "Women or men, never both, and not too many"
+    let chapter = Chapter.notSoClassical
+    let processes = 6
+    let fewest = 4
+
+    private static let places = 2
+
+    func cast(_ processes: Int) -> [Role] {
+        [
+            Role("woman", processes - processes / 2, roundEnd: "leaves", play: visitor),
+            Role("man", processes / 2, roundEnd: "leaves", play: visitor),
+        ]
+    }
+
+    func visitor(_ me: Player) async throws {
+        let mine = me.name.hasPrefix("woman") ? "women" : "men"
+        let group = try me.coordinator.mutex("empty").lightSwitch(mine)
+        let places = try me.coordinator.semaphore("places for \(mine)", permits: Self.places)
+        for round in try await me.rounds() {
+            try await group.withLock { _ in
+                try await places.withPermit { _ in
+                    try await me.log("enters", round)
+                    try await me.work()
+                    try await me.log("leaves", round)
+                }
+            }
+            try await me.work()
+        }
+    }
+
+    func check(_ log: Log) -> [Invariant] {
+        [
+            log.inside("women or men, never both", from: ["enters"], to: ["leaves"]) { inside, newcomer in
+                inside.allSatisfy { $0.role == newcomer.role }
+            },
+            log.atMost(Self.places, "never more than there are places", from: "enters", to: "leaves"),
+        ]
+    }
+}
