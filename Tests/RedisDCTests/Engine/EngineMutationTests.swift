@@ -99,7 +99,7 @@ private let hazards: [Hazard] = [
         testDescription: "a dead waiter is passed over", guardian: "state ~= 'w' or not is_alive",
         without: "state ~= 'w'"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
+        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("acquire", "s", ["s", "0", "f", 1, "l", "0"])
         _ = try await living.request("acquire", "s", ["s", "0", "f", 1, "l", "0"])
         try await untilDead(dying, redis)
@@ -118,7 +118,7 @@ private let hazards: [Hazard] = [
         testDescription: "what a dead session took and did not confirm goes back",
         guardian: "          free = free + n\n        end", without: "        end"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
+        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])
         try await untilDead(dying, redis)
         _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
@@ -128,7 +128,7 @@ private let hazards: [Hazard] = [
         testDescription: "what was confirmed does not go back", guardian: "if state == 'g' then",
         without: "if false then"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(200)), try await nodes(long))
+        let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
         _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])
         _ = try await dying.request("give", "s", confirming: 1)
         try await untilDead(dying, redis)
@@ -178,7 +178,7 @@ private let hazards: [Hazard] = [
         guardian: "if ends <= now then return {'lost', 'ended'} end",
         without: ""
     ) { nodes, redis in
-        let node = try await nodes(.milliseconds(50))
+        let node = try await nodes(.milliseconds(400))
         try await untilDead(node, redis)
         return try await node.request("acquire", "s", ["s", "1", "f", 1, "l", "0"]).first == "lost"
     },
@@ -224,7 +224,7 @@ private let hazards: [Hazard] = [
         testDescription: "a barrier does not open for the dead",
         guardian: "owner == sid or record and unpacked('<d', record) > now", without: "true"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
+        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("arrive", "s", ["b", "2", "o"])
         try await untilDead(dying, redis)
         _ = try await living.request("arrive", "s", ["b", "2", "o"])
@@ -258,7 +258,7 @@ private let hazards: [Hazard] = [
         testDescription: "the death of a participant breaks a latch that was made so",
         guardian: "if owner ~= sid and policy == 'f' then", without: "if false then"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(50)), try await nodes(long))
+        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("register", "s", ["l", "1", "f"])
         try await untilDead(dying, redis)
         _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
