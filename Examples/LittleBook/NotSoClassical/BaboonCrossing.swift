@@ -31,7 +31,8 @@ struct BaboonCrossing: Problem {
             let turn = try await turnstile.withLock { _ in try await direction.lock() }
             try await multiplex.withPermit { _ in
                 try await me.log("swings", round)
-                try await me.work()
+                // Long enough for the next one to follow, and the one after it.
+                for _ in 1...6 { try await me.work() }
                 try await me.log("arrives", round)
             }
             try await turn.release()

@@ -10,7 +10,7 @@ struct ModusHall: Problem {
     let name = "modus-hall"
     let title = "Heathens or prudes on the path, and the majority rules"
     let chapter = Chapter.notSoClassical
-    let processes = 5
+    let processes = 6
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -40,7 +40,7 @@ struct ModusHall: Problem {
                     try await change.wait(lease)
                 }
             }
-            try await me.work()
+            for _ in 1...3 { try await me.work() }
             try await hall.withLock { _ in
                 try await me.log("leaves", round, to: "")
                 try await change.notifyAll()

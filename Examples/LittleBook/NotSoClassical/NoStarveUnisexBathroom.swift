@@ -31,7 +31,8 @@ struct NoStarveUnisexBathroom: Problem {
             let membership = try await turnstile.withLock { _ in try await group.lock() }
             try await places.withPermit { _ in
                 try await me.log("enters", round)
-                try await me.work()
+                // Long enough for others to come meanwhile.
+                for _ in 1...6 { try await me.work() }
                 try await me.log("leaves", round)
             }
             try await membership.release()
