@@ -74,7 +74,7 @@ extension EngineMachine {
             claimOf[number] = nil
             var unsettled = error
             // Who cannot be told whether the others have passed with it must know that they may have.
-            if case .arrive = claim.wish.way { unsettled.mayHaveRun = true }
+            if claim.wish.way == .arrive { unsettled.mayHaveRun = true }
             return [.finish(id, .failure(unsettled))]
         case .held, .releasing: return []
         }

@@ -198,7 +198,7 @@ struct EngineMachine {
             remind(id, at: now + settings.settleTimeout)
             let name = claim.wish.thing.name
             // Who has arrived cannot have gone away before, once the others have passed.
-            if case .arrive = claim.wish.way { return [send(.leave(name: name, claim: number), .end(id))] }
+            if claim.wish.way == .arrive { return [send(.leave(name: name, claim: number), .end(id))] }
             return [send(.release(name: name, claim: number), .end(id))]
         case .leaving, .held, .releasing: return []
         }
@@ -376,7 +376,7 @@ struct EngineMachine {
         _ id: ID, _ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration
     ) -> [Action] {
         let others = letGo(for: id, now)
-        let isLease = claims[id]!.wish.mode.isLease
+        let isLease = claims[id]!.wish.mode != .consume
         let grant = Grant(
             claim: id, fence: fence, value: value, life: session, watch: isLease ? LeaseWatch() : nil)
         if !isLease {
@@ -391,7 +391,7 @@ struct EngineMachine {
 
     /// It has its place: what it was to let go for it can go.
     private mutating func letGo(for id: ID, _ now: Duration) -> [Action] {
-        guard let claim = claims[id], !claim.hasLetGo, let other = claim.wish.letsGo else { return [] }
+        guard let claim = claims[id], !claim.hasLetGo, case .letsGo(let other)? = claim.wish.detail else { return [] }
         claims[id]!.hasLetGo = true
         return release(other, releaser: nil, now: now)
     }

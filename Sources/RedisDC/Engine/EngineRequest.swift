@@ -55,8 +55,8 @@ struct Thing: Sendable, Hashable {
 final class Wish: Sendable {
     enum Way: Sendable {
         case acquire
-        /// At a barrier or phaser, or at an exchanger with something for the others.
-        case arrive(bringing: [UInt8]? = nil)
+        /// At a barrier, phaser or exchanger.
+        case arrive
         /// As one more party, with nothing to wait for.
         case register
     }
@@ -70,22 +70,31 @@ final class Wish: Sendable {
     let isPreferred: Bool
     /// A place in the queue that is lost with the session is not taken anew.
     let failsOnLoss: Bool
-    /// A claim that is let go as soon as this one has its place in the queue, or more.
-    let letsGo: UInt64?
+    /// One reference, because most have none.
+    let detail: Detail?
+
+    indirect enum Detail: Sendable {
+        /// Those that hold one permit together.
+        case group(String)
+        /// What it has for the others at an exchanger.
+        case brings([UInt8])
+        /// A claim that is let go as soon as this one has its place in the queue, or more.
+        case letsGo(UInt64)
+    }
 
     init(
         thing: Thing, way: Way = .acquire, count: Int = 1, mode: Mode = .consume, queues: Bool = true,
-        isPreferred: Bool = false, failsOnLoss: Bool = false, letsGo: UInt64? = nil
+        isPreferred: Bool = false, failsOnLoss: Bool = false, detail: Detail? = nil
     ) {
         (self.thing, self.way, self.count, self.mode, self.queues) = (thing, way, count, mode, queues)
-        (self.isPreferred, self.failsOnLoss, self.letsGo) = (isPreferred, failsOnLoss, letsGo)
+        (self.isPreferred, self.failsOnLoss, self.detail) = (isPreferred, failsOnLoss, detail)
     }
 
     /// The same, if it is to be had without waiting.
     var once: Wish {
         Wish(
             thing: thing, way: way, count: count, mode: mode, queues: false, isPreferred: isPreferred,
-            failsOnLoss: failsOnLoss, letsGo: letsGo)
+            failsOnLoss: failsOnLoss, detail: detail)
     }
 }
 
@@ -93,9 +102,7 @@ final class Wish: Sendable {
 enum Mode: Sendable {
     case consume, lease
     /// As one of a group that holds one permit together.
-    indirect case together(group: String)
-
-    var isLease: Bool { if case .consume = self { false } else { true } }
+    case together
 }
 
 enum Operation: Sendable {
@@ -193,10 +200,12 @@ extension Wish {
     fileprivate var arguments: [RedisArgument] {
         switch way {
         case .register: return []
-        case .arrive(let brought): return brought.map { [.bytes($0)] } ?? []
+        case .arrive:
+            if case .brings(let bytes)? = detail { return [.bytes(bytes)] }
+            return []
         case .acquire:
             let tail: [RedisArgument] = [.integer(count), mode.letter, queues ? "0" : "1"]
-            if case .together(let group) = mode { return tail + [isPreferred ? "0" : "1", .string(group)] }
+            if case .group(let group)? = detail { return tail + [isPreferred ? "0" : "1", .string(group)] }
             return tail + (isPreferred ? ["0"] : [])
         }
     }

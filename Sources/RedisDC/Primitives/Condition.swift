@@ -46,7 +46,7 @@ public struct Condition: Sendable {
             throw RedisDCError(.invalidArgument, "the lease is of \"\(lease.name)\", not of \"\(mutex.name)\"")
         }
         try lease.check()
-        let wish = Wish(thing: thing, failsOnLoss: true, letsGo: lease.claim)
+        let wish = Wish(thing: thing, failsOnLoss: true, detail: .letsGo(lease.claim))
         lease.lendOut()
         let outcome: Result<Bool, RedisDCError>
         do { outcome = .success(try await engine.take(wish, timeout: timeout) != nil) } catch {

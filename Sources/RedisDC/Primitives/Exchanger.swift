@@ -57,7 +57,7 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
         if timeout == .zero {
             throw RedisDCError(.invalidArgument, "the timeout is 0: who does not wait does not meet anyone")
         }
-        let wish = Wish(thing: thing, way: .arrive(bringing: bytes), mode: .lease, failsOnLoss: true)
+        let wish = Wish(thing: thing, way: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
         let errand = try engine.errand(wish, timeout: timeout)
         await engine.carryOut(errand)
         guard let grant = try errand.grant() else { throw errand.timedOut }

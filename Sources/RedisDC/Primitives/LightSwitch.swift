@@ -50,7 +50,7 @@ public struct LightSwitch: Sendable {
 
     init(_ group: String, of thing: Thing, _ engine: Engine) throws(RedisDCError) {
         try ResourceName.validate(group)
-        wish = Wish(thing: thing, mode: .together(group: group))
+        wish = Wish(thing: thing, mode: .together, detail: .group(group))
         (self.group, self.engine) = (group, engine)
     }
 }

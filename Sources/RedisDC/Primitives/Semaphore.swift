@@ -152,7 +152,8 @@ public struct Semaphore: Sendable {
 
     /// Changes how many permits there are in all. What is taken stays taken, so `value` may fall below zero for a while.
     ///
-    /// Handles made with the former number go on working.
+    /// Handles made with the former number go on working; ``acquire(_:timeout:)`` takes no more than that number at once
+    /// through them.
     public func resize(to permits: Int) async throws(RedisDCError) {
         guard (0...Self.maximumPermits).contains(permits) else {
             throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maximumPermits)")

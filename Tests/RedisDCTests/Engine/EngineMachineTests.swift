@@ -274,7 +274,7 @@ struct EngineMachineTests {
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
         run.apply { machine, _, now in
-            let wish = Wish(thing: MachineRun.thing, failsOnLoss: true, letsGo: 1)
+            let wish = Wish(thing: MachineRun.thing, failsOnLoss: true, detail: .letsGo(1))
             return machine.acquire(2, wish, deadline: nil, now: now)
         }
         _ = run.taken()
