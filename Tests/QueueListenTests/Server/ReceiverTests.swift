@@ -1,7 +1,6 @@
 import Foundation
 import Hiredis
 import RedisDCTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -9,7 +8,7 @@ import Testing
 
 /// What handlers were given, in order.
 private final class Log: Sendable {
-    private let lines = Mutex<[String]>([])
+    private let lines = Locked<[String]>([])
 
     func add(_ line: String) { lines.withLock { $0.append(line) } }
     var all: [String] { lines.withLock { $0 } }
@@ -142,8 +141,8 @@ extension QueueListenTests {
 
         /// Keeps a cursor, once it is open.
         private final class HoldingStore: CursorStore {
-            let isOpen = Mutex(false)
-            private let cursor = Mutex<Cursor?>(nil)
+            let isOpen = Locked(false)
+            private let cursor = Locked<Cursor?>(nil)
 
             func load() async throws -> Cursor? { cursor.withLock { $0 } }
             func save(_ cursor: Cursor) async throws {

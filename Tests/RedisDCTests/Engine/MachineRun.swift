@@ -154,6 +154,8 @@ struct MachineRun {
                 switch request.operation {
                 case .claim: "acquire \(request.number)"
                 case .release(_, let claim, _, _): "release \(request.number) of \(claim)"
+                case .leave(_, let claim): "leave \(request.number) of \(claim)"
+                case .pass(_, let claim, _, _): "pass \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
                 case .heartbeat: "heartbeat \(request.number)"
                 case .reconcile: "reconcile \(request.number)"

@@ -88,6 +88,47 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("how many pass one who waits: none, or as many as come where they are preferred", arguments: policies)
+        func bound(_ policy: ReadWriteLock.Policy) async throws {
+            try await withCoordinators { _, one, two, _ in
+                let lock = try one.readWriteLock("l", policy: policy)
+                let other = try two.readWriteLock("l", policy: policy)
+                let relay = 30
+                // A reader after another, without a moment between them.
+                var reader = try await lock.readLock()
+                let writer = Task { try await other.writeLock() }
+                try await until("the writer waits") { try await two.inspect("l")?.waiterCount == 1 }
+                var passed = 0
+                while passed < relay, let next = try? await lock.readLock(timeout: .zero) {
+                    try await reader.release()
+                    reader = next
+                    passed += 1
+                }
+                #expect(passed == (policy == .preferReaders ? relay : 0))
+                try await reader.release()
+                // A writer after another, each in the queue before the last one goes.
+                var current = try await writer.value
+                let waiting = Task { try await other.readLock() }
+                try await until("the reader waits") { try await two.inspect("l")?.waiterCount == 1 }
+                passed = 0
+                for _ in 0..<relay {
+                    let next = Task { try await lock.writeLock() }
+                    try await until("the writer waits too") { try await two.inspect("l")?.waiterCount == 2 }
+                    try await current.release()
+                    if policy != .preferWriters {
+                        try await waiting.value.release()
+                        current = try await next.value
+                        break
+                    }
+                    current = try await next.value
+                    passed += 1
+                }
+                #expect(passed == (policy == .preferWriters ? relay : 0))
+                try await current.release()
+                if policy == .preferWriters { try await waiting.value.release() }
+            }
+        }
+
         @Test("a writer becomes a reader: its fence stays, readers come in, no writer does")
         func downgrade() async throws {
             try await withCoordinators { _, one, two, redis in

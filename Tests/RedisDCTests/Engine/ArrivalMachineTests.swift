@@ -1,0 +1,89 @@
+import Hiredis
+import Testing
+
+@testable import RedisDC
+
+/// What the machine does with those who arrive and leave, and with leases that are passed on.
+@Suite("Engine machine: arrivals and passing on")
+struct ArrivalMachineTests {
+    private func arrived() -> MachineRun {
+        var run = MachineRun.live()
+        run.apply { machine, _, now in
+            machine.acquire(1, Wish(thing: MachineRun.thing, way: .arrive), deadline: nil, now: now)
+        }
+        run.reply(1, .queued)
+        _ = run.taken()
+        return run
+    }
+
+    @Test("who gives up leaves, if it still stands in the queue")
+    func leaves() {
+        var run = arrived()
+        run.cancel(1)
+        #expect(run.taken() == ["send leave 2 of 1"])
+        run.reply(2, .done(count: 1, more: false))
+        #expect(run.taken() == ["finish 1 cancelled"])
+    }
+
+    @Test("who gives up too late has passed")
+    func tooLate() {
+        var run = arrived()
+        run.cancel(1)
+        // What comes on the channel meanwhile waits for the answer.
+        run.hint("1 7/1025")
+        #expect(run.taken() == ["send leave 2 of 1"])
+        run.reply(2, .granted(fence: 7, value: 1025))
+        #expect(run.taken() == ["finish 1 granted 7"])
+    }
+
+    @Test("who cannot be told in time may have passed, and what it has then is given back")
+    func notTold() {
+        var run = arrived()
+        run.cancel(1)
+        run.advance(EngineMachine.Settings().settleTimeout)
+        #expect(run.taken() == ["send leave 2 of 1", "finish 1 cancelled may have run"])
+        run.reply(2, .granted(fence: 7, value: 1025))
+        #expect(run.taken() == ["send release 3 of 1"])
+    }
+
+    private func passing() -> MachineRun {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        run.apply { machine, _, now in
+            machine.use(2, claim: 1, .pass(to: MachineRun.thing, item: [1]), now: now)
+        }
+        #expect(run.taken() == ["send acquire 1", "finish 1 granted 7", "send pass 2 of 1"])
+        return run
+    }
+
+    @Test("what was passed on is not held any more, and a second answer changes nothing")
+    func passes() {
+        var run = passing()
+        run.fail(2)
+        #expect(run.taken() == ["send pass 2 of 1"])
+        run.reply(2, .done(count: 1, more: false))
+        #expect(run.taken() == ["finish 2"])
+        run.apply { machine, _, now in machine.release(1, releaser: 3, now: now) }
+        #expect(run.taken() == ["finish 3 lost"])
+    }
+
+    @Test("what could not be passed on is still held, and can be given back", arguments: [false, true])
+    func refused(isGone: Bool) {
+        var run = passing()
+        if isGone { run.reply(2, .gone) } else { run.refuse(2) }
+        #expect(run.taken() == [isGone ? "finish 2 destroyed" : "finish 2 notPermitted"])
+        run.apply { machine, _, now in machine.release(1, releaser: 3, now: now) }
+        #expect(run.taken() == ["send release 3 of 1"])
+    }
+
+    @Test("while it is passed on, a comparison with Redis that does not find it says nothing")
+    func comparedMeanwhile() {
+        var run = passing()
+        run.apply { machine, id, now in machine.gap(id, now: now) }
+        #expect(run.taken() == ["send reconcile 3"])
+        run.reply(3, .page(next: "", []))
+        run.reply(2, .done(count: 1, more: false))
+        #expect(run.taken() == ["finish 2"])
+    }
+}
