@@ -83,13 +83,18 @@ struct ReadReply: Sendable {
             guard let stored = part.bytes.flatMap({ StoredMessage($0) }) else {
                 throw QueueListenError(.wrongType, "the mailbox's list holds something else than messages")
             }
-            if stored.isEmpty || stored.expires > 0 && stored.expires <= now {
-                skipped += 1
-            } else {
-                messages.append(ReceivedMessage(stored, epoch: epoch))
-            }
-            end = Cursor(epoch: epoch, index: stored.index, tag: stored.tag)
+            add(stored, now: now)
         }
+    }
+
+    /// - Parameter now: milliseconds since 1970, by the server's clock.
+    mutating func add(_ stored: StoredMessage, now: Int) {
+        if stored.isEmpty || stored.expires > 0 && stored.expires <= now {
+            skipped += 1
+        } else {
+            messages.append(ReceivedMessage(stored, epoch: position.epoch))
+        }
+        end = Cursor(epoch: position.epoch, index: stored.index, tag: stored.tag)
     }
 
     init(_ status: Status, position: Cursor, end: Cursor? = nil) {

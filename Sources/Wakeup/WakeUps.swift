@@ -7,7 +7,7 @@ package enum WakeUp: Sendable {
     case listening
     /// It cannot be had now, and will be tried again.
     case deaf(RedisError)
-    case hint(String)
+    case hint([UInt8])
     /// Hints may have been missed.
     case gap
 }
@@ -29,7 +29,7 @@ package func listen(
             receive(.listening)
             try await subscription.drain { event in
                 switch event {
-                case .message(let message): receive(.hint(message.text))
+                case .message(let message): receive(.hint(message.payload))
                 case .gap: receive(.gap)
                 }
             }

@@ -3,7 +3,10 @@
 // A poll is registered here first; then the subscription stands or is known not to; then the mailbox is read, and the
 // same script that finds it empty notes who waits; then the poll waits. So there is no moment in which a message can come
 // unnoticed: before the read, the read finds it; after it, the script that sends it finds the note. A hint that comes while
-// a read is under way makes it read again.
+// a read is under way makes it read again, unless the answer has what the hint tells of.
+//
+// A hint says from where to where the mailbox has grown, and brings what is small. A poll that waits at just this place has
+// its messages with it: to the tag of the last message it is where a read would have begun. Anything else is read.
 //
 // Hints are never needed: what waits is looked at again after every gap, and now and then, in batches.
 import DequeModule
@@ -197,16 +200,46 @@ struct ListenMachine {
         return missed()
     }
 
-    mutating func hint(_ generation: Int, _ names: [String]) -> [Action] {
+    mutating func hint(_ generation: Int, _ hints: [MailHint], now: Duration) -> [Action] {
         guard generation == self.generation else { return [] }
-        return names.flatMap { name in polls(of: name).flatMap { wake($0) } }
+        return hints.flatMap { hint in polls(of: hint.mailbox).flatMap { hear(hint, $0, now) } }
+    }
+
+    private mutating func hear(_ hint: MailHint, _ poll: Poll, _ now: Duration) -> [Action] {
+        switch poll.state {
+        case .waiting: return goOn(poll, .hint(hint), now)
+        case .reading(.look): return []
+        case .reading:
+            // Of several the last one counts: it was sent last.
+            poll.state = .reading(hint.growth == nil ? .look : .hint(hint))
+            return []
+        default: return []
+        }
+    }
+
+    /// With what a poll that has found nothing has heard.
+    private mutating func goOn(_ poll: Poll, _ news: Poll.News, _ now: Duration) -> [Action] {
+        switch news {
+        case .none: break
+        case .look: return read(poll)
+        case .hint(let hint):
+            guard let growth = hint.growth else { return read(poll) }
+            if poll.wish.cursor == growth.end { break }
+            guard let reply = growth.reply(to: poll.wish) else { return read(poll) }
+            return finish(poll.id, .success(reply.delivery), now)
+        }
+        if poll.wish.isTry || poll.isOver(at: now) {
+            return finish(poll.id, .success(Delivery(.timedOut, cursor: poll.wish.cursor ?? .none)), now)
+        }
+        poll.state = .waiting
+        return []
     }
 
     private mutating func wake(_ poll: Poll) -> [Action] {
         switch poll.state {
         case .waiting: return read(poll)
         case .reading:
-            poll.state = .reading(isDirty: true)
+            poll.state = .reading(.look)
             return []
         default: return []
         }
@@ -214,7 +247,7 @@ struct ListenMachine {
 
     /// Hints may have been missed.
     private mutating func missed() -> [Action] {
-        for poll in polls.values { if case .reading = poll.state { poll.state = .reading(isDirty: true) } }
+        for poll in polls.values { if case .reading = poll.state { poll.state = .reading(.look) } }
         return sweep()
     }
 
@@ -231,7 +264,7 @@ struct ListenMachine {
             return []
         }
         readCount += 1
-        poll.state = .reading(isDirty: false)
+        poll.state = .reading(.none)
         return [
             .read(
                 Read(
@@ -251,17 +284,14 @@ struct ListenMachine {
     }
 
     private mutating func take(_ id: ID, _ result: Result<ReadReply, Failure>, _ now: Duration) -> [Action] {
-        guard let poll = polls[id], case .reading(let isDirty) = poll.state else { return [] }
+        guard let poll = polls[id], case .reading(let news) = poll.state else { return [] }
         switch result {
         case .success(let reply):
             guard reply.isEmpty else { return finish(id, .success(reply.delivery), now) }
             poll.hasBegun = true
             poll.wish.cursor = reply.position
             failures[id] = nil
-            if isDirty { return read(poll) }
-            if poll.wish.isTry || poll.isOver(at: now) { return finish(id, .success(reply.delivery), now) }
-            poll.state = .waiting
-            return []
+            return goOn(poll, news, now)
         case .failure(.fatal(let error)):
             return finish(id, .failure(error), now)
         case .failure(.passing(let error)):

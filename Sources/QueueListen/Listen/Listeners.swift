@@ -195,8 +195,7 @@ actor Listeners {
         case .listening: perform(machine.listening(generation, hears: true, now: now))
         case .deaf: perform(machine.listening(generation, hears: false, now: now))
         case .gap: perform(machine.gap(generation, now: now))
-        case .hint(let text):
-            perform(machine.hint(generation, text.split(separator: "\n").map { String($0) }))
+        case .hint(let bytes): perform(machine.hint(generation, MailHint.all(in: bytes), now: now))
         }
     }
 

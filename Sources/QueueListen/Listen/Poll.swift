@@ -22,11 +22,19 @@ final class Poll: @unchecked Sendable {
         case subscribing
         /// Other reads are to be answered first.
         case queued
-        /// `isDirty`: something has happened since, so that an empty answer is worth nothing.
-        case reading(isDirty: Bool)
+        /// With what was heard since it was asked.
+        case reading(News)
         /// Something has failed: `ListenMachine.failures` has it.
         case pausing(until: Duration)
         case waiting
+    }
+
+    enum News {
+        case none
+        /// Something has happened: an empty answer is worth nothing.
+        case look
+        /// The last of what was sent meanwhile.
+        case hint(MailHint)
     }
 
     /// What the waiting functions pass on is one reference.

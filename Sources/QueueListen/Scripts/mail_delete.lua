@@ -10,6 +10,7 @@ while at <= #b.waiters do
   local process, _
   process, _, at = unpacked('<c16d', b.waiters, at)
   -- ':box:' is as long as ':meta'.
-  try('PUBLISH', string.sub(KEYS[1], 1, -5) .. 'wake:' .. process, string.sub(KEYS[2], #KEYS[1] + 1))
+  local name = string.sub(KEYS[2], #KEYS[1] + 1)
+  try('PUBLISH', string.sub(KEYS[1], 1, -5) .. 'wake:' .. process, pack('<Hc0H', #name, name, 0))
 end
 return {'ok', b.last - b.from, existed > 0 and 1 or 0}

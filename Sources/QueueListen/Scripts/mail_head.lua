@@ -17,6 +17,10 @@
 --             expires or 0, sum of bytes up to and with it, collapse key. The element at position i has the index
 --             from + 1 + i: indices are contiguous by construction.
 --
+-- Hints are published on wake:PROCESS of those to be woken, and on wake:all when a mailbox was made anew: for each mailbox
+-- '<Hc0Hc0', its name and how it has grown: nothing (it is to be read, whatever is known of it), or '<c8I6c8I6c8', the
+-- epoch, index and tag of what was the last message and of what is, then the messages in between if they are small, '<Hc0'.
+--
 -- ARGV[1] partitions  [2] epoch for a new mailbox, 8 random bytes
 -- Refusals: {'partitions', how many there are}, {'foreign', KEY}: the key holds someone else's data.
 local call, try, pack, unpacked, format = redis.call, redis.pcall, struct.pack, struct.unpack, string.format

@@ -177,7 +177,10 @@ if is_due or not partitions or b.is_new or drop > 0 or begins or is_mine_new or 
   end
   -- ':box:' is as long as ':meta'.
   local name, channel = string.sub(b.box, #KEYS[1] + 1), string.sub(KEYS[1], 1, -5) .. 'wake:'
-  if b.is_new then try('PUBLISH', channel .. 'all', name) end
-  if rival and rival ~= process then try('PUBLISH', channel .. rival, name) end
+  if b.is_new then
+    local at = pack('<c8I6c8I6c8', b.epoch, b.last, b.tag, b.last, b.tag)
+    try('PUBLISH', channel .. 'all', pack('<Hc0Hc0', #name, name, #at, at))
+  end
+  if rival and rival ~= process then try('PUBLISH', channel .. rival, pack('<Hc0H', #name, name, 0)) end
 end
 return reply

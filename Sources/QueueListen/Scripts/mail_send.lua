@@ -112,7 +112,7 @@ for k = 3, #KEYS, 2 do
     b.drop = i
   end
   answer[number], epochs[number] = format('%.0f', b.last + 1), b.epoch
-  b.last, b.sum, b.elements = last, sum, elements
+  b.base, b.last, b.sum, b.size, b.elements = b.last, last, sum, size, elements
   boxes[number] = b
 end
 
@@ -133,7 +133,7 @@ if letter and not by then
 end
 call('PEXPIRE', sent, ARGV[13])
 
-local news
+local news, brought = nil, 0
 local channel = string.sub(KEYS[1], 1, -5) .. 'wake:'
 for number, b in ipairs(boxes) do
   if b.drop then call('LTRIM', b.mail, b.drop, -1) end
@@ -175,31 +175,40 @@ for number, b in ipairs(boxes) do
   if b.is_new then
     -- Whoever waited for its predecessor is not among its waiters.
     call('HDEL', b.box, 'd')
-    news = news or {}
-    local name = string.sub(b.box, #KEYS[1] + 1)
-    news.all = news.all and news.all .. '\n' .. name or name
   end
   if is_due then
     local at = format('%.0f', now + b.ttl + math.floor(b.ttl / 8))
     call('PEXPIREAT', b.box, at)
     call('PEXPIREAT', b.mail, at)
   end
-  if b.waiters ~= '' then
-    local at = 1
+  if b.is_new or b.waiters ~= '' then
     -- ':box:' is as long as ':meta'.
     local name = string.sub(b.box, #KEYS[1] + 1)
+    local growth = pack('<c8I6c8I6c8', b.epoch, b.base, b.tag, b.last, b.new_tag or b.tag)
+    news = news or {}
+    if b.is_new then
+      news.all = news.all or {}
+      news.all[#news.all + 1] = pack('<Hc0Hc0', #name, name, #growth, growth)
+    elseif b.size <= 1024 and (n == 1 or not b.keys) and brought < 65536 then
+      -- What is small is brought along, so that who waits for it need not ask.
+      for _, element in ipairs(elements) do growth = growth .. pack('<Hc0', #element, element) end
+    end
+    local hint = pack('<Hc0Hc0', #name, name, #growth, growth)
+    local at = 1
     while at <= #b.waiters do
       local process, ends
       process, ends, at = unpacked('<c16d', b.waiters, at)
       if ends > now then
-        news = news or {}
-        news[process] = news[process] and news[process] .. '\n' .. name or name
+        local its = news[process] or {}
+        news[process] = its
+        its[#its + 1] = hint
+        brought = brought + #hint
       end
     end
   end
 end
 -- Only hints: whether they are allowed does not change what has been sent.
 if news then
-  for process, names in pairs(news) do try('PUBLISH', channel .. process, names) end
+  for process, hints in pairs(news) do try('PUBLISH', channel .. process, table.concat(hints)) end
 end
 return {'ok', indices, table.concat(epochs)}

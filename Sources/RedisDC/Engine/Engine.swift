@@ -314,7 +314,7 @@ actor Engine {
         switch wakeUp {
         case .listening: perform(machine.listening(life.id, hears: true, now: now))
         case .deaf: perform(machine.listening(life.id, hears: false, now: now))
-        case .hint(let text): perform(machine.hint(life.id, text, now: now))
+        case .hint(let bytes): perform(machine.hint(life.id, String(decoding: bytes, as: UTF8.self), now: now))
         case .gap: perform(machine.gap(life.id, now: now))
         }
     }

@@ -21,13 +21,13 @@ struct ListenMachineTests {
         var world = ListenWorld(settings: settings, treachery: treachery)
         for _ in 0..<Int.random(in: 5...60, using: &generator) {
             let mailbox = ["a", "b", "c"].randomElement(using: &generator)!
-            switch Int.random(in: 0..<24, using: &generator) {
+            switch Int.random(in: 0..<25, using: &generator) {
             case 0..<4:
                 let timeout: Duration? = Int.random(in: 0..<4, using: &generator) == 0 ? .seconds(1) : nil
                 world.listen(
                     mailbox, device: Bool.random(using: &generator) ? "d" : "e", timeout: timeout,
                     isTry: Int.random(in: 0..<8, using: &generator) == 0)
-            case 4..<7: world.send(to: mailbox)
+            case 4..<7: world.send(to: mailbox, brings: Bool.random(using: &generator))
             case 7..<11: _ = world.carryOutNext()
             case 11..<15: _ = world.answerNext()
             case 15..<18: _ = world.tellNext()
@@ -35,6 +35,7 @@ struct ListenMachineTests {
             case 20: world.breakSubscription()
             case 21: if let id = world.unfinished.randomElement(using: &generator) { world.cancel(id) }
             case 22: world.failNext(afterRunning: Bool.random(using: &generator))
+            case 23: world.failOver(mailbox, losing: Int.random(in: 1...2, using: &generator))
             default:
                 if Int.random(in: 0..<4, using: &generator) == 0 { world.lose(mailbox) } else { world.deafen() }
             }
@@ -43,7 +44,7 @@ struct ListenMachineTests {
         return world
     }
 
-    @Test("nobody sleeps past a message, whatever the order of things")
+    @Test("nobody sleeps past a message or gets one that is not the next, whatever the order of things")
     func oversleep() {
         for seed: UInt64 in 0..<20_000 {
             let world = Self.run(seed: seed)
@@ -54,7 +55,11 @@ struct ListenMachineTests {
 
     @Test("that test sees what it is there for", arguments: ListenWorld.Treachery.allCases)
     func treachery(_ treachery: ListenWorld.Treachery) {
-        #expect((0..<20_000).contains { !Self.run(seed: $0, treachery).oversleepers.isEmpty })
+        #expect(
+            (0..<20_000).contains { seed in
+                let world = Self.run(seed: UInt64(seed), treachery)
+                return !world.oversleepers.isEmpty || !world.faults.isEmpty
+            })
     }
 
     @Test("a poll reads only when the subscription stands")
@@ -69,6 +74,43 @@ struct ListenMachineTests {
         // The next one finds it standing.
         world.listen("b")
         #expect(world.commandCount == 2)
+    }
+
+    @Test("what comes with its hint costs no command; what does not, one")
+    func brought() {
+        for brings in [true, false] {
+            var world = ListenWorld()
+            world.listen("a")
+            while world.subscribe() || world.tellNext() || world.carryOutNext() || world.answerNext() {}
+            let before = world.commandCount
+            world.send(to: "a", brings: brings)
+            while world.tellNext() || world.carryOutNext() || world.answerNext() {}
+            #expect(world.commandCount - before == (brings ? 0 : 1))
+            #expect(world.finished[1].flatMap { try? $0.get().messages.count } == 1)
+            #expect(world.faults.isEmpty)
+        }
+    }
+
+    @Test("a hint that comes while a poll reads is compared with the answer")
+    func comparesAnswers() {
+        // It makes the mailbox, and hears of it before the answer.
+        var world = ListenWorld()
+        world.listen("a")
+        while world.subscribe() || world.tellNext() {}
+        _ = world.carryOutNext()
+        while world.tellNext() {}
+        _ = world.answerNext()
+        #expect(world.commandCount == 1)
+        #expect(world.machine.waitingCount == 1)
+        // The answer that there is nothing comes after the hint that there is something now.
+        world.cancel(1)
+        world.listen("a")
+        _ = world.carryOutNext()
+        world.send(to: "a")
+        while world.tellNext() {}
+        _ = world.answerNext()
+        #expect(world.commandCount == 2)
+        #expect(world.finished[2].flatMap { try? $0.get().messages.count } == 1)
     }
 
     @Test("a poll with a time of 0 asks once, without a subscription")

@@ -7,14 +7,26 @@ struct ListenWorld {
     /// What this world does that no Redis does: the machine cannot be right then, and the test has to see it.
     enum Treachery: CaseIterable {
         case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsWhoWaits
+        case bringsWhatWasNotSent
     }
 
     struct Box {
         var epoch: UInt64
-        var last = 0
+        var tags: [UInt64] = []
         /// Whether the process is to be woken.
         var isWatched = false
         var owner: [String: UInt64] = [:]
+
+        var last: Int { tags.count }
+        var end: Cursor { place(last) }
+        func place(_ index: Int) -> Cursor {
+            Cursor(epoch: epoch, index: index, tag: index == 0 ? 0 : tags[index - 1])
+        }
+        /// As it lies in the list.
+        func element(_ index: Int) -> [UInt8] {
+            func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
+            return [UInt8(ascii: "M")] + number(index) + tags[index - 1].mark + number(1) + number(0) + number(0) + [0]
+        }
     }
 
     private enum Command {
@@ -29,7 +41,7 @@ struct ListenWorld {
 
     private enum News {
         case listening, gap
-        case hint(String)
+        case hint(MailHint)
     }
 
     var treachery: Treachery?
@@ -50,6 +62,9 @@ struct ListenWorld {
     private var wantsGap = false
     private var lastID: UInt64 = 0
     private var lastEpoch: UInt64 = 0
+    private var lastTag: UInt64 = 0
+    /// The tag before each, in the order in which they were sent.
+    private var predecessors: [UInt64: UInt64] = [:]
     /// Where each device has got to.
     private var places: [String: Cursor] = [:]
 
@@ -105,16 +120,47 @@ struct ListenWorld {
     private mutating func note(_ id: UInt64, _ result: Result<Delivery, QueueListenError>) {
         guard let wish = wishes[id], case .success(let delivery) = result else { return }
         if case .superseded = delivery.status { return }
+        if case .messages(let messages) = delivery.status {
+            var place = wish.cursor ?? Cursor(epoch: delivery.cursor.epoch, index: 0, tag: 0)
+            for message in messages {
+                let next = message.cursor
+                if next.epoch != place.epoch || next.index != place.index + 1 || predecessors[next.tag] != place.tag {
+                    faults.append("\(id) has got \(next) behind \(place)")
+                }
+                place = next
+            }
+            if delivery.cursor != place || messages.isEmpty { faults.append("\(id) is sent on to \(delivery.cursor)") }
+        }
         places["\(wish.mailbox) \(wish.device)"] = delivery.cursor
     }
 
     // MARK: What Redis does
 
-    mutating func send(to mailbox: String) {
+    /// - Parameter brings: whether the hint has the message with it.
+    mutating func send(to mailbox: String, brings: Bool = true) {
         var box = boxes[mailbox] ?? made(mailbox)
-        box.last += 1
-        if box.isWatched { publish(mailbox) }
+        let start = box.end
+        box.tags.append(tag())
+        predecessors[box.end.tag] = start.tag
         boxes[mailbox] = box
+        guard box.isWatched else { return }
+        if treachery == .bringsWhatWasNotSent { box.tags[start.index] = tag() }
+        publish(mailbox, MailHint.Growth(start: start, end: box.end, elements: brings ? [box.element(box.last)] : []))
+    }
+
+    /// Another server takes over that has not got the last messages, and gets another one.
+    mutating func failOver(_ mailbox: String, losing count: Int) {
+        guard var box = boxes[mailbox], box.last > 0 else { return }
+        box.tags.removeLast(min(count, box.last))
+        box.isWatched = false
+        boxes[mailbox] = box
+        breakSubscription()
+        send(to: mailbox)
+    }
+
+    private mutating func tag() -> UInt64 {
+        lastTag += 1
+        return lastTag
     }
 
     /// Everything is gone, and nobody is told.
@@ -122,12 +168,13 @@ struct ListenWorld {
 
     private mutating func made(_ mailbox: String) -> Box {
         lastEpoch += 1
-        publish(mailbox)
-        return Box(epoch: lastEpoch)
+        let box = Box(epoch: lastEpoch)
+        publish(mailbox, MailHint.Growth(start: box.end, end: box.end, elements: []))
+        return box
     }
 
-    private mutating func publish(_ mailbox: String) {
-        if isSubscribed { news.append(.hint(mailbox)) }
+    private mutating func publish(_ mailbox: String, _ growth: MailHint.Growth?) {
+        if isSubscribed { news.append(.hint(MailHint(mailbox: mailbox, growth: growth))) }
     }
 
     mutating func carryOutNext() -> Bool {
@@ -156,25 +203,27 @@ struct ListenWorld {
     private mutating func carryOut(_ read: ListenMachine.Read) -> ReadReply {
         var box = boxes[read.wish.mailbox] ?? made(read.wish.mailbox)
         defer { boxes[read.wish.mailbox] = box }
-        let end = Cursor(epoch: box.epoch, index: box.last, tag: 0)
         if !read.begins, let owner = box.owner[read.wish.device], owner != read.id {
-            return ReadReply(.superseded, position: end)
+            return ReadReply(.superseded, position: box.end)
         }
         box.owner[read.wish.device] = read.id
-        if let cursor = read.wish.cursor, cursor.epoch != box.epoch {
-            return ReadReply(.reset, position: Cursor(epoch: box.epoch, index: 0, tag: 0))
+        let position = read.wish.cursor ?? box.place(0)
+        guard position.epoch == box.epoch else { return ReadReply(.reset, position: box.place(0)) }
+        guard position.index <= box.last, box.place(position.index) == position else {
+            return ReadReply(.forked, position: box.place(0))
         }
-        let position = read.wish.cursor ?? Cursor(epoch: box.epoch, index: 0, tag: 0)
-        if position.index == box.last, read.waits, treachery != .forgetsWhoWaits { box.isWatched = true }
-        return ReadReply(.ok, position: position, end: end)
+        if position == box.end, read.waits, treachery != .forgetsWhoWaits { box.isWatched = true }
+        var reply = ReadReply(.ok, position: position)
+        for index in 0..<box.last where index >= position.index {
+            if let stored = StoredMessage(box.element(index + 1)) { reply.add(stored, now: 1) }
+        }
+        return reply
     }
 
     private mutating func carryOut(_ checks: [ListenMachine.Check]) -> [UInt64] {
         checks.filter { check in
             guard let box = boxes[check.mailbox] else { return true }
-            let isSame =
-                box.epoch == check.cursor.epoch && box.last == check.cursor.index
-                && box.owner[check.device] == check.id
+            let isSame = box.end == check.cursor && box.owner[check.device] == check.id
             if isSame { boxes[check.mailbox]?.isWatched = true }
             return !isSame
         }.map(\.id)
@@ -196,9 +245,9 @@ struct ListenWorld {
         switch news.removeFirst() {
         case .listening: perform(machine.listening(generation, hears: true, now: now))
         case .gap: perform(machine.gap(generation, now: now))
-        case .hint(let name):
+        case .hint(let hint):
             if treachery == .losesHintsDuringReads, !commands.isEmpty || !answers.isEmpty { return true }
-            perform(machine.hint(generation, [name]))
+            perform(machine.hint(generation, [hint], now: now))
         }
         return true
     }
@@ -248,7 +297,7 @@ struct ListenWorld {
     var oversleepers: [UInt64] {
         unfinished.filter { id in
             guard let wish = wishes[id], let box = boxes[wish.mailbox] else { return false }
-            return box.last > 0 && (places["\(wish.mailbox) \(wish.device)"]?.index ?? 0) < box.last
+            return (places["\(wish.mailbox) \(wish.device)"] ?? box.place(0)) != box.end
         }
     }
 }

@@ -1,0 +1,159 @@
+import Hiredis
+import TestRandom
+import TestSupport
+import Testing
+
+@testable import QueueListen
+
+extension QueueListenTests {
+    /// Hints bring what is small. What they save is counted, and what they must not do is tried with forged ones.
+    @Suite("Hints")
+    struct HintTests {
+        /// Scripts that the server has run.
+        private static func scripts(_ redis: RedisClient) async throws -> Int {
+            let stats = try await redis.send("INFO", "commandstats").string ?? ""
+            return stats.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("cmdstat_eval") }.reduce(0) {
+                $0 + ($1.split(separator: ",").first?.split(separator: "=").last.flatMap { Int($0) } ?? 0)
+            }
+        }
+
+        /// What a listener gets of a send that comes while it waits, and how many scripts that takes.
+        private static func listening(
+            limit: Int = 1000, maximumBytes: Int = 1 << 20, to messages: [Message]
+        ) async throws -> (delivery: Delivery, scripts: Int, next: String) {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send("before", to: "alice")
+                let cursor = try await mailbox.look().cursor
+                let waiting = Task {
+                    try await mailbox.listen(after: cursor, limit: limit, maximumBytes: maximumBytes)
+                }
+                try await office.untilWaiting(1, at: "alice")
+                let before = try await scripts(redis)
+                try await office.send(messages, to: ["alice"])
+                let delivery = try await waiting.value
+                let count = try await scripts(redis) - before
+                return (delivery, count, try await mailbox.look(after: delivery.cursor).word)
+            }
+        }
+
+        @Test("a small message comes with its hint: sending it is the only script")
+        func brings() async throws {
+            let message = Message("hi", type: "t", headers: ["h": "v"], timeToLive: .seconds(60), collapseKey: "k")
+            let (delivery, scripts, next) = try await Self.listening(to: [message])
+            #expect(scripts == 1)
+            let received = try #require(delivery.messages.first)
+            #expect(received.text == "hi" && received.type == "t" && received.headers == ["h": "v"])
+            #expect(received.collapseKey == "k" && received.index == 2 && received.cursor == delivery.cursor)
+            #expect(delivery.skipped == 0)
+            // The place is one that the mailbox knows.
+            #expect(next == "timedOut")
+        }
+
+        @Test("several small messages come with their hint, in order")
+        func bringsSeveral() async throws {
+            let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message("\($0)") })
+            #expect(scripts == 1)
+            #expect(delivery.messages.map(\.index) == Array(2...11))
+            #expect(delivery.messages.map(\.text) == (0..<10).map { "\($0)" })
+            #expect(next == "timedOut")
+        }
+
+        @Test("what is large is read, what is more than the listener wants is read in part")
+        func reads() async throws {
+            let large = try await Self.listening(to: [Message(bytes: Array(repeating: 1, count: 2000))])
+            #expect(large.delivery.messages.map(\.body.count) == [2000])
+            #expect(large.scripts == 2)
+            let several = try await Self.listening(limit: 1, to: [Message("a"), Message("b")])
+            #expect(several.delivery.word == "a" && several.next == "b" && several.scripts == 2)
+            let bytes = try await Self.listening(maximumBytes: 1, to: [Message("a"), Message("b")])
+            #expect(bytes.delivery.word == "a" && bytes.next == "b" && bytes.scripts == 2)
+            // One message always comes.
+            let one = try await Self.listening(maximumBytes: 1, to: [Message("a")])
+            #expect(one.delivery.word == "a" && one.scripts == 1)
+        }
+
+        @Test("of messages with one collapse key in one send the last is delivered, and the others are counted")
+        func collapsed() async throws {
+            let (delivery, _, next) = try await Self.listening(
+                to: ["a", "b", "c"].map { Message($0, collapseKey: "k") })
+            #expect(delivery.word == "c" && delivery.skipped == 2 && next == "timedOut")
+        }
+
+        @Test("a first listener of a new mailbox reads once, although it hears of its own making it")
+        func announcement() async throws {
+            try await withOffice { office, redis, _ in
+                let first = Task { try await office.mailbox("warm").listen() }
+                try await office.untilWaiting(1, at: "warm")
+                let before = try await Self.scripts(redis)
+                let others = (0..<20).map { number in Task { try await office.mailbox("\(number)").listen() } }
+                try await office.untilWaiting(21, at: "warm")
+                #expect(try await Self.scripts(redis) - before == 20)
+                for waiting in others + [first] { waiting.cancel() }
+            }
+        }
+
+        @Test("one send to many listeners of a process wakes them all without a script more")
+        func crowd() async throws {
+            try await withOffice { office, redis, _ in
+                let names = (0..<200).map { "user-\($0)" }
+                // The server has the script from here on.
+                try await office.send("first", to: "nobody")
+                let waiting = names.map { name in Task { try await office.mailbox(name).listen() } }
+                try await office.untilWaiting(200, at: names[0])
+                let before = try await Self.scripts(redis)
+                try await office.send("all", to: names[0], names[1], names[2])
+                try await office.send([Message("all")], to: Array(names[3...]))
+                for task in waiting { #expect(try await task.value.word == "all") }
+                #expect(try await Self.scripts(redis) - before == 2)
+            }
+        }
+
+        @Test("a forged or garbled hint delivers nothing: it has neither the epoch nor the tag")
+        func forged() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send("a", to: "alice")
+                let cursor = try await mailbox.look().cursor
+                let waiting = Task { try await mailbox.listen(after: cursor) }
+                try await office.untilWaiting(1, at: "alice")
+                func word(_ bytes: [UInt8]) -> [UInt8] { [UInt8(bytes.count & 0xFF), UInt8(bytes.count >> 8)] + bytes }
+                func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
+                let element =
+                    [UInt8(ascii: "M")] + number(2) + UInt64(7).mark + number(1) + number(0) + number(0) + [0]
+                    + Array("forged".utf8)
+                func hint(epoch: UInt64, index: Int, tag: UInt64) -> [UInt8] {
+                    word(Array("alice".utf8))
+                        + word(
+                            epoch.mark + number(index) + tag.mark + number(index + 1) + UInt64(7).mark + word(element))
+                }
+                let genuine = hint(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag)
+                let forged = [
+                    hint(epoch: cursor.epoch &+ 1, index: cursor.index, tag: cursor.tag),
+                    hint(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag &+ 1),
+                    hint(epoch: cursor.epoch, index: cursor.index + 1, tag: cursor.tag),
+                    [], [0], [5, 0], Array("alice\n".utf8), Array(genuine.prefix(40)), Array(genuine.dropFirst()),
+                ]
+                let channel = mailbox.partition.channels.own
+                for bytes in forged {
+                    #expect(try await redis.send("PUBLISH", .string(channel), .bytes(bytes)).integer == 1)
+                }
+                try await office.send("b", to: "alice")
+                #expect(try await waiting.value.word == "b")
+            }
+        }
+
+        @Test("whatever is published there, reading it does not trap")
+        func garbled() {
+            var generator = SplitMix(seed: 3)
+            for _ in 0..<20_000 {
+                let count = Int.random(in: 0...90, using: &generator)
+                _ = MailHint.all(
+                    in: (0..<count).map { _ in
+                        Bool.random(using: &generator)
+                            ? UInt8.random(in: 0...3, using: &generator) : .random(in: 0...255)
+                    })
+            }
+        }
+    }
+}
