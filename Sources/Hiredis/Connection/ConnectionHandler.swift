@@ -35,14 +35,14 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: From the caller's side, on the event loop
 
-    /// A command from a task on this event loop. Written, with all others of this turn, when the turn ends; at once when
-    /// it is alone.
+    /// A command from a task on this event loop. Written, with others of this turn, when they are a share of all that is
+    /// under way, or when the turn ends; at once when it is alone.
     func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
         let isAlone = machine.isIdle
         guard let deadline = enqueue(submission, now: eventLoop.now) else { return }
         encode(&unwritten)
         arm(deadline)
-        if isAlone {
+        if isAlone || machine.hasShare {
             writeWhatIsLeft()
             return
         }

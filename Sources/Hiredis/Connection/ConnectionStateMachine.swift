@@ -39,6 +39,9 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 
     var isIdle: Bool { entries.isEmpty }
     var count: Int { entries.count }
+    /// Enough is unwritten for a write of its own. Were all of a turn written with its end, the server would have nothing to
+    /// do while tasks make their commands, and they nothing while it does theirs (docs/decisions.md).
+    var hasShare: Bool { unwritten >= max(16, entries.count / 4) }
 
     // MARK: Enqueue
 

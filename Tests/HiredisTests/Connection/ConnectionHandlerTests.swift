@@ -25,7 +25,7 @@ struct ConnectionHandlerTests {
         #expect(try await connection.flushes == 1)
     }
 
-    @Test("what tasks on the event loop submit in one turn is one write and one flush")
+    @Test("what few tasks on the event loop submit in one turn is one write and one flush")
     func turn() async throws {
         let connection = try await TestedConnection()
         // Not alone, so that nobody has a reason to write at once.
@@ -45,6 +45,31 @@ struct ConnectionHandlerTests {
         #expect(await owed.value.value == .null)
         #expect(await firstReply.value.value == .integer(0))
         #expect(await secondReply.value.value == .integer(1))
+    }
+
+    @Test("many commands of one turn are written in shares that grow with what is under way, in order")
+    func shares() async throws {
+        let connection = try await TestedConnection()
+        var replies: [PendingReply] = []
+        var callers: [Caller] = []
+        for _ in 0..<1000 {
+            let (caller, reply) = await makeCaller()
+            callers.append(caller)
+            replies.append(reply)
+        }
+        try await connection.onLoop { [callers] handler in
+            for (id, caller) in callers.enumerated() {
+                let submission = Submission(id: UInt64(id), caller: caller, expectedReplies: 1, timeout: nil)
+                handler.submit(submission) { $0.writeCommand(["GET", .integer(id)]) }
+            }
+        }
+        // The first one was alone, then four times 16, then each time a third of what is under way.
+        #expect(try await connection.flushes == 1 + 4 + 9)
+        await connection.loop.run()
+        #expect(try await connection.flushes == 1 + 4 + 9 + 1)
+        #expect(try await connection.arrived().map { $0.array?.last?.integer } == Array(0..<1000))
+        try await connection.answer(bytes: (0..<1000).flatMap { RESPValue.integer($0).wire })
+        for (number, reply) in replies.enumerated() { #expect(await reply.value.value == .integer(number)) }
     }
 
     @Test("a channel that is not writable holds everything until it is, and then gets it at once, in order")
