@@ -4,9 +4,11 @@
     import Metrics
     import MetricsTestKit
     import QueueListen
+    import Synchronization
     import TestSupport
     import Testing
     import Tracing
+    import Wakeup
 
     extension QueueListenTests {
         @Suite("What mailboxes count and trace")
@@ -76,6 +78,67 @@
                             try metrics.expectCounter("queuelisten_taken_over").totalValue == 1
                         }
                     }
+                }
+            }
+
+            @Test("a send across partitions that nobody could finish for 29 days is given up, and said to be, once")
+            func givenUp() async throws {
+                let metrics = TestMetrics()
+                var configuration = PostOfficeConfiguration()
+                configuration.partitions = 8
+                configuration.takeOverAfter = .milliseconds(100)
+                let silent = configuration
+                configuration.instruments.metrics = metrics
+                try await withServer { _, redis, other in
+                    let names = ["alice", "bob", "carol", "dave", "eve"]
+                    let isBegun = Atomic(false)
+                    let parts = Atomic(0)
+                    // Dies with one part carried out.
+                    let dying = InterposedRedis(
+                        redis,
+                        before: { _ in
+                            if isBegun.load(ordering: .relaxed), parts.add(1, ordering: .relaxed).newValue > 1 {
+                                throw RedisError(.clientStopped, "dead")
+                            }
+                        },
+                        after: { keys in
+                            if keys.contains(where: { $0.contains(":split:") }) {
+                                isBegun.store(true, ordering: .relaxed)
+                            }
+                        })
+                    let sender = try PostOffice(redis: dying, configuration: silent)
+                    #expect(await errorOf { try await sender.send([Message("a")], to: names, id: "x") } != nil)
+
+                    let home = Namespace("default", partitions: 8).partition(of: "x")
+                    let key = RedisArgument.string("ql:{default:\(home)}:split:x")
+                    let day = 86_400_000
+                    let left = try #require(try await other.send("PTTL", key).integer)
+                    #expect((28 * day...29 * day).contains(left))
+                    // The part is remembered for longer: what is given up is not carried out a second time.
+                    let sent = try await other.send("KEYS", "ql:*:sent:id:x").array?.compactMap(\.string) ?? []
+                    #expect(sent.count == 1)
+                    for part in sent {
+                        let left = try await other.send("PTTL", .string(part)).integer ?? 0
+                        #expect((29 * day...30 * day).contains(left))
+                    }
+                    // 29 days pass.
+                    _ = try await other.send("PEXPIRE", key, 0)
+
+                    try await withPostOffice(redis: redis, configuration: configuration) { office in
+                        try await withPostOffice(redis: other, configuration: configuration) { _ in
+                            let splits = RedisArgument.string("ql:{default:\(home)}:splits")
+                            try await until("it is given up") { try await other.send("ZCARD", splits).integer == 0 }
+                            try await until("it is said") {
+                                try metrics.expectCounter("queuelisten_given_up").totalValue == 1
+                            }
+                        }
+                        var got = 0
+                        for name in names { got += try await office.mailbox(name).count }
+                        #expect((1..<names.count).contains(got))
+                    }
+                    // Both have ended.
+                    #expect(try metrics.expectCounter("queuelisten_given_up").totalValue == 1)
+                    #expect(try metrics.expectCounter("queuelisten_taken_over").totalValue == 0)
                 }
             }
         }

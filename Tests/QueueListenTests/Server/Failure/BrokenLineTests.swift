@@ -76,6 +76,37 @@ extension QueueListenTests.FailureTests {
         }
     }
 
+    @Test("listeners whose subscription the server drops because they are too slow for it get everything")
+    func dropped() async throws {
+        try await withProxiedOffice { proxy, proxied, other, redis in
+            _ = try await redis.send("CONFIG", "SET", "client-output-buffer-limit", "pubsub 64kb 64kb 1")
+            let names = (0..<60).map { "user-\($0)" }
+            let body = [UInt8](repeating: UInt8(ascii: "x"), count: 900)
+            let reading = names.map { name in
+                Task {
+                    var indices: [Int] = []
+                    for try await event in try proxied.mailbox(name).messages() {
+                        guard case .message(let message) = event else { break }
+                        indices.append(message.index)
+                        if message.text == "last" { break }
+                    }
+                    return indices
+                }
+            }
+            try await proxied.untilWaiting(60, at: names[0])
+            await proxy.stall(.toClient)
+            // Each of these is a hint of 60 KiB, which nobody takes.
+            var count = 1
+            repeat {
+                try await other.send([Message(bytes: body)], to: names)
+                count += 1
+            } while try await redis.send("CLIENT", "LIST", "TYPE", "PUBSUB").string?.isEmpty == false
+            await proxy.unstall(.toClient)
+            try await other.send([Message("last")], to: names)
+            for task in reading { #expect(try await task.value == Array(1...count)) }
+        }
+    }
+
     @Test("without wake-ups everything works")
     func noWakeUps() async throws {
         try await withProxiedOffice(configure: {
