@@ -30,16 +30,19 @@ struct MailMix {
         }
     }
 
-    static func messages(_ id: String, _ count: Int) -> [Message] { (0..<count).map { Message("\(id) \($0)") } }
+    static func messages(_ id: String, _ count: Int) -> [Message] {
+        (0..<count).map { Message(paddedText("\(id) \($0)")) }
+    }
 
     /// Writes down each message as it comes.
-    func receive(_ name: String, device: String) async throws {
-        for try await event in try office.mailbox(name).messages(device: device, limit: 10) {
+    func receive(_ name: String, device: String, limit: Int) async throws {
+        for try await event in try office.mailbox(name).messages(device: device, limit: limit) {
             switch event {
             case .message(let message):
+                let words = [message.id] + message.text.split(separator: " ").prefix(2).map { String($0) }
                 _ = try await notes.send(
-                    "RPUSH", .string("got \(name) \(device)"), .string("\(message.index) \(message.id) \(message.text)")
-                )
+                    "RPUSH", .string("got \(name) \(device)"),
+                    .string("\(message.index) " + words.joined(separator: " ")))
             case .gap(let gap): _ = try await notes.send("RPUSH", "gaps", .string("\(name) \(device) \(gap)"))
             }
         }

@@ -43,13 +43,16 @@ struct Worker {
         var configuration = PostOfficeConfiguration()
         configuration.partitions = Int(words[0])!
         configuration.takeOverAfter = .milliseconds(500)
+        configuration.recheckInterval = .seconds(2)
+        configuration.pollInterval = .milliseconds(20)
         let words = Array(words.dropFirst())
+        configuration.usesWakeUps = words.last != "deaf"
         try await withRedisClient(url: notes) { notes in
             try await withPostOffice(redis: redis, configuration: configuration) { office in
                 let mix = MailMix(office: office, notes: notes)
                 switch job {
                 case "mail-send": try await mix.send(seed: UInt64(words[0])!)
-                case "mail-receive": try await mix.receive(words[0], device: words[1])
+                case "mail-receive": try await mix.receive(words[0], device: words[1], limit: Int(words[2])!)
                 default: fatalError("unknown job \(job)")
                 }
             }

@@ -32,10 +32,10 @@ extension QueueListenTests {
                         var nextSeed = seed
                         let proxy = try await FaultProxy.start(to: .port(server.port))
                         let proxyURL = "redis://127.0.0.1:\(proxy.port)"
-                        func startSender() throws -> Child {
+                        func startSender(_ number: Int) throws -> Child {
                             nextSeed += 1
                             // One of the two has a bad line.
-                            let url = nextSeed % 2 == 0 ? server.url : proxyURL
+                            let url = number == 0 ? server.url : proxyURL
                             return try Child(
                                 "redisdc-worker", ["mail-send", url, notebook.url, "\(partitions)", "\(nextSeed)"])
                         }
@@ -45,8 +45,7 @@ extension QueueListenTests {
                                 "redisdc-worker",
                                 [
                                     "mail-receive", number < 3 ? server.url : proxyURL, notebook.url, "\(partitions)",
-                                    name,
-                                    device,
+                                    name, device, number == 4 ? "1" : "10", number == 5 ? "deaf" : "hears",
                                 ])
                         }
                         try await withPostOffice(redis: redis, configuration: configuration) { office in
@@ -57,25 +56,46 @@ extension QueueListenTests {
                                 for device in Self.devices { _ = try await office.mailbox(name).look(device: device) }
                             }
                         }
-                        var senders = try [startSender(), startSender()]
+                        var senders = try [startSender(0), startSender(1)]
                         var receivers = try (0..<6).map { try startReceiver($0) }
                         for kill in 0..<kills {
                             let before = try await Self.progress(notes)
                             try await until("fault \(kill): they work (seed \(seed))") {
                                 try await Self.progress(notes) > before + 20
                             }
-                            switch Int.random(in: 0..<14, using: &generator) {
+                            switch Int.random(in: 0..<18, using: &generator) {
                             case 10: await proxy.cutAll(.reset)
                             case 11: await proxy.dropNextReply(matching: "EVALSHA")
                             case 12: _ = try await redis.send("CLIENT", "KILL", "TYPE", "pubsub")
                             case 13: _ = try await redis.send("SCRIPT", "FLUSH")
+                            case 14: await proxy.cutNextReply(afterBytes: .random(in: 0...300, using: &generator))
+                            case 15:
+                                // The others go on meanwhile.
+                                await proxy.swallowReplies()
+                                let before = try await Self.progress(notes)
+                                try await until("fault \(kill): the others work (seed \(seed))") {
+                                    try await Self.progress(notes) > before + 20
+                                }
+                                await proxy.swallowReplies(false)
+                                await proxy.cutAll()
+                            case 16:
+                                await proxy.stall(.toClient)
+                                let before = try await Self.progress(notes)
+                                try await until("fault \(kill): the others work (seed \(seed))") {
+                                    try await Self.progress(notes) > before + 20
+                                }
+                                await proxy.unstall(.toClient)
+                            case 17:
+                                try await server.pause()
+                                try await Task.sleep(for: .milliseconds(Int.random(in: 1...200, using: &generator)))
+                                try await server.resume()
                             case 0:
                                 await server.kill()
                                 try await server.restart()
                             case 1..<5:
                                 let victim = Int.random(in: 0..<2, using: &generator)
                                 try await senders[victim].kill9()
-                                senders[victim] = try startSender()
+                                senders[victim] = try startSender(victim)
                             default:
                                 let victim = Int.random(in: 0..<6, using: &generator)
                                 try await receivers[victim].kill9()
@@ -112,7 +132,7 @@ extension QueueListenTests {
             }
             for (id, order) in wanted where !sent.contains(id) {
                 try await office.send(
-                    (0..<order.count).map { Message("\(id) \($0)") }, to: order.names, id: id)
+                    (0..<order.count).map { Message(paddedText("\(id) \($0)")) }, to: order.names, id: id)
             }
             return wanted
         }
