@@ -223,8 +223,9 @@ let package = Package(
             exclude: ["Forged"],
             swiftSettings: settings),
         .target(
-            name: "TestSupport", path: "Tests/Support", exclude: ["Random", "History", "Kinds"], swiftSettings: settings
-        ),
+            name: "TestSupport", dependencies: ["Hiredis"], path: "Tests/Support",
+            exclude: ["Random", "History", "Kinds"],
+            swiftSettings: settings),
         // Without Testing, because the worker has them too.
         .target(name: "TestRandom", path: "Tests/Support/Random", swiftSettings: settings),
         .target(

@@ -21,20 +21,17 @@ struct Instruments: Sendable {
     #endif
 
     init(_ configuration: RedisConfiguration) {
-        let instruments = configuration.instruments
-        var areOff = true
+        let backends = Backends(configuration.instruments)
+        areOff = backends.areOff
         #if LoggingSupport
-            logger = instruments.logger
+            logger = backends.logger
         #endif
         #if MetricsSupport
-            meters = Meters(instruments.metrics ?? MetricsSystem.factory)
-            if meters != nil { areOff = false }
+            meters = backends.metrics.map { Meters($0) }
         #endif
         #if TracingSupport
-            spans = Spans(instruments.tracer ?? InstrumentationSystem.tracer, configuration)
-            if spans != nil { areOff = false }
+            spans = backends.tracer.map { Spans($0, configuration) }
         #endif
-        self.areOff = areOff
     }
 
     /// Nothing to count and to trace: commands need not pass through `measure`.
@@ -128,10 +125,3 @@ struct Instruments: Sendable {
         static let command = "redis_command"
     }
 #endif
-
-extension Duration {
-    var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-    }
-}

@@ -1,7 +1,7 @@
 #if MetricsSupport
     import CoreMetrics
 
-    /// The client's metrics, made once. `nil` where the process has no metrics backend.
+    /// The client's metrics, made once.
     struct Meters: Sendable {
         let commands: Counter
         let failures: Counter
@@ -10,8 +10,7 @@
         let gaps: Counter
         let reconnects: [String: Counter]
 
-        init?(_ factory: any MetricsFactory) {
-            if factory is NOOPMetricsHandler { return nil }
+        init(_ factory: any MetricsFactory) {
             commands = Counter(label: "redis_commands", factory: factory)
             failures = Counter(label: "redis_command_failures", factory: factory)
             duration = Timer(label: "redis_command_duration", factory: factory)

@@ -1,15 +1,14 @@
 #if TracingSupport
     import Tracing
 
-    /// Spans by OpenTelemetry's database conventions. `nil` where the process has no tracer.
+    /// Spans by OpenTelemetry's database conventions.
     struct Spans: Sendable {
         private let tracer: any Tracer
         private let address: String
         private let port: Int?
         private let database: Int
 
-        init?(_ tracer: any Tracer, _ configuration: RedisConfiguration) {
-            if tracer is NoOpTracer { return nil }
+        init(_ tracer: any Tracer, _ configuration: RedisConfiguration) {
             self.tracer = tracer
             switch configuration.endpoint {
             case .tcp(let host, let port): (address, self.port) = (host, port)

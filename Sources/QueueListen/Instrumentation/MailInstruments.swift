@@ -8,9 +8,6 @@ import Synchronization
 #if MetricsSupport
     import CoreMetrics
 #endif
-#if TracingSupport
-    import Tracing
-#endif
 
 /// - Log lines carry keys that begin with `queuelisten_`; never a mailbox's name, nor anything of a message.
 /// - Metrics: `queuelisten_sends`, `queuelisten_receipts` (sends that were confirmed), `queuelisten_send_duration` (of
@@ -19,34 +16,19 @@ import Synchronization
 ///   across partitions that were finished for others), `queuelisten_given_up`.
 /// - Spans: `queuelisten send` and `queuelisten listen`.
 final class MailInstruments: Sendable {
-    #if LoggingSupport
-        private let logger: Logger?
-    #endif
+    private let backends: Backends
     #if MetricsSupport
         private let meters: MailMeters?
         private let listenerCount = Atomic(0)
     #endif
-    #if TracingSupport
-        private let tracer: (any Tracer)?
-    #endif
     /// Nothing to time and to trace.
-    let areOff: Bool
+    var areOff: Bool { backends.areOff }
 
     init(_ instruments: RedisInstruments) {
-        var areOff = true
-        #if LoggingSupport
-            logger = instruments.logger
-        #endif
+        backends = Backends(instruments)
         #if MetricsSupport
-            meters = MailMeters(instruments.metrics ?? MetricsSystem.factory)
-            if meters != nil { areOff = false }
+            meters = backends.metrics.map { MailMeters($0) }
         #endif
-        #if TracingSupport
-            let tracer = instruments.tracer ?? InstrumentationSystem.tracer
-            self.tracer = tracer is NoOpTracer ? nil : tracer
-            if self.tracer != nil { areOff = false }
-        #endif
-        self.areOff = areOff
     }
 
     // MARK: Sending and listening
@@ -100,20 +82,7 @@ final class MailInstruments: Sendable {
     private func traced<Value>(
         _ name: String, _ body: () async -> Result<Value, QueueListenError>
     ) async -> Result<Value, QueueListenError> {
-        #if TracingSupport
-            guard let tracer else { return await body() }
-            return await tracer.withAnySpan(name, ofKind: .internal) { span in
-                let result = await body()
-                if case .failure(let error) = result {
-                    // The kind only: a text may name things.
-                    span.attributes["error.type"] = error.code.description
-                    span.setStatus(.init(code: .error))
-                }
-                return result
-            }
-        #else
-            return await body()
-        #endif
+        await backends.traced(name, body) { $0.code.description }
     }
 
     // MARK: Sends of others
@@ -123,7 +92,7 @@ final class MailInstruments: Sendable {
             meters?.takenOver.increment()
         #endif
         #if LoggingSupport
-            logger?.info("a send across partitions whose sender has not finished it is finished")
+            backends.logger?.info("a send across partitions whose sender has not finished it is finished")
         #endif
     }
 
@@ -132,14 +101,15 @@ final class MailInstruments: Sendable {
             meters?.givenUp.increment()
         #endif
         #if LoggingSupport
-            logger?.error("a send across partitions could not be finished and is given up: some recipients lack it")
+            backends.logger?.error(
+                "a send across partitions could not be finished and is given up: some recipients lack it")
         #endif
     }
 
     /// - Parameter error: what keeps it from being finished.
     func isHeldUp(_ error: QueueListenError) {
         #if LoggingSupport
-            logger?.warning(
+            backends.logger?.warning(
                 "a send across partitions cannot be finished now, will try again",
                 metadata: ["queuelisten_error": "\(error.code)"])
         #endif
@@ -147,7 +117,7 @@ final class MailInstruments: Sendable {
 }
 
 #if MetricsSupport
-    /// Made once. `nil` where the process has no metrics backend.
+    /// Made once.
     private struct MailMeters: Sendable {
         let sends: Counter
         let receipts: Counter
@@ -159,8 +129,7 @@ final class MailInstruments: Sendable {
         let takenOver: Counter
         let givenUp: Counter
 
-        init?(_ factory: any MetricsFactory) {
-            if factory is NOOPMetricsHandler { return nil }
+        init(_ factory: any MetricsFactory) {
             sends = Counter(label: "queuelisten_sends", factory: factory)
             receipts = Counter(label: "queuelisten_receipts", factory: factory)
             sending = CoreMetrics.Timer(label: "queuelisten_send_duration", factory: factory)
@@ -170,13 +139,6 @@ final class MailInstruments: Sendable {
             gaps = Counter(label: "queuelisten_gaps", factory: factory)
             takenOver = Counter(label: "queuelisten_taken_over", factory: factory)
             givenUp = Counter(label: "queuelisten_given_up", factory: factory)
-        }
-    }
-
-    extension Duration {
-        fileprivate var nanoseconds: Int64 {
-            let (seconds, attoseconds) = components
-            return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
         }
     }
 #endif

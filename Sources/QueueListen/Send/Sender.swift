@@ -124,28 +124,13 @@ final class Sender: Sendable {
                 .string(request.number), .string(request.settled), .integer(request.kept.wholeMilliseconds),
                 .string(request.fingerprint), .integer(parcel.contents.count),
             ]
-        var pause = Duration.milliseconds(20)
-        var mayHaveRun = false
-        while true {
+        return try await repeating(until: end, clock) {
             let (messages, tags) = parcel.arguments()
             let knowledge = confirmed.withLock { $0.knowledge(of: parcel.recipients) }
-            do {
-                let reply = try await confirmation.run(
-                    Scripts.send, keys: keys, arguments: partition.head + fixed + [knowledge] + messages,
-                    timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
-                return (reply, tags)
-            } catch {
-                var failure = QueueListenError(error)
-                mayHaveRun = mayHaveRun || failure.mayHaveRun
-                failure.mayHaveRun = mayHaveRun
-                guard let error = error as? RedisError, error.isPassing, clock.now() + pause < end else {
-                    throw failure
-                }
-                do { try await clock.sleep(pause) } catch {
-                    throw QueueListenError(.cancelled, "the task was cancelled", mayHaveRun: mayHaveRun)
-                }
-                pause = min(pause * 2, .seconds(1))
-            }
+            let reply = try await confirmation.run(
+                Scripts.send, keys: keys, arguments: partition.head + fixed + [knowledge] + messages,
+                timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
+            return (reply, tags)
         }
     }
 

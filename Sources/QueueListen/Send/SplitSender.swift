@@ -111,30 +111,15 @@ final class SplitSender: Sendable {
             .integer(home.total), .string(id), .string(fingerprint), .bytes(parcel.encoded),
             .integer(Self.givenUpAfter.wholeMilliseconds),
         ]
-        var pause = Duration.milliseconds(20)
-        var mayHaveRun = false
-        while true {
-            do {
-                let reply = try await confirmation.run(
-                    Scripts.begin, keys: [home.meta, home.split(id), home.splits], arguments: arguments,
-                    timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
-                guard let words = reply.array, words.first?.string == "ok" else {
-                    if reply.array?.first?.string == "conflict" { throw QueueListenError.usedID }
-                    throw QueueListenError(refusal: reply, partitions: home.total)
-                }
-                return words.count > 1 ? words[1].string?.split(separator: " ").compactMap { Int($0) } : nil
-            } catch {
-                var failure = QueueListenError(error)
-                mayHaveRun = mayHaveRun || failure.mayHaveRun
-                failure.mayHaveRun = mayHaveRun
-                guard let error = error as? RedisError, error.isPassing, clock.now() + pause < end else {
-                    throw failure
-                }
-                do { try await clock.sleep(pause) } catch {
-                    throw QueueListenError(.cancelled, "the task was cancelled", mayHaveRun: mayHaveRun)
-                }
-                pause = min(pause * 2, .seconds(1))
+        return try await repeating(until: end, clock) {
+            let reply = try await confirmation.run(
+                Scripts.begin, keys: [home.meta, home.split(id), home.splits], arguments: arguments,
+                timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
+            guard let words = reply.array, words.first?.string == "ok" else {
+                if reply.array?.first?.string == "conflict" { throw QueueListenError.usedID }
+                throw QueueListenError(refusal: reply, partitions: home.total)
             }
+            return words.count > 1 ? words[1].string?.split(separator: " ").compactMap { Int($0) } : nil
         }
     }
 

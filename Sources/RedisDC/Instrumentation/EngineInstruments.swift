@@ -7,42 +7,24 @@ import Hiredis
 #if MetricsSupport
     import CoreMetrics
 #endif
-#if TracingSupport
-    import Tracing
-#endif
 
 /// - Log lines carry keys that begin with `redisdc_`; never a name of a semaphore or mutex.
 /// - Metrics: `redisdc_grants`, `redisdc_wait_duration` (of what was granted), `redisdc_hold_duration`, `redisdc_waiting`
 ///   (gauge, taken with each heartbeat), `redisdc_sessions_lost`, `redisdc_leases_lost`, `redisdc_retries`.
 /// - Spans: `redisdc wait` and `redisdc hold`.
 struct EngineInstruments: Sendable {
-    #if LoggingSupport
-        private let logger: Logger?
-    #endif
+    private let backends: Backends
     #if MetricsSupport
         private let meters: EngineMeters?
     #endif
-    #if TracingSupport
-        private let tracer: (any Tracer)?
-    #endif
     /// Nothing to time and to trace.
-    let areOff: Bool
+    var areOff: Bool { backends.areOff }
 
     init(_ instruments: RedisInstruments) {
-        var areOff = true
-        #if LoggingSupport
-            logger = instruments.logger
-        #endif
+        backends = Backends(instruments)
         #if MetricsSupport
-            meters = EngineMeters(instruments.metrics ?? MetricsSystem.factory)
-            if meters != nil { areOff = false }
+            meters = backends.metrics.map { EngineMeters($0) }
         #endif
-        #if TracingSupport
-            let tracer = instruments.tracer ?? InstrumentationSystem.tracer
-            self.tracer = tracer is NoOpTracer ? nil : tracer
-            if self.tracer != nil { areOff = false }
-        #endif
-        self.areOff = areOff
     }
 
     // MARK: Waiting and holding
@@ -58,7 +40,7 @@ struct EngineInstruments: Sendable {
         #if MetricsSupport
             if case .success(let value) = result, isGranted(value) {
                 meters?.grants.increment()
-                meters?.wait.recordNanoseconds((ContinuousClock.now - start).wholeMicroseconds64 * 1000)
+                meters?.wait.recordNanoseconds((ContinuousClock.now - start).nanoseconds)
             }
         #endif
         return try result.get()
@@ -69,7 +51,7 @@ struct EngineInstruments: Sendable {
         let start = ContinuousClock.now
         let result = await traced("redisdc hold", body)
         #if MetricsSupport
-            meters?.hold.recordNanoseconds((ContinuousClock.now - start).wholeMicroseconds64 * 1000)
+            meters?.hold.recordNanoseconds((ContinuousClock.now - start).nanoseconds)
         #endif
         return result
     }
@@ -77,20 +59,7 @@ struct EngineInstruments: Sendable {
     private func traced<Value, Failure>(
         _ name: String, _ body: () async -> Result<Value, Failure>
     ) async -> Result<Value, Failure> {
-        #if TracingSupport
-            guard let tracer else { return await body() }
-            return await tracer.withAnySpan(name, ofKind: .internal) { span in
-                let result = await body()
-                if case .failure(let error) = result {
-                    // The kind only: a text may name things.
-                    span.attributes["error.type"] = (error as? RedisDCError)?.code.description ?? "\(type(of: error))"
-                    span.setStatus(.init(code: .error))
-                }
-                return result
-            }
-        #else
-            return await body()
-        #endif
+        await backends.traced(name, body) { ($0 as? RedisDCError)?.code.description ?? "\(type(of: $0))" }
     }
 
     // MARK: Events
@@ -120,21 +89,21 @@ struct EngineInstruments: Sendable {
         #if LoggingSupport
             switch event {
             case .sessionStarted(let id):
-                logger?.info("session with Redis begun", metadata: ["redisdc_session": "\(id)"])
+                backends.logger?.info("session with Redis begun", metadata: ["redisdc_session": "\(id)"])
             case .sessionLost(let id, let reason):
-                logger?.warning(
+                backends.logger?.warning(
                     "session with Redis lost", metadata: ["redisdc_session": "\(id)", "redisdc_reason": "\(reason)"])
             case .sessionRefused(let error):
-                logger?.error(
+                backends.logger?.error(
                     "Redis refuses a session, will try again", metadata: ["redisdc_error": "\(error.code)"])
-            case .dataLost: logger?.error("Redis has lost data of this namespace")
+            case .dataLost: backends.logger?.error("Redis has lost data of this namespace")
             }
         #endif
     }
 }
 
 #if MetricsSupport
-    /// Made once. `nil` where the process has no metrics backend.
+    /// Made once.
     private struct EngineMeters: Sendable {
         let grants: Counter
         let wait: CoreMetrics.Timer
@@ -144,8 +113,7 @@ struct EngineInstruments: Sendable {
         let leasesLost: Counter
         let retries: Counter
 
-        init?(_ factory: any MetricsFactory) {
-            if factory is NOOPMetricsHandler { return nil }
+        init(_ factory: any MetricsFactory) {
             grants = Counter(label: "redisdc_grants", factory: factory)
             wait = CoreMetrics.Timer(label: "redisdc_wait_duration", factory: factory)
             hold = CoreMetrics.Timer(label: "redisdc_hold_duration", factory: factory)
@@ -156,7 +124,3 @@ struct EngineInstruments: Sendable {
         }
     }
 #endif
-
-extension Duration {
-    fileprivate var wholeMicroseconds64: Int64 { Int64(wholeMicroseconds) }
-}

@@ -2,10 +2,11 @@
 import Foundation
 import Hiredis
 import Synchronization
+import TestSupport
 
 /// Replaces one text in every script of the engine on its way to the server.
-final class AlteredRedis: Redis {
-    private let redis: RedisClient
+final class AlteredRedis: RedisDecorator {
+    let redis: RedisClient
     private let guardian: String
     private let without: String
     /// By source: a script learns its hash once.
@@ -40,38 +41,4 @@ final class AlteredRedis: Redis {
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) { redis.post(alter(script), keys: keys, arguments: arguments, timeout: timeout, completion: completion) }
-
-    // MARK: Unchanged
-
-    var serialExecutor: any SerialExecutor { redis.serialExecutor }
-
-    func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
-
-    func send(
-        _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws -> RESPValue { try await redis.send(command, timeout: timeout, settle: settle) }
-
-    func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
-        try await redis.pipeline(commands, timeout: timeout)
-    }
-
-    func exclusive(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
-        try await redis.exclusive(commands, timeout: timeout)
-    }
-
-    func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
-        try await redis.transaction(commands, timeout: timeout)
-    }
-
-    func block(
-        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
-    ) async throws -> RESPValue? { try await redis.block(command, timeout: timeout, giveBack: giveBack) }
-
-    func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws -> Int {
-        try await redis.publish(payload, to: channel)
-    }
-
-    func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws -> Subscription {
-        try await redis.subscribe(to: topics, buffer: buffer)
-    }
 }
