@@ -9,14 +9,6 @@ extension QueueListenTests {
     /// Hints bring what is small. What they save is counted, and what they must not do is tried with forged ones.
     @Suite("Hints")
     struct HintTests {
-        /// Scripts that the server has run.
-        private static func scripts(_ redis: RedisClient) async throws -> Int {
-            let stats = try await redis.send("INFO", "commandstats").string ?? ""
-            return stats.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("cmdstat_eval") }.reduce(0) {
-                $0 + ($1.split(separator: ",").first?.split(separator: "=").last.flatMap { Int($0) } ?? 0)
-            }
-        }
-
         /// What a listener gets of a send that comes while it waits, and how many scripts that takes.
         private static func listening(
             limit: Int = 1000, maximumBytes: Int = 1 << 20, to messages: [Message]
@@ -29,10 +21,10 @@ extension QueueListenTests {
                     try await mailbox.listen(after: cursor, limit: limit, maximumBytes: maximumBytes)
                 }
                 try await office.untilWaiting(1, at: "alice")
-                let before = try await scripts(redis)
+                let before = try await scriptCount(redis)
                 try await office.send(messages, to: ["alice"])
                 let delivery = try await waiting.value
-                let count = try await scripts(redis) - before
+                let count = try await scriptCount(redis) - before
                 return (delivery, count, try await mailbox.look(after: delivery.cursor).word)
             }
         }
@@ -85,10 +77,10 @@ extension QueueListenTests {
             try await withOffice { office, redis, _ in
                 let first = Task { try await office.mailbox("warm").listen() }
                 try await office.untilWaiting(1, at: "warm")
-                let before = try await Self.scripts(redis)
+                let before = try await scriptCount(redis)
                 let others = (0..<20).map { number in Task { try await office.mailbox("\(number)").listen() } }
                 try await office.untilWaiting(21, at: "warm")
-                #expect(try await Self.scripts(redis) - before == 20)
+                #expect(try await scriptCount(redis) - before == 20)
                 for waiting in others + [first] { waiting.cancel() }
             }
         }
@@ -101,11 +93,11 @@ extension QueueListenTests {
                 try await office.send("first", to: "nobody")
                 let waiting = names.map { name in Task { try await office.mailbox(name).listen() } }
                 try await office.untilWaiting(200, at: names[0])
-                let before = try await Self.scripts(redis)
+                let before = try await scriptCount(redis)
                 try await office.send("all", to: names[0], names[1], names[2])
                 try await office.send([Message("all")], to: Array(names[3...]))
                 for task in waiting { #expect(try await task.value.word == "all") }
-                #expect(try await Self.scripts(redis) - before == 2)
+                #expect(try await scriptCount(redis) - before == 2)
             }
         }
 

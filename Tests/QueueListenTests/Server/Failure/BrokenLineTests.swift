@@ -60,6 +60,27 @@ extension QueueListenTests.FailureTests {
         }
     }
 
+    @Test("5,000 listeners whose subscription breaks cost a few dozen commands, and are woken as before")
+    func crowd() async throws {
+        try await withProxiedOffice { _, proxied, other, redis in
+            let names = (0..<5000).map { "user-\($0)" }
+            let waiting = names.map { name in Task { try await proxied.mailbox(name).listen() } }
+            try await proxied.untilWaiting(5000, at: names[0])
+            let before = try await scriptCount(redis)
+            for round in 1...5 {
+                _ = try await redis.send("CLIENT", "KILL", "TYPE", "PUBSUB")
+                // Whoever gets it this time has been looked at, or was woken.
+                try await other.send([Message("\(round)")], to: Array(names[(round * 100)..<(round * 100 + 100)]))
+                for number in (round * 100)..<(round * 100 + 100) {
+                    #expect(try await waiting[number].value.word == "\(round)")
+                }
+            }
+            // For each break two sweeps of 20 batches at most, the sends, and a read for each that was woken.
+            #expect(try await scriptCount(redis) - before <= 5 * (2 * 20 + 1 + 100))
+            for task in waiting { task.cancel() }
+        }
+    }
+
     @Test("a subscription that is swallowed keeps nobody from reading")
     func swallowed() async throws {
         try await withProxiedOffice(configure: {
