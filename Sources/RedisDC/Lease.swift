@@ -1,6 +1,7 @@
 // What a holder has in hand: the fence, the deadline, and the news when it is lost.
 import Hiredis
 import Synchronization
+import Wakeup
 
 /// Something that is held until it is released, or until the session that holds it ends.
 ///
@@ -37,7 +38,7 @@ public final class Lease: Sendable {
     @TaskLocal static var all: [Lease] = []
 
     static func heldByTask(_ name: String, _ engine: Engine) -> Lease? {
-        all.last { $0.name == name && $0.engine === engine }
+        all.last { ByteName($0.name) == ByteName(name) && $0.engine === engine }
     }
 
     init(_ grant: EngineMachine.Grant, name: String, count: Int, engine: Engine) {

@@ -1,5 +1,6 @@
 // Several mutexes at once, without deadlock.
 import Hiredis
+import Wakeup
 
 extension Coordinator {
     /// Runs `body` while holding all these mutexes, or none.
@@ -8,12 +9,14 @@ extension Coordinator {
     /// other; a name that comes twice counts once. When one is lost, the body is cancelled and `.lost` is thrown.
     ///
     /// - Parameter timeout: for all together; `nil` waits as long as it takes.
-    /// - Throws: what `body` throws; `.timedOut`, `.cancelled` (then none is held), and what
+    /// - Throws: what `body` throws; `.invalidArgument`, also for two names of different bytes that are the same text to
+    ///   Swift; `.timedOut`, `.cancelled` (then none is held), and what
     ///   ``DistributedMutex/withLock(timeout:_:)`` throws.
     public func withLocks<Result: Sendable>(
         _ names: [String], timeout: Duration? = nil,
         _ body: @escaping @Sendable ([String: Lease]) async throws -> Result
     ) async throws -> Result {
+        if let fault = faultOfNames(names) { throw RedisDCError(.invalidArgument, fault) }
         let ordered = Set(names).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         let mutexes = try ordered.map { try mutex($0) }
         let deadline = timeout.map { ContinuousClock.now + $0 }
