@@ -154,7 +154,8 @@ for number, b in ipairs(boxes) do
     for i = 1, #b.keys, 2 do
       local field = 'k:' .. b.keys[i]
       local older = tonumber(call('HGET', b.box, field) or 0)
-      if older > b.from then
+      -- After tampering it may be this very one, or behind it.
+      if older > b.from and older < b.keys[i + 1] then
         local position = older - b.from - 1
         local element = call('LINDEX', b.mail, position)
         local letter, index, tag, sent_at, expires, its_sum, key = unpacked('<c1I6c8I6I6I6Bc0', element)
