@@ -139,8 +139,8 @@ end
 local is_waiting = #reply == 5 and status == 'ok' and ARGV[15] ~= '0'
 local begins = ARGV[14] == '1'
 local ttl = tonumber(limits[5])
-local is_due = ttl > 0 and b.due <= now
-if is_due or not partitions or b.is_new or drop > 0 or begins or is_mine_new or has_moved or is_waiting then
+local is_due, is_freed = ttl > 0 and b.due <= now, ttl == 0 and b.due > 0
+if is_due or is_freed or not partitions or b.is_new or drop > 0 or begins or is_mine_new or has_moved or is_waiting then
   call('HDEL', b.box, '')
   if not partitions then call('HSET', KEYS[1], 'partitions', ARGV[1]) end
   local waiters = b.waiters
@@ -158,7 +158,7 @@ if is_due or not partitions or b.is_new or drop > 0 or begins or is_mine_new or 
   if begins or is_mine_new then mine.poll = poll end
   local owner = mine.poll or ''
   others[#others + 1] = pack('<Bc0dc8dBc0', #device, device, mine.index, mine.tag, now, #owner, owner)
-  if is_due then b.due = now + math.floor(ttl / 8) end
+  if is_due then b.due = now + math.floor(ttl / 8) elseif is_freed then b.due = 0 end
   if drop > 0 then call('LTRIM', b.mail, drop, -1) end
   if dead_keys then
     for i = 1, #dead_keys, 2 do
@@ -174,6 +174,9 @@ if is_due or not partitions or b.is_new or drop > 0 or begins or is_mine_new or 
     local at = format('%.0f', now + ttl + math.floor(ttl / 8))
     call('PEXPIREAT', b.box, at)
     call('PEXPIREAT', b.mail, at)
+  elseif is_freed then
+    call('PERSIST', b.box)
+    call('PERSIST', b.mail)
   end
   -- ':box:' is as long as ':meta'.
   local name, channel = string.sub(b.box, #KEYS[1] + 1), string.sub(KEYS[1], 1, -5) .. 'wake:'

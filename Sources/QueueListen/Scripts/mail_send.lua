@@ -169,8 +169,8 @@ for number, b in ipairs(boxes) do
       b.keyed = b.keyed + call('HSET', b.box, field, format('%.0f', b.keys[i + 1]))
     end
   end
-  local is_due = b.ttl > 0 and b.due <= now
-  if is_due then b.due = now + math.floor(b.ttl / 8) end
+  local is_due, is_freed = b.ttl > 0 and b.due <= now, b.ttl == 0 and b.due > 0
+  if is_due then b.due = now + math.floor(b.ttl / 8) elseif is_freed then b.due = 0 end
   call('HSET', b.box, 'm', pack('<c8dc8dc8ddddd', b.epoch, b.last, b.new_tag or b.tag, b.from, b.from_tag, b.sum,
     b.from_sum, b.hollow, b.keyed, b.due))
   if b.is_new then
@@ -181,6 +181,12 @@ for number, b in ipairs(boxes) do
     local at = format('%.0f', now + b.ttl + math.floor(b.ttl / 8))
     call('PEXPIREAT', b.box, at)
     call('PEXPIREAT', b.mail, at)
+  elseif is_freed then
+    call('PERSIST', b.box)
+    call('PERSIST', b.mail)
+  elseif b.ttl > 0 and b.base == b.from then
+    -- A list that was empty is a new one to Redis. It goes with its box.
+    call('PEXPIREAT', b.mail, format('%.0f', b.due + b.ttl))
   end
   if b.is_new or b.waiters ~= '' then
     -- ':box:' is as long as ':meta'.
