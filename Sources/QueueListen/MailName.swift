@@ -19,3 +19,18 @@ enum MailName {
         }
     }
 }
+
+/// A name as the server compares them: by its bytes. Two texts that Swift takes for equal may be two names.
+struct ByteName: Hashable {
+    private let text: String
+
+    init(_ text: String) { self.text = text }
+
+    static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+
+    func hash(into hasher: inout Hasher) {
+        if text.utf8.withContiguousStorageIfAvailable({ hasher.combine(bytes: UnsafeRawBufferPointer($0)) }) == nil {
+            for byte in text.utf8 { hasher.combine(byte) }
+        }
+    }
+}

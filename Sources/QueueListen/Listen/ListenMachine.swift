@@ -80,7 +80,7 @@ struct ListenMachine {
     private var polls: [ID: Poll] = [:]
     private var failures: [ID: Trouble] = [:]
     /// The newest poll of each mailbox; the others are its siblings.
-    private var newest: [String: Poll] = [:]
+    private var newest: [ByteName: Poll] = [:]
     /// Reads that are under way, and polls whose turn to read will come.
     private var readCount = 0
     private var queue = Deque<ID>()
@@ -109,12 +109,12 @@ struct ListenMachine {
         if isStopped { return [.finish(poll.id, .failure(Self.stopped))] }
         let wish = poll.wish
         var actions: [Action] = []
-        for older in polls(of: wish.mailbox) where older.wish.device == wish.device {
+        for older in polls(of: wish.mailbox) where ByteName(older.wish.device) == ByteName(wish.device) {
             let place = older.wish.cursor ?? wish.cursor ?? Cursor.none
             actions += finish(older.id, .success(Delivery(.superseded, cursor: place)), now)
         }
         polls[poll.id] = poll
-        poll.sibling = newest.updateValue(poll, forKey: wish.mailbox)
+        poll.sibling = newest.updateValue(poll, forKey: ByteName(wish.mailbox))
         if let deadline = wish.deadline { add(Deadline(at: deadline, id: poll.id)) }
         lingersUntil = nil
         if wish.isTry || !settings.usesWakeUps {
@@ -135,7 +135,7 @@ struct ListenMachine {
 
     private func polls(of mailbox: String) -> [Poll] {
         Array(
-            sequence(state: newest[mailbox]) { next in
+            sequence(state: newest[ByteName(mailbox)]) { next in
                 defer { next = next?.sibling }
                 return next
             })
@@ -164,7 +164,7 @@ struct ListenMachine {
         if let newer = polls(of: poll.wish.mailbox).first(where: { $0.sibling === poll }) {
             newer.sibling = poll.sibling
         } else {
-            newest[poll.wish.mailbox] = poll.sibling
+            newest[ByteName(poll.wish.mailbox)] = poll.sibling
         }
         poll.sibling = nil
         if polls.isEmpty {
