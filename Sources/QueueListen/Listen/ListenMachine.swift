@@ -94,6 +94,8 @@ struct ListenMachine {
     private var unchecked: [ID] = []
     private var checking: [ID] = []
     private var checksAgain = false
+    /// Until all who waited then have been looked at: a newer poll may have begun elsewhere.
+    private var hasMissed = false
     private var checkPauseUntil: Duration?
     private var isStopped = false
 
@@ -207,7 +209,7 @@ struct ListenMachine {
 
     private mutating func hear(_ hint: MailHint, _ poll: Poll, _ now: Duration) -> [Action] {
         switch poll.state {
-        case .waiting: return goOn(poll, .hint(hint), now)
+        case .waiting: return goOn(poll, hasMissed ? .look : .hint(hint), now)
         case .reading(.look): return []
         case .reading:
             // Of several the last one counts: it was sent last.
@@ -248,6 +250,7 @@ struct ListenMachine {
     /// Hints may have been missed.
     private mutating func missed() -> [Action] {
         for poll in polls.values { if case .reading = poll.state { poll.state = .reading(.look) } }
+        hasMissed = true
         return sweep()
     }
 
@@ -329,7 +332,10 @@ struct ListenMachine {
             if !checks.isEmpty { return [.check(checks)] }
         }
         checking = []
-        guard checksAgain else { return [] }
+        guard checksAgain else {
+            hasMissed = false
+            return []
+        }
         checksAgain = false
         return sweep()
     }
