@@ -9,10 +9,13 @@ final class InterposedRedis: Redis {
     private let redis: RedisClient
     private let before: Hook
     private let after: Hook
+    private let beforePost: (@Sendable (RedisScript) async -> Void)?
 
+    /// - Parameter beforePost: those that are posted wait for it, each for itself.
     init(
-        _ redis: RedisClient, before: @escaping Hook = { _ in }, after: @escaping Hook = { _ in }
-    ) { (self.redis, self.before, self.after) = (redis, before, after) }
+        _ redis: RedisClient, before: @escaping Hook = { _ in }, after: @escaping Hook = { _ in },
+        beforePost: (@Sendable (RedisScript) async -> Void)? = nil
+    ) { (self.redis, self.before, self.after, self.beforePost) = (redis, before, after, beforePost) }
 
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
@@ -41,7 +44,16 @@ final class InterposedRedis: Redis {
     func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
-    ) { redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion) }
+    ) {
+        guard let beforePost else {
+            redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
+            return
+        }
+        Task {
+            await beforePost(script)
+            redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
+        }
+    }
 
     func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
         try await redis.pipeline(commands, timeout: timeout)
