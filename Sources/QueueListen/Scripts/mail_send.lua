@@ -153,7 +153,7 @@ for number, b in ipairs(boxes) do
   if b.keys then
     for i = 1, #b.keys, 2 do
       local field = 'k:' .. b.keys[i]
-      local older = tonumber(call('HGET', b.box, field) or 0)
+      local older = tonumber(call('HGET', b.box, field) or 0) or 0
       -- After tampering it may be this very one, or behind it.
       if older > b.from and older < b.keys[i + 1] then
         local position = older - b.from - 1

@@ -138,6 +138,17 @@ extension QueueListenTests {
             }
         }
 
+        @Test("what somebody wrote in the place of a collapse key does not stop a send halfway")
+        func foreignKey() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                try await office.send("a", to: "alice")
+                _ = try await redis.send("HSET", .string(mailbox.partition.box("alice")), "k:k", "mine")
+                try await office.send(Message("b", collapseKey: "k"), to: "alice")
+                #expect(try await mailbox.look().word == "a b")
+            }
+        }
+
         @Test("a mailbox that is made anew by limits of its own wakes those who wait for what it was")
         func limits() async throws {
             try await withOffice { office, redis, _ in
