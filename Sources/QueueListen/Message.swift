@@ -74,7 +74,7 @@ public struct Message: Sendable, Hashable {
             throw QueueListenError(.invalidArgument, "\(headers.count) headers, expected at most 64")
         }
         for (name, value) in headers {
-            guard !name.isEmpty, !name.contains("=") else {
+            guard !name.isEmpty, !name.utf8.contains(UInt8(ascii: "=")) else {
                 throw QueueListenError(.invalidArgument, "a header's name is not empty and has no \"=\": \"\(name)\"")
             }
             try MailName.validate(line: name, "header's name", longest: 255)

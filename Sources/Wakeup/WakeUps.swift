@@ -33,6 +33,10 @@ package func listen(
                 case .gap: receive(.gap)
                 }
             }
+            // The client has stopped: whoever waits finds that out by asking.
+            if !Task.isCancelled {
+                receive(.deaf(RedisError(.clientStopped, "the client has stopped")))
+            }
             return
         } catch {
             if Task.isCancelled { return }

@@ -79,10 +79,18 @@ final class ConnectionHandler: ChannelInboundHandler {
             id: submission.id, context: submission.caller, expectedReplies: submission.expectedReplies,
             deadline: deadline)
         if case .fail(let caller, let error) = machine.enqueue(slot, now: now) {
-            caller.answer(.failure(error))
+            refuse(caller, error)
             return nil
         }
         return silenceLimit.map { min(deadline, now + $0) } ?? deadline
+    }
+
+    /// Who is called back is called when its own call has returned: it may send the next one at once, and that the next.
+    private func refuse(_ caller: Caller, _ error: RedisError) {
+        switch caller.answer {
+        case .resume: caller.answer(.failure(error))
+        case .call: eventLoop.execute { caller.answer(.failure(error)) }
+        }
     }
 
     func cancel(_ id: UInt64) {

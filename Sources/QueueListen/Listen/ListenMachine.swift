@@ -11,6 +11,7 @@
 // Hints are never needed: what waits is looked at again after every gap, and now and then, in batches.
 import DequeModule
 import HeapModule
+import Wakeup
 
 struct ListenMachine {
     typealias ID = UInt64
@@ -36,6 +37,8 @@ struct ListenMachine {
         var wish: Poll.Wish
         /// The first time: from now on this poll is the device's.
         var begins: Bool
+        /// When it was sent first, if that may have come through: by then a newer poll may have begun elsewhere.
+        var since: Duration?
         /// Whether the process wants to be woken when there is nothing.
         var waits: Bool
     }
@@ -64,6 +67,8 @@ struct ListenMachine {
     private struct Trouble {
         var error: QueueListenError
         var pause: Duration
+        /// When the read was sent that failed first.
+        var since: Duration
     }
 
     private enum Subscription {
@@ -80,7 +85,7 @@ struct ListenMachine {
     private var polls: [ID: Poll] = [:]
     private var failures: [ID: Trouble] = [:]
     /// The newest poll of each mailbox; the others are its siblings.
-    private var newest: [String: Poll] = [:]
+    private var newest: [ByteName: Poll] = [:]
     /// Reads that are under way, and polls whose turn to read will come.
     private var readCount = 0
     private var queue = Deque<ID>()
@@ -94,6 +99,8 @@ struct ListenMachine {
     private var unchecked: [ID] = []
     private var checking: [ID] = []
     private var checksAgain = false
+    /// Until all who waited then have been looked at: a newer poll may have begun elsewhere.
+    private var hasMissed = false
     private var checkPauseUntil: Duration?
     private var isStopped = false
 
@@ -109,12 +116,12 @@ struct ListenMachine {
         if isStopped { return [.finish(poll.id, .failure(Self.stopped))] }
         let wish = poll.wish
         var actions: [Action] = []
-        for older in polls(of: wish.mailbox) where older.wish.device == wish.device {
+        for older in polls(of: wish.mailbox) where ByteName(older.wish.device) == ByteName(wish.device) {
             let place = older.wish.cursor ?? wish.cursor ?? Cursor.none
             actions += finish(older.id, .success(Delivery(.superseded, cursor: place)), now)
         }
         polls[poll.id] = poll
-        poll.sibling = newest.updateValue(poll, forKey: wish.mailbox)
+        poll.sibling = newest.updateValue(poll, forKey: ByteName(wish.mailbox))
         if let deadline = wish.deadline { add(Deadline(at: deadline, id: poll.id)) }
         lingersUntil = nil
         if wish.isTry || !settings.usesWakeUps {
@@ -135,7 +142,7 @@ struct ListenMachine {
 
     private func polls(of mailbox: String) -> [Poll] {
         Array(
-            sequence(state: newest[mailbox]) { next in
+            sequence(state: newest[ByteName(mailbox)]) { next in
                 defer { next = next?.sibling }
                 return next
             })
@@ -149,6 +156,7 @@ struct ListenMachine {
     mutating func stop() -> [Action] {
         isStopped = true
         let ids = polls.keys.sorted()
+        for poll in polls.values { poll.sibling = nil }
         polls = [:]
         failures = [:]
         newest = [:]
@@ -164,7 +172,7 @@ struct ListenMachine {
         if let newer = polls(of: poll.wish.mailbox).first(where: { $0.sibling === poll }) {
             newer.sibling = poll.sibling
         } else {
-            newest[poll.wish.mailbox] = poll.sibling
+            newest[ByteName(poll.wish.mailbox)] = poll.sibling
         }
         poll.sibling = nil
         if polls.isEmpty {
@@ -207,7 +215,7 @@ struct ListenMachine {
 
     private mutating func hear(_ hint: MailHint, _ poll: Poll, _ now: Duration) -> [Action] {
         switch poll.state {
-        case .waiting: return goOn(poll, .hint(hint), now)
+        case .waiting: return goOn(poll, hasMissed ? .look : .hint(hint), isFresh: true, now)
         case .reading(.look): return []
         case .reading:
             // Of several the last one counts: it was sent last.
@@ -218,14 +226,18 @@ struct ListenMachine {
     }
 
     /// With what a poll that has found nothing has heard.
-    private mutating func goOn(_ poll: Poll, _ news: Poll.News, _ now: Duration) -> [Action] {
+    ///
+    /// - Parameter isFresh: it has just come.
+    private mutating func goOn(
+        _ poll: Poll, _ news: Poll.News, isFresh: Bool, _ now: Duration
+    ) -> [Action] {
         switch news {
         case .none: break
         case .look: return read(poll)
         case .hint(let hint):
             guard let growth = hint.growth else { return read(poll) }
             if poll.wish.cursor == growth.end { break }
-            guard let reply = growth.reply(to: poll.wish) else { return read(poll) }
+            guard let reply = growth.reply(to: poll.wish, isFresh: isFresh) else { return read(poll) }
             return finish(poll.id, .success(reply.delivery), now)
         }
         if poll.wish.isTry || poll.isOver(at: now) {
@@ -248,6 +260,7 @@ struct ListenMachine {
     /// Hints may have been missed.
     private mutating func missed() -> [Action] {
         for poll in polls.values { if case .reading = poll.state { poll.state = .reading(.look) } }
+        hasMissed = true
         return sweep()
     }
 
@@ -268,22 +281,26 @@ struct ListenMachine {
         return [
             .read(
                 Read(
-                    id: poll.id, wish: poll.wish, begins: !poll.hasBegun,
+                    id: poll.id, wish: poll.wish, begins: !poll.hasBegun, since: failures[poll.id]?.since,
                     waits: settings.usesWakeUps && !poll.wish.isTry))
         ]
     }
 
     /// Each read has one, whatever has become of its poll.
-    mutating func reply(_ id: ID, _ result: Result<ReadReply, Failure>, now: Duration) -> [Action] {
+    ///
+    /// - Parameter asked: when it was sent.
+    mutating func reply(_ id: ID, _ result: Result<ReadReply, Failure>, asked: Duration, now: Duration) -> [Action] {
         readCount -= 1
-        var actions = take(id, result, now)
+        var actions = take(id, result, asked, now)
         while readCount < settings.mostReads, let next = queue.popFirst() {
             if let poll = polls[next], case .queued = poll.state { actions += read(poll) }
         }
         return actions
     }
 
-    private mutating func take(_ id: ID, _ result: Result<ReadReply, Failure>, _ now: Duration) -> [Action] {
+    private mutating func take(
+        _ id: ID, _ result: Result<ReadReply, Failure>, _ asked: Duration, _ now: Duration
+    ) -> [Action] {
         guard let poll = polls[id], case .reading(let news) = poll.state else { return [] }
         switch result {
         case .success(let reply):
@@ -291,13 +308,13 @@ struct ListenMachine {
             poll.hasBegun = true
             poll.wish.cursor = reply.position
             failures[id] = nil
-            return goOn(poll, news, now)
+            return goOn(poll, news, isFresh: false, now)
         case .failure(.fatal(let error)):
             return finish(id, .failure(error), now)
         case .failure(.passing(let error)):
             if poll.isOver(at: now) { return finish(id, .failure(error), now) }
             let pause = failures[id].map { min($0.pause * 2, settings.longestRetryPause) } ?? settings.retryPause
-            failures[id] = Trouble(error: error, pause: pause)
+            failures[id] = Trouble(error: error, pause: pause, since: failures[id]?.since ?? asked)
             poll.state = .pausing(until: now + pause)
             add(Deadline(at: now + pause, id: id))
             return []
@@ -329,7 +346,10 @@ struct ListenMachine {
             if !checks.isEmpty { return [.check(checks)] }
         }
         checking = []
-        guard checksAgain else { return [] }
+        guard checksAgain else {
+            hasMissed = false
+            return []
+        }
         checksAgain = false
         return sweep()
     }

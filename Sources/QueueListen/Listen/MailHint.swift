@@ -63,14 +63,16 @@ extension MailHint.Growth {
     }
 
     /// What a read would have brought to a poll that waits where this begins; `nil` when it waits elsewhere, or must read.
-    func reply(to wish: Poll.Wish) -> ReadReply? {
+    ///
+    /// - Parameter isFresh: it has just come. Otherwise what has a time to live may be over by now.
+    func reply(to wish: Poll.Wish, isFresh: Bool) -> ReadReply? {
         guard wish.cursor == start, !elements.isEmpty, elements.count == end.index - start.index,
             elements.count <= wish.most,
             elements.count == 1 || elements.reduce(0, { $0 + $1.count }) <= wish.mostBytes
         else { return nil }
         var reply = ReadReply(.ok, position: start)
         for element in elements {
-            guard let stored = StoredMessage(element) else { return nil }
+            guard let stored = StoredMessage(element), isFresh || stored.expires == 0 else { return nil }
             reply.add(stored, now: stored.sent)
         }
         return reply.end == end ? reply : nil

@@ -153,8 +153,9 @@ for number, b in ipairs(boxes) do
   if b.keys then
     for i = 1, #b.keys, 2 do
       local field = 'k:' .. b.keys[i]
-      local older = tonumber(call('HGET', b.box, field) or 0)
-      if older > b.from then
+      local older = tonumber(call('HGET', b.box, field) or 0) or 0
+      -- After tampering it may be this very one, or behind it.
+      if older > b.from and older < b.keys[i + 1] then
         local position = older - b.from - 1
         local element = call('LINDEX', b.mail, position)
         local letter, index, tag, sent_at, expires, its_sum, key = unpacked('<c1I6c8I6I6I6Bc0', element)
@@ -168,8 +169,8 @@ for number, b in ipairs(boxes) do
       b.keyed = b.keyed + call('HSET', b.box, field, format('%.0f', b.keys[i + 1]))
     end
   end
-  local is_due = b.ttl > 0 and b.due <= now
-  if is_due then b.due = now + math.floor(b.ttl / 8) end
+  local is_due, is_freed = b.ttl > 0 and b.due <= now, b.ttl == 0 and b.due > 0
+  if is_due then b.due = now + math.floor(b.ttl / 8) elseif is_freed then b.due = 0 end
   call('HSET', b.box, 'm', pack('<c8dc8dc8ddddd', b.epoch, b.last, b.new_tag or b.tag, b.from, b.from_tag, b.sum,
     b.from_sum, b.hollow, b.keyed, b.due))
   if b.is_new then
@@ -180,20 +181,27 @@ for number, b in ipairs(boxes) do
     local at = format('%.0f', now + b.ttl + math.floor(b.ttl / 8))
     call('PEXPIREAT', b.box, at)
     call('PEXPIREAT', b.mail, at)
+  elseif is_freed then
+    call('PERSIST', b.box)
+    call('PERSIST', b.mail)
+  elseif b.ttl > 0 and b.base == b.from then
+    -- A list that was empty is a new one to Redis. It goes with its box.
+    call('PEXPIREAT', b.mail, format('%.0f', b.due + b.ttl))
   end
   if b.is_new or b.waiters ~= '' then
     -- ':box:' is as long as ':meta'.
     local name = string.sub(b.box, #KEYS[1] + 1)
     local growth = pack('<c8I6c8I6c8', b.epoch, b.base, b.tag, b.last, b.new_tag or b.tag)
+    local hint, full = pack('<Hc0Hc0', #name, name, #growth, growth), nil
     news = news or {}
     if b.is_new then
       news.all = news.all or {}
-      news.all[#news.all + 1] = pack('<Hc0Hc0', #name, name, #growth, growth)
-    elseif b.size <= 1024 and (n == 1 or not b.keys) and brought < 65536 then
+      news.all[#news.all + 1] = hint
+    elseif b.size <= 1024 and (n == 1 or not b.keys) then
       -- What is small is brought along, so that who waits for it need not ask.
       for _, element in ipairs(elements) do growth = growth .. pack('<Hc0', #element, element) end
+      full = pack('<Hc0Hc0', #name, name, #growth, growth)
     end
-    local hint = pack('<Hc0Hc0', #name, name, #growth, growth)
     local at = 1
     while at <= #b.waiters do
       local process, ends
@@ -201,8 +209,8 @@ for number, b in ipairs(boxes) do
       if ends > now then
         local its = news[process] or {}
         news[process] = its
-        its[#its + 1] = hint
-        brought = brought + #hint
+        its[#its + 1] = full and brought < 65536 and full or hint
+        brought = brought + #its[#its]
       end
     end
   end

@@ -12,4 +12,11 @@ if not partitions then call('HSET', KEYS[1], 'partitions', ARGV[1]) end
 call('PERSIST', KEYS[2])
 call('PERSIST', KEYS[3])
 if ARGV[3] == '' then call('HDEL', KEYS[2], 'l') else call('HSET', KEYS[2], 'l', ARGV[3]) end
+if b.is_new then
+  -- Nobody who waited for its predecessor is among its waiters, and no send will see that it is new.
+  call('HDEL', KEYS[2], 'd')
+  -- ':box:' is as long as ':meta'.
+  local name = string.sub(KEYS[2], #KEYS[1] + 1)
+  try('PUBLISH', string.sub(KEYS[1], 1, -5) .. 'wake:all', pack('<Hc0H', #name, name, 0))
+end
 return {'ok'}

@@ -1,5 +1,6 @@
 // What a sender remembers of the mailboxes that it has sent to.
 import Hiredis
+import Wakeup
 
 /// The last message that was confirmed in each of the mailboxes that were sent to lately.
 ///
@@ -9,22 +10,22 @@ struct Confirmed: Sendable {
     /// Most mailboxes that are remembered.
     static let capacity = 4096
 
-    private var last: [String: Cursor] = [:]
+    private var last: [ByteName: Cursor] = [:]
 
     mutating func note(_ cursor: Cursor, in mailbox: String) {
-        if let known = last[mailbox], known.epoch == cursor.epoch, known.index >= cursor.index { return }
+        if let known = last[ByteName(mailbox)], known.epoch == cursor.epoch, known.index >= cursor.index { return }
         // Any other one: what is forgotten is only not noticed.
-        if last.count >= Self.capacity, last[mailbox] == nil { last.remove(at: last.startIndex) }
-        last[mailbox] = cursor
+        if last.count >= Self.capacity, last[ByteName(mailbox)] == nil { last.remove(at: last.startIndex) }
+        last[ByteName(mailbox)] = cursor
     }
 
     /// As mail_send.lua takes it.
     func knowledge(of mailboxes: [String]) -> RedisArgument {
-        guard mailboxes.contains(where: { last[$0] != nil }) else { return "" }
+        guard mailboxes.contains(where: { last[ByteName($0)] != nil }) else { return "" }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(24 * mailboxes.count)
         for name in mailboxes {
-            let cursor = last[name] ?? .none
+            let cursor = last[ByteName(name)] ?? .none
             withUnsafeBytes(of: Double(cursor.index).bitPattern.littleEndian) { bytes += $0 }
             bytes += cursor.epoch.mark + cursor.tag.mark
         }

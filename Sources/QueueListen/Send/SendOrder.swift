@@ -1,5 +1,6 @@
 // What is to be sent to whom, checked and put together for the script.
 import Hiredis
+import Wakeup
 
 /// The messages of one send, and who gets which of them.
 struct SendOrder: Sendable {
@@ -60,6 +61,7 @@ struct SendOrder: Sendable {
             deliveries <= Self.mostDeliveries,
             "\(deliveries) messages times recipients, expected at most \(Self.mostDeliveries)")
         for name in recipients { try MailName.validate(name, "recipient's name") }
+        if let fault = faultOfNames(recipients) { throw QueueListenError(.invalidArgument, fault) }
         for message in messages { try message.validate(largest: largest) }
         let bytes = messages.reduce(0) { $0 + $1.body.count }
         try require(bytes <= Self.mostBytes, "\(bytes) bytes in one send, expected at most \(Self.mostBytes)")

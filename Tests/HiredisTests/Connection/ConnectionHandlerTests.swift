@@ -362,6 +362,33 @@ struct ConnectionHandlerTests {
         #expect(try await !connection.isOpen())
     }
 
+    @Test("who is called back with a refusal and sends again at once does so without end, and not within one call")
+    func refusedAgain() async throws {
+        let connection = try await TestedConnection()
+        let owed = try await connection.send(["A"])
+        try await connection.onLoop { $0.closeWhenDrained() }
+        let refusals = NIOLockedValueBox(0)
+        try await connection.onLoop { Self.sendAgain(NIOLoopBound($0, eventLoop: connection.loop), refusals) }
+        await connection.loop.run()
+        #expect(refusals.withLockedValue { $0 } == 100_000)
+        try await connection.answer(.integer(1))
+        #expect(await owed.value.value == .integer(1))
+    }
+
+    private static func sendAgain(_ handler: NIOLoopBound<ConnectionHandler>, _ refusals: NIOLockedValueBox<Int>) {
+        let caller = Caller(
+            answer: .call { _ in
+                let count = refusals.withLockedValue { count in
+                    count += 1
+                    return count
+                }
+                if count < 100_000 { sendAgain(handler, refusals) }
+            })
+        handler.value.submit(Submission(id: RedisConnection.makeID(), caller: caller, expectedReplies: 1)) {
+            $0.writeCommand(["PING"])
+        }
+    }
+
     @Test("what a draining connection refuses is not sent", arguments: [true, false])
     func refusedWhileDraining(isOnLoop: Bool) async throws {
         let connection = try await TestedConnection()

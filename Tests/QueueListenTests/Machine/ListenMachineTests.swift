@@ -21,7 +21,7 @@ struct ListenMachineTests {
         var world = ListenWorld(settings: settings, treachery: treachery)
         for _ in 0..<Int.random(in: 5...60, using: &generator) {
             let mailbox = ["a", "b", "c"].randomElement(using: &generator)!
-            switch Int.random(in: 0..<25, using: &generator) {
+            switch Int.random(in: 0..<26, using: &generator) {
             case 0..<4:
                 let timeout: Duration? = Int.random(in: 0..<4, using: &generator) == 0 ? .seconds(1) : nil
                 world.listen(
@@ -35,6 +35,7 @@ struct ListenMachineTests {
             case 20: world.breakSubscription()
             case 21: if let id = world.unfinished.randomElement(using: &generator) { world.cancel(id) }
             case 22: world.failNext(afterRunning: Bool.random(using: &generator))
+            case 24: world.takeOver(mailbox, Bool.random(using: &generator) ? "d" : "e")
             case 23: world.failOver(mailbox, losing: Int.random(in: 1...2, using: &generator))
             default:
                 if Int.random(in: 0..<4, using: &generator) == 0 { world.lose(mailbox) } else { world.deafen() }

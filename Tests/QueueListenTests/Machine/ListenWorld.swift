@@ -7,7 +7,7 @@ struct ListenWorld {
     /// What this world does that no Redis does: the machine cannot be right then, and the test has to see it.
     enum Treachery: CaseIterable {
         case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsWhoWaits
-        case bringsWhatWasNotSent
+        case bringsWhatWasNotSent, hidesTakeOvers, forgetsWhenPollsBegan
     }
 
     struct Box {
@@ -15,7 +15,7 @@ struct ListenWorld {
         var tags: [UInt64] = []
         /// Whether the process is to be woken.
         var isWatched = false
-        var owner: [String: UInt64] = [:]
+        var owner: [String: Owner] = [:]
 
         var last: Int { tags.count }
         var end: Cursor { place(last) }
@@ -29,13 +29,19 @@ struct ListenWorld {
         }
     }
 
+    /// Whose a device is: a poll of this process, or 0, somebody else's.
+    struct Owner {
+        var id: UInt64
+        var began: Duration
+    }
+
     private enum Command {
-        case read(ListenMachine.Read)
+        case read(ListenMachine.Read, asked: Duration)
         case check([ListenMachine.Check])
     }
 
     private enum Answer {
-        case read(UInt64, Result<ReadReply, ListenMachine.Failure>)
+        case read(UInt64, Result<ReadReply, ListenMachine.Failure>, asked: Duration)
         case checked(Result<[UInt64], ListenMachine.Failure>)
     }
 
@@ -65,6 +71,10 @@ struct ListenWorld {
     private var lastTag: UInt64 = 0
     /// The tag before each, in the order in which they were sent.
     private var predecessors: [UInt64: UInt64] = [:]
+    /// When the server first heard of each poll, each message was sent, and each device was taken over last.
+    private var began: [UInt64: Duration] = [:]
+    private var sent: [UInt64: Duration] = [:]
+    private var taken: [String: Duration] = [:]
     /// Where each device has got to.
     private var places: [String: Cursor] = [:]
 
@@ -104,7 +114,7 @@ struct ListenWorld {
                 if treachery == .confirmsTooEarly { news.append(.listening) }
             case .unsubscribe: (isSubscribed, wantsSubscription, news) = (false, false, [])
             case .read(let read):
-                commands.append(.read(read))
+                commands.append(.read(read, asked: now))
                 commandCount += 1
             case .check(let checks):
                 commands.append(.check(checks))
@@ -127,6 +137,11 @@ struct ListenWorld {
                 if next.epoch != place.epoch || next.index != place.index + 1 || predecessors[next.tag] != place.tag {
                     faults.append("\(id) has got \(next) behind \(place)")
                 }
+                if let taken = taken["\(wish.mailbox) \(wish.device)"], began[id] ?? taken < taken,
+                    taken < sent[next.tag] ?? .zero
+                {
+                    faults.append("\(id) has got \(next) although somebody else had taken over")
+                }
                 place = next
             }
             if delivery.cursor != place || messages.isEmpty { faults.append("\(id) is sent on to \(delivery.cursor)") }
@@ -139,8 +154,10 @@ struct ListenWorld {
     /// - Parameter brings: whether the hint has the message with it.
     mutating func send(to mailbox: String, brings: Bool = true) {
         var box = boxes[mailbox] ?? made(mailbox)
+        now += .microseconds(1)
         let start = box.end
         box.tags.append(tag())
+        sent[box.end.tag] = now
         predecessors[box.end.tag] = start.tag
         boxes[mailbox] = box
         guard box.isWatched else { return }
@@ -156,6 +173,16 @@ struct ListenWorld {
         boxes[mailbox] = box
         breakSubscription()
         send(to: mailbox)
+    }
+
+    /// A poll of another process begins, and reads on elsewhere.
+    mutating func takeOver(_ mailbox: String, _ device: String) {
+        guard var box = boxes[mailbox], let owner = box.owner[device] else { return }
+        now += .microseconds(1)
+        box.owner[device] = Owner(id: 0, began: now)
+        boxes[mailbox] = box
+        taken["\(mailbox) \(device)"] = now
+        if owner.id != 0, treachery != .hidesTakeOvers { publish(mailbox, nil) }
     }
 
     private mutating func tag() -> UInt64 {
@@ -180,7 +207,7 @@ struct ListenWorld {
     mutating func carryOutNext() -> Bool {
         guard !commands.isEmpty else { return false }
         switch commands.removeFirst() {
-        case .read(let read): answers.append(.read(read.id, .success(carryOut(read))))
+        case .read(let read, let asked): answers.append(.read(read.id, .success(carryOut(read)), asked: asked))
         case .check(let checks): answers.append(.checked(.success(carryOut(checks))))
         }
         return true
@@ -191,9 +218,9 @@ struct ListenWorld {
         guard !commands.isEmpty else { return }
         let failure = ListenMachine.Failure.passing(QueueListenError(.connectionLost, "", mayHaveRun: true))
         switch commands.removeFirst() {
-        case .read(let read):
+        case .read(let read, let asked):
             if afterRunning { _ = carryOut(read) }
-            answers.append(.read(read.id, .failure(failure)))
+            answers.append(.read(read.id, .failure(failure), asked: asked))
         case .check(let checks):
             if afterRunning { _ = carryOut(checks) }
             answers.append(.checked(.failure(failure)))
@@ -201,12 +228,15 @@ struct ListenWorld {
     }
 
     private mutating func carryOut(_ read: ListenMachine.Read) -> ReadReply {
+        now += .microseconds(1)
+        began[read.id] = began[read.id] ?? now
         var box = boxes[read.wish.mailbox] ?? made(read.wish.mailbox)
         defer { boxes[read.wish.mailbox] = box }
-        if !read.begins, let owner = box.owner[read.wish.device], owner != read.id {
-            return ReadReply(.superseded, position: box.end)
+        if let owner = box.owner[read.wish.device], owner.id != read.id {
+            let isOlder = treachery != .forgetsWhenPollsBegan && read.since.map { $0 < owner.began } ?? false
+            if !read.begins || isOlder { return ReadReply(.superseded, position: box.end) }
         }
-        box.owner[read.wish.device] = read.id
+        if read.begins { box.owner[read.wish.device] = Owner(id: read.id, began: read.since ?? now) }
         let position = read.wish.cursor ?? box.place(0)
         guard position.epoch == box.epoch else { return ReadReply(.reset, position: box.place(0)) }
         guard position.index <= box.last, box.place(position.index) == position else {
@@ -223,7 +253,7 @@ struct ListenWorld {
     private mutating func carryOut(_ checks: [ListenMachine.Check]) -> [UInt64] {
         checks.filter { check in
             guard let box = boxes[check.mailbox] else { return true }
-            let isSame = box.end == check.cursor && box.owner[check.device] == check.id
+            let isSame = box.end == check.cursor && box.owner[check.device]?.id == check.id
             if isSame { boxes[check.mailbox]?.isWatched = true }
             return !isSame
         }.map(\.id)
@@ -234,7 +264,7 @@ struct ListenWorld {
     mutating func answerNext() -> Bool {
         guard !answers.isEmpty else { return false }
         switch answers.removeFirst() {
-        case .read(let id, let result): perform(machine.reply(id, result, now: now))
+        case .read(let id, let result, let asked): perform(machine.reply(id, result, asked: asked, now: now))
         case .checked(let result): perform(machine.checked(result, now: now))
         }
         return true
@@ -293,10 +323,11 @@ struct ListenWorld {
         }
     }
 
-    /// Polls that wait although there is something for them.
+    /// Polls that wait although there is something for them, or although they are not their device's any more.
     var oversleepers: [UInt64] {
         unfinished.filter { id in
             guard let wish = wishes[id], let box = boxes[wish.mailbox] else { return false }
+            if let owner = box.owner[wish.device], owner.id != id { return true }
             return (places["\(wish.mailbox) \(wish.device)"] ?? box.place(0)) != box.end
         }
     }

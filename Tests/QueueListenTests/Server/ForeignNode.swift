@@ -40,11 +40,12 @@ struct ForeignNode: Sendable {
     /// - Parameter cursor: index, epoch and tag, as a reply gave them.
     func listen(
         to name: String, after cursor: (index: String, epoch: String, tag: String)? = nil, device: String = "d",
-        poll: Int = 1, begins: Bool = true, waits: Bool = true
+        poll: Int = 1, begins: Bool = true, age: Int? = nil, waits: Bool = true
     ) async throws -> Reply {
         var arguments: [RedisArgument] = ["1", "epoch-99"] + limits
         arguments += [
-            .string(device), .string(Self.process), .integer(poll), begins ? "1" : "0", waits ? "60000" : "0",
+            .string(device), .string(Self.process), .integer(poll),
+            begins ? .string("1" + (age.map { ":\($0)" } ?? "")) : "0", waits ? "60000" : "0",
         ]
         arguments += [.string(cursor?.index ?? ""), .string(cursor?.epoch ?? ""), .string(cursor?.tag ?? "")]
         arguments += ["100", "100000"]

@@ -1,6 +1,5 @@
 // A Redis whose every call a test can stop, delay, or do something before.
 import Hiredis
-import Synchronization
 import TestSupport
 
 /// Calls `before` with each script and each command on its way, and does not send it when that throws; calls `after` when
@@ -10,10 +9,13 @@ final class InterposedRedis: RedisDecorator {
     let redis: RedisClient
     private let before: Hook
     private let after: Hook
+    private let beforePost: (@Sendable (RedisScript) async -> Void)?
 
+    /// - Parameter beforePost: those that are posted wait for it, each for itself.
     init(
-        _ redis: RedisClient, before: @escaping Hook = { _ in }, after: @escaping Hook = { _ in }
-    ) { (self.redis, self.before, self.after) = (redis, before, after) }
+        _ redis: RedisClient, before: @escaping Hook = { _ in }, after: @escaping Hook = { _ in },
+        beforePost: (@Sendable (RedisScript) async -> Void)? = nil
+    ) { (self.redis, self.before, self.after, self.beforePost) = (redis, before, after, beforePost) }
 
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
@@ -31,5 +33,22 @@ final class InterposedRedis: RedisDecorator {
         let reply = try await redis.send(command, timeout: timeout, settle: settle)
         try await after([command.name])
         return reply
+    }
+
+    func post(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
+        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        let redis = redis
+        guard let beforePost else {
+            redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
+            return
+        }
+        Task {
+            await beforePost(script)
+            redis.execute {
+                redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
+            }
+        }
     }
 }

@@ -244,11 +244,22 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M6", testDescription: "an older poll of a device is told of the newer one",
-        guardian: "if mine and ARGV[14] == '0' and mine.poll ~= poll then", without: "if false then"
+        guardian: "if mine and mine.poll ~= poll and (ARGV[14] == '0' or", without: "if mine and (false or"
     ) { node, _ in
         _ = try await node.listen(to: "alice", poll: 1)
         _ = try await node.listen(to: "alice", poll: 2)
         return try await node.listen(to: "alice", poll: 1, begins: false).first == "superseded"
+    },
+    MailHazard(
+        invariant: "M6", testDescription: "an older poll whose first answer was lost does not take the device back",
+        guardian: "or age and mine.began > now - age)", without: "or false)"
+    ) { node, _ in
+        _ = try await node.listen(to: "alice", poll: 1)
+        _ = try await node.listen(to: "alice", poll: 2)
+        let older = try await node.listen(to: "alice", poll: 1, age: 60_000)
+        // Who began before both is older, and who began after both is not.
+        let newer = try await node.listen(to: "alice", poll: 3, age: 0)
+        return older.first == "superseded" && newer.first == "ok"
     },
     MailHazard(
         invariant: "M4", testDescription: "a part of a send across partitions that comes too late has no effect",

@@ -330,6 +330,9 @@ private let badSends: [BadSend] = [
     BadSend(testDescription: "a header with an equals sign") {
         try await $0.send(Message("a", headers: ["a=": ""]), to: "alice")
     },
+    BadSend(testDescription: "a header with an equals sign under an accent") {
+        try await $0.send(Message("a", headers: ["a=\u{301}": ""]), to: "alice")
+    },
     BadSend(testDescription: "no time to live") { try await $0.send(Message("a", timeToLive: .zero), to: "alice") },
     BadSend(testDescription: "an empty collapse key") { try await $0.send(Message("a", collapseKey: ""), to: "alice") },
     BadSend(testDescription: "an empty id") { try await $0.send("a", to: "alice", id: "") },

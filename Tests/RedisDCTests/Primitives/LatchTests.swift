@@ -178,14 +178,17 @@ extension PrimitiveTests {
 
         @Test("two names that look the same and are not are two mutexes, and not to be had in one dictionary")
         func names() async throws {
-            try await withCoordinators { _, coordinator, _, redis in
+            try await withCoordinators { _, coordinator, other, _ in
                 let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
                 let error = await errorOf { try await coordinator.withLocks([composed, decomposed]) { _ in } }
                 #expect(error?.code == .invalidArgument)
                 try await coordinator.mutex(composed).withLock { _ in
                     // Not the one that is held already: it is locked, too.
                     try await coordinator.mutex(decomposed).withLock(timeout: .seconds(10)) { _ in
-                        #expect(try await Audit(redis).things.count == 2)
+                        for name in [composed, decomposed] {
+                            let error = await errorOf { _ = try await other.mutex(name).lock(timeout: .zero) }
+                            #expect(error?.code == .timedOut)
+                        }
                     }
                 }
             }

@@ -23,6 +23,41 @@ extension QueueListenTests.FailureTests {
         }
     }
 
+    @Test("an older poll whose first answer was lost does not take the device from a newer one")
+    func lostFirstAnswer() async throws {
+        try await withProxiedOffice { proxy, proxied, other, _ in
+            let warm = Task { try await proxied.mailbox("bob").listen() }
+            try await proxied.untilWaiting(1, at: "bob")
+            await proxy.refuse()
+            await proxy.dropNextReply(matching: "alice")
+            let older = Task { try await proxied.mailbox("alice").listen() }
+            try await proxy.waitUntil { $0.droppedReplies == 1 }
+            let newer = Task { try await other.mailbox("alice").listen() }
+            try await other.untilWaiting(1, at: "alice")
+            await proxy.heal()
+            #expect(try await older.value.word == "superseded")
+            try await other.send("a", to: "alice")
+            #expect(try await newer.value.word == "a")
+            warm.cancel()
+        }
+    }
+
+    @Test("who listens with a client that is stopped is told so at once")
+    func stoppedClient() async throws {
+        try await withServer { server, _, _ in
+            var configuration = PostOfficeConfiguration()
+            configuration.recheckInterval = .seconds(3600)
+            configuration.pollInterval = .milliseconds(20)
+            let waiting = try await withRedisClient(url: server.url) { client in
+                let office = try PostOffice(redis: client, configuration: configuration)
+                let waiting = Task { try await office.mailbox("alice").listen() }
+                try await office.untilWaiting(1, at: "alice")
+                return waiting
+            }
+            #expect(await errorOf { _ = try await waiting.value }?.code == .stopped)
+        }
+    }
+
     @Test("a delivery that is lost on its way comes again")
     func lostDelivery() async throws {
         try await withProxiedOffice { proxy, proxied, other, _ in
