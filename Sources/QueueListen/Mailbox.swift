@@ -111,7 +111,8 @@ public struct Mailbox: Sendable {
         try Self.check(limit: limit, maximumBytes: maximumBytes)
         guard index >= 0 else { throw QueueListenError(.invalidArgument, "index is \(index), expected 0 or more") }
         let reply = try await run(
-            Scripts.peek, [.integer(index), .integer(limit), .integer(maximumBytes)])
+            // An index has 6 bytes; the server's numbers are exact so far.
+            Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maximumBytes)])
         return try ReadReply(reply, partitions: partition.total).messages
     }
 

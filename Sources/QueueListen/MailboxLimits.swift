@@ -84,7 +84,7 @@ public struct MailboxLimits: Sendable, Hashable {
 extension Duration {
     /// At most 4,000 years: added to the time since 1970 it has to fit into 6 bytes.
     var wholeMilliseconds: Int {
-        let (seconds, attoseconds) = components
-        return Int(min(seconds, 1 << 37)) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
+        let (seconds, attoseconds) = min(self, .seconds(1 << 37)).components
+        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
     }
 }

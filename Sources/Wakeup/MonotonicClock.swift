@@ -9,8 +9,11 @@ package struct MonotonicClock: Sendable {
         (self.now, self.sleep) = (now, sleep)
     }
 
+    /// It sleeps for thirty years at most, because Swift's own clock traps on what does not fit into its nanoseconds.
     package static func continuous() -> MonotonicClock {
         let start = ContinuousClock.now
-        return MonotonicClock(now: { ContinuousClock.now - start }, sleep: { try await Task.sleep(for: $0) })
+        return MonotonicClock(
+            now: { ContinuousClock.now - start },
+            sleep: { try await Task.sleep(for: min($0, .seconds(1_000_000_000))) })
     }
 }

@@ -92,6 +92,35 @@ extension QueueListenTests {
             ] { #expect(Cursor(text) == nil, "\(text)") }
         }
 
+        @Test("the largest numbers and durations that fit their types are served like others")
+        func extremes() async throws {
+            let longest = Duration.seconds(Int64.max)
+            try await withOffice(configure: {
+                ($0.callTimeout, $0.recheckInterval, $0.pollInterval) = (longest, longest, longest)
+                ($0.subscriptionLinger, $0.sendIDLifetime, $0.takeOverAfter) = (longest, longest, longest)
+                ($0.limits.timeToLive, $0.limits.deviceTimeToLive) = (longest, longest)
+                ($0.limits.maximumAge, $0.limits.backlogAge) = (longest, longest)
+                ($0.limits.maximumMessages, $0.limits.maximumBytes, $0.limits.backlogCount) = (
+                    100_000_000, 1 << 46, 100_000_000
+                )
+                $0.largestMessage = .max
+            }) { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                let waiting = Task { try await mailbox.listen(maximumBytes: .max, timeout: longest) }
+                try await office.untilWaiting(1, at: "alice")
+                try await office.send(Message("a", timeToLive: longest), to: "alice")
+                let delivery = try await waiting.value
+                #expect(delivery.word == "a")
+                try await office.send([Message("b")], to: ["alice", "bob"], id: "x")
+                #expect(try await mailbox.look(after: delivery.cursor).word == "b")
+                #expect(try await mailbox.acknowledge(delivery.cursor))
+                try await mailbox.setLimits(office.configuration.limits)
+                try await office.send("c", to: "alice")
+                #expect(try await mailbox.inspect()?.last == 3)
+                #expect(try await mailbox.peek(after: .max).isEmpty)
+            }
+        }
+
         @Test("a listener is woken by a message")
         func wake() async throws {
             try await withOffice { office, _, _ in
