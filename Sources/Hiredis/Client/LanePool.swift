@@ -127,7 +127,7 @@ final class LanePool: Sendable {
     func run() async {
         let limit = TimeAmount(configuration.laneIdleTimeout)
         while !Task.isCancelled {
-            try? await Task.sleep(for: configuration.laneIdleTimeout / 2)
+            try? await Task.sleep(for: min(configuration.laneIdleTimeout / 2, .seconds(3600)))
             let now = NIODeadline.now()
             let old = state.withLockedValue { state in
                 let old = state.idle.filter { $0.since + limit <= now }

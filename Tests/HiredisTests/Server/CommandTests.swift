@@ -58,6 +58,32 @@ extension ServerTests {
             }
         }
 
+        @Test("the longest durations that there are are as good as for ever")
+        func extremes() async throws {
+            let longest = Duration.seconds(Int64.max)
+            try await withServer(configure: {
+                ($0.connectTimeout, $0.commandTimeout, $0.silenceLimit) = (longest, longest, longest)
+                ($0.reconnectDelay, $0.laneIdleTimeout) = (.milliseconds(1)...longest, longest)
+                ($0.blockingSlice, $0.settleTimeout, $0.probeInterval) = (longest, longest, longest)
+            }) { _, redis in
+                #expect(try await redis.send(["PING"], timeout: longest).string == "PONG")
+                let script = RedisScript("return ARGV[1]")
+                let echo = try await redis.script(script, keys: [], arguments: ["a"], timeout: longest)
+                #expect(echo.string == "a")
+                let waiting = Task {
+                    try await redis.block(.brpop("list"), timeout: longest) { _ in }
+                }
+                while try await redis.info("blocked_clients") != "1" {}
+                try await redis.withSubscription(to: ["news"]) { events in
+                    #expect(try await redis.publish("b", to: "news") == 1)
+                    guard case .message(let message)? = try await events.next() else { return }
+                    #expect(message.text == "b")
+                }
+                _ = try await redis.send("LPUSH", "list", "c")
+                #expect(try await waiting.value?.array?.last?.string == "c")
+            }
+        }
+
         @Test("any bytes arrive as they were sent")
         func bytes() async throws {
             try await withServer { _, redis in

@@ -121,6 +121,16 @@ extension QueueListenTests {
             }
         }
 
+        @Test("a namespace that would be taken for another one's keys is refused, also with an accent on its colon")
+        func namespaces() {
+            for name in ["a:b", "a:\u{301}b", "", "a{b", "a\nb"] {
+                #expect(throws: QueueListenError.self, "\(name)") {
+                    try PostOfficeConfiguration().validate(namespace: name)
+                }
+            }
+            #expect(throws: Never.self) { try PostOfficeConfiguration().validate(namespace: "caf\u{E9}") }
+        }
+
         @Test("a listener is woken by a message")
         func wake() async throws {
             try await withOffice { office, _, _ in
