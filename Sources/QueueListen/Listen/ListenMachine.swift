@@ -35,10 +35,8 @@ struct ListenMachine {
     struct Read: Sendable {
         var id: ID
         var wish: Poll.Wish
-        /// The first time: from now on this poll is the device's.
+        /// The first time, or that failed: from now on this poll is the device's, unless it was before and is not now.
         var begins: Bool
-        /// When it was sent first, if that may have come through: by then a newer poll may have begun elsewhere.
-        var since: Duration?
         /// Whether the process wants to be woken when there is nothing.
         var waits: Bool
     }
@@ -67,8 +65,6 @@ struct ListenMachine {
     private struct Trouble {
         var error: QueueListenError
         var pause: Duration
-        /// When the read was sent that failed first.
-        var since: Duration
     }
 
     private enum Subscription {
@@ -117,6 +113,10 @@ struct ListenMachine {
         let wish = poll.wish
         var actions: [Action] = []
         for older in polls(of: wish.mailbox) where ByteName(older.wish.device) == ByteName(wish.device) {
+            // Numbers say who is the newer one, to the server too: tasks on other threads may come in another order.
+            if older.id > poll.id {
+                return [.finish(poll.id, .success(Delivery(.superseded, cursor: wish.cursor ?? .none)))]
+            }
             let place = older.wish.cursor ?? wish.cursor ?? Cursor.none
             actions += finish(older.id, .success(Delivery(.superseded, cursor: place)), now)
         }
@@ -281,26 +281,22 @@ struct ListenMachine {
         return [
             .read(
                 Read(
-                    id: poll.id, wish: poll.wish, begins: !poll.hasBegun, since: failures[poll.id]?.since,
+                    id: poll.id, wish: poll.wish, begins: !poll.hasBegun,
                     waits: settings.usesWakeUps && !poll.wish.isTry))
         ]
     }
 
     /// Each read has one, whatever has become of its poll.
-    ///
-    /// - Parameter asked: when it was sent.
-    mutating func reply(_ id: ID, _ result: Result<ReadReply, Failure>, asked: Duration, now: Duration) -> [Action] {
+    mutating func reply(_ id: ID, _ result: Result<ReadReply, Failure>, now: Duration) -> [Action] {
         readCount -= 1
-        var actions = take(id, result, asked, now)
+        var actions = take(id, result, now)
         while readCount < settings.mostReads, let next = queue.popFirst() {
             if let poll = polls[next], case .queued = poll.state { actions += read(poll) }
         }
         return actions
     }
 
-    private mutating func take(
-        _ id: ID, _ result: Result<ReadReply, Failure>, _ asked: Duration, _ now: Duration
-    ) -> [Action] {
+    private mutating func take(_ id: ID, _ result: Result<ReadReply, Failure>, _ now: Duration) -> [Action] {
         guard let poll = polls[id], case .reading(let news) = poll.state else { return [] }
         switch result {
         case .success(let reply):
@@ -314,7 +310,7 @@ struct ListenMachine {
         case .failure(.passing(let error)):
             if poll.isOver(at: now) { return finish(id, .failure(error), now) }
             let pause = failures[id].map { min($0.pause * 2, settings.longestRetryPause) } ?? settings.retryPause
-            failures[id] = Trouble(error: error, pause: pause, since: failures[id]?.since ?? asked)
+            failures[id] = Trouble(error: error, pause: pause)
             poll.state = .pausing(until: now + pause)
             add(Deadline(at: now + pause, id: id))
             return []

@@ -122,12 +122,11 @@ actor Listeners {
     }
 
     private func send(_ read: Machine.Read) {
-        let (wish, asked) = (read.wish, clock.now())
-        let age = read.since.map { ":\((asked - $0).wholeMilliseconds + 1)" } ?? ""
+        let wish = read.wish
         let arguments: [RedisArgument] =
             partition.head + partition.limits + [
                 .string(wish.device), .string(partition.process), .string("\(read.id)"),
-                .string(read.begins ? "1" + age : "0"),
+                read.begins ? 1 : 0,
                 .integer(read.waits ? lease : 0), wish.cursor.map { .integer($0.index) } ?? "",
                 .bytes(wish.cursor?.epoch.mark ?? []), .bytes(wish.cursor?.tag.mark ?? []), .integer(wish.most),
                 .integer(wish.mostBytes),
@@ -139,8 +138,7 @@ actor Listeners {
                 let reply = Self.outcome(result) { reply throws(QueueListenError) in
                     try ReadReply(reply, partitions: partitions)
                 }
-                listeners.perform(
-                    listeners.machine.reply(read.id, reply, asked: asked, now: listeners.clock.now()))
+                listeners.perform(listeners.machine.reply(read.id, reply, now: listeners.clock.now()))
             }
         }
     }

@@ -19,9 +19,9 @@ for i = 2, #KEYS do
     local position, devices = 1, found[2] or ''
     local is_known = false
     while is_same and position <= #devices do
-      local name, _, _, seen, _, owner
-      name, _, _, seen, _, owner, position = struct.unpack('<Bc0dc8ddBc0', devices, position)
-      if name == ARGV[at + 3] then is_known = owner == poll .. ARGV[at + 4] and (refresh == 0 or seen + refresh > now) end
+      local name, _, _, seen, owner
+      name, _, _, seen, owner, position = struct.unpack('<Bc0dc8dBc0', devices, position)
+      if name == ARGV[at + 3] then is_known = string.match(owner, '^%S*') == poll .. ARGV[at + 4] and (refresh == 0 or seen + refresh > now) end
     end
     is_same = is_same and is_known
     if is_same and lease > 0 then

@@ -10,8 +10,8 @@
 --                hollow (bytes taken out of messages that are still there), keyed (collapse keys), due (ms: when the time
 --                to live is to be renewed): '<c8dc8dc8ddddd'
 --             l  limits of its own, words in the order of mail_limits.lua
---             d  devices, each '<Bc0dc8ddBc0': name, index and tag that it has proven to have, ms when last seen, ms when
---                its poll began, the poll
+--             d  devices, each '<Bc0dc8dBc0': name, index and tag that it has proven to have, ms when last seen, polls: the
+--                one whose it is, then the last ones of up to three other processes, separated by spaces
 --             w  processes to be woken, each '<c16d': id, ms until when
 --             k:KEY  index of the last message with this collapse key
 -- mail  list  messages, each '<c1I6c8I6I6I6Bc0' and its envelope: M or X (emptied), index, tag, ms when sent, ms when it

@@ -10,7 +10,7 @@ if b.is_new and b.last == 0 then return {} end
 local devices, waiters, at = {}, {}, 1
 while at <= #b.devices do
   local name, index, tag, seen, _
-  name, index, tag, seen, _, _, at = unpacked('<Bc0dc8ddBc0', b.devices, at)
+  name, index, tag, seen, _, at = unpacked('<Bc0dc8dBc0', b.devices, at)
   for _, value in ipairs({name, format('%.0f', index), tag, format('%.0f', seen)}) do devices[#devices + 1] = value end
 end
 at = 1

@@ -1,8 +1,8 @@
 -- Takes an acknowledgement, deletes what all have acknowledged, and reads on; if there is nothing, notes who waits.
 -- KEYS[1] meta  [2] box  [3] mail
--- ARGV[1] to [10] as in mail_head and mail_limits  [11] device  [12] process, 16 characters  [13] poll, a number  [14] 1:
---     the poll begins; 1:MS: so long ago, and that may have been noted; 0: it reads again; 2: there is no poll, only an
---     acknowledgement  [15] ms for which the process wants to be woken, 0: not at all
+-- ARGV[1] to [10] as in mail_head and mail_limits  [11] device  [12] process, 16 characters  [13] poll, a number  which
+--     grows  [14] 1: the poll begins, or may have begun; 0: it reads again; 2: there is no poll, only an acknowledgement
+--     [15] ms for which the process wants to be woken, 0: not at all
 --     [16] cursor: index, or empty: where this device has got to  [17] its epoch, 8 bytes  [18] its tag, 8 bytes
 --     [19] most messages  [20] most bytes, but always one message
 -- Reply: {status, epoch, index, tag, now, messages…}: the position before the first message, ms of the server, and the
@@ -23,12 +23,12 @@ local forget = tonumber(limits[8])
 local mine, others, least = nil, {}, nil
 local number = 0
 do
-  local at, name, index, tag, seen, began, owner = 1, nil, nil, nil, nil, nil, nil
+  local at, name, index, tag, seen, polls = 1, nil, nil, nil, nil, nil
   while at <= #b.devices do
     local start = at
-    name, index, tag, seen, began, owner, at = unpacked('<Bc0dc8ddBc0', b.devices, at)
+    name, index, tag, seen, polls, at = unpacked('<Bc0dc8dBc0', b.devices, at)
     if name == device then
-      mine = {index = index, tag = tag, poll = owner, began = began}
+      mine = {index = index, tag = tag, polls = polls}
     elseif forget == 0 or seen + forget > now then
       others[#others + 1] = string.sub(b.devices, start, at - 1)
       number = number + 1
@@ -36,9 +36,14 @@ do
     end
   end
 end
--- Who began before the one that is noted now is the older one, also when it is heard of later.
-local begins, age = string.byte(ARGV[14]) == 49, tonumber(string.sub(ARGV[14], 3))
-if mine and mine.poll ~= poll and (ARGV[14] == '0' or age and mine.began > now - age) then
+-- A poll that has begun before and is not the last one has been superseded, also when its first answer was lost.
+local begins, holder, has_begun = ARGV[14] == '1', nil, false
+if mine then
+  holder = string.match(mine.polls, '^%S+')
+  local _, colon = string.find(' ' .. mine.polls, ' ' .. process .. ':', 1, true)
+  if colon then has_begun = tonumber(string.match(mine.polls, '^%d+', colon)) >= tonumber(ARGV[13]) end
+end
+if mine and holder ~= poll and (ARGV[14] == '0' or begins and has_begun) then
   return {'superseded', b.epoch, b.from, b.from_tag, format('%.0f', now)}
 end
 if not mine and number >= 64 then return {'devices'} end
@@ -74,7 +79,7 @@ if status == 'ok' then
   end
 end
 local is_mine_new, has_moved = not mine, false
-mine = mine or {index = b.from, tag = b.from_tag, began = now}
+mine = mine or {index = b.from, tag = b.from_tag, polls = ''}
 if status == 'ok' then
   -- Monotone: an older cursor reads again what is still there, and takes no acknowledgement back.
   if index > mine.index then mine.index, mine.tag, has_moved = index, tag, true end
@@ -156,10 +161,15 @@ if is_due or is_freed or not partitions or b.is_new or drop > 0 or begins or is_
     end
     waiters = table.concat(waiters)
   end
-  local rival = begins and mine.poll and mine.poll ~= poll and string.sub(mine.poll, 1, 16)
-  if begins or is_mine_new then mine.poll, mine.began = poll, now - (age or 0) end
-  local owner = mine.poll or ''
-  others[#others + 1] = pack('<Bc0dc8ddBc0', #device, device, mine.index, mine.tag, now, mine.began, #owner, owner)
+  local rival = begins and holder and holder ~= poll and string.sub(holder, 1, 16)
+  if (begins or is_mine_new) and holder ~= poll then
+    local polls = {poll}
+    for other in string.gmatch(mine.polls, '%S+') do
+      if string.sub(other, 1, 16) ~= process and #polls < 4 then polls[#polls + 1] = other end
+    end
+    mine.polls = table.concat(polls, ' ')
+  end
+  others[#others + 1] = pack('<Bc0dc8dBc0', #device, device, mine.index, mine.tag, now, #mine.polls, mine.polls)
   if is_due then b.due = now + math.floor(ttl / 8) elseif is_freed then b.due = 0 end
   if drop > 0 then call('LTRIM', b.mail, drop, -1) end
   if dead_keys then

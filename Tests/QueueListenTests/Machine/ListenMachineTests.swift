@@ -227,6 +227,21 @@ struct ListenMachineTests {
         #expect(world.machine.waitingCount == world.unfinished.count)
     }
 
+    @Test("of two polls of one device the one with the greater number is the newer one, whichever comes first")
+    func order() {
+        let wish = Poll.Wish(mailbox: "a", device: "d", most: 1, mostBytes: 1)
+        for ids in [[1, 2], [2, 1]] as [[UInt64]] {
+            var machine = ListenMachine(settings: .init())
+            var ended: [UInt64] = []
+            for action in ids.flatMap({ machine.listen(Poll($0, wish), now: .zero) }) {
+                if case .finish(let id, .success(let delivery)) = action, delivery.word == "superseded" {
+                    ended.append(id)
+                }
+            }
+            #expect(ended == [1])
+        }
+    }
+
     @Test("stopping ends every poll")
     func stop() {
         var machine = ListenMachine(settings: .init())

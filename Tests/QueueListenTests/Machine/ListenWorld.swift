@@ -7,7 +7,7 @@ struct ListenWorld {
     /// What this world does that no Redis does: the machine cannot be right then, and the test has to see it.
     enum Treachery: CaseIterable {
         case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsWhoWaits
-        case bringsWhatWasNotSent, hidesTakeOvers, forgetsWhenPollsBegan
+        case bringsWhatWasNotSent, hidesTakeOvers, forgetsWhoBegan
     }
 
     struct Box {
@@ -32,16 +32,17 @@ struct ListenWorld {
     /// Whose a device is: a poll of this process, or 0, somebody else's.
     struct Owner {
         var id: UInt64
-        var began: Duration
+        /// The last poll of this process that was the device's.
+        var ours: UInt64
     }
 
     private enum Command {
-        case read(ListenMachine.Read, asked: Duration)
+        case read(ListenMachine.Read)
         case check([ListenMachine.Check])
     }
 
     private enum Answer {
-        case read(UInt64, Result<ReadReply, ListenMachine.Failure>, asked: Duration)
+        case read(UInt64, Result<ReadReply, ListenMachine.Failure>)
         case checked(Result<[UInt64], ListenMachine.Failure>)
     }
 
@@ -114,7 +115,7 @@ struct ListenWorld {
                 if treachery == .confirmsTooEarly { news.append(.listening) }
             case .unsubscribe: (isSubscribed, wantsSubscription, news) = (false, false, [])
             case .read(let read):
-                commands.append(.read(read, asked: now))
+                commands.append(.read(read))
                 commandCount += 1
             case .check(let checks):
                 commands.append(.check(checks))
@@ -179,7 +180,7 @@ struct ListenWorld {
     mutating func takeOver(_ mailbox: String, _ device: String) {
         guard var box = boxes[mailbox], let owner = box.owner[device] else { return }
         now += .microseconds(1)
-        box.owner[device] = Owner(id: 0, began: now)
+        box.owner[device] = Owner(id: 0, ours: owner.ours)
         boxes[mailbox] = box
         taken["\(mailbox) \(device)"] = now
         if owner.id != 0, treachery != .hidesTakeOvers { publish(mailbox, nil) }
@@ -207,7 +208,7 @@ struct ListenWorld {
     mutating func carryOutNext() -> Bool {
         guard !commands.isEmpty else { return false }
         switch commands.removeFirst() {
-        case .read(let read, let asked): answers.append(.read(read.id, .success(carryOut(read)), asked: asked))
+        case .read(let read): answers.append(.read(read.id, .success(carryOut(read))))
         case .check(let checks): answers.append(.checked(.success(carryOut(checks))))
         }
         return true
@@ -218,9 +219,9 @@ struct ListenWorld {
         guard !commands.isEmpty else { return }
         let failure = ListenMachine.Failure.passing(QueueListenError(.connectionLost, "", mayHaveRun: true))
         switch commands.removeFirst() {
-        case .read(let read, let asked):
+        case .read(let read):
             if afterRunning { _ = carryOut(read) }
-            answers.append(.read(read.id, .failure(failure), asked: asked))
+            answers.append(.read(read.id, .failure(failure)))
         case .check(let checks):
             if afterRunning { _ = carryOut(checks) }
             answers.append(.checked(.failure(failure)))
@@ -233,10 +234,10 @@ struct ListenWorld {
         var box = boxes[read.wish.mailbox] ?? made(read.wish.mailbox)
         defer { boxes[read.wish.mailbox] = box }
         if let owner = box.owner[read.wish.device], owner.id != read.id {
-            let isOlder = treachery != .forgetsWhenPollsBegan && read.since.map { $0 < owner.began } ?? false
-            if !read.begins || isOlder { return ReadReply(.superseded, position: box.end) }
+            let hasBegun = treachery != .forgetsWhoBegan && owner.ours >= read.id
+            if !read.begins || hasBegun { return ReadReply(.superseded, position: box.end) }
         }
-        if read.begins { box.owner[read.wish.device] = Owner(id: read.id, began: read.since ?? now) }
+        if read.begins { box.owner[read.wish.device] = Owner(id: read.id, ours: read.id) }
         let position = read.wish.cursor ?? box.place(0)
         guard position.epoch == box.epoch else { return ReadReply(.reset, position: box.place(0)) }
         guard position.index <= box.last, box.place(position.index) == position else {
@@ -264,7 +265,7 @@ struct ListenWorld {
     mutating func answerNext() -> Bool {
         guard !answers.isEmpty else { return false }
         switch answers.removeFirst() {
-        case .read(let id, let result, let asked): perform(machine.reply(id, result, asked: asked, now: now))
+        case .read(let id, let result): perform(machine.reply(id, result, now: now))
         case .checked(let result): perform(machine.checked(result, now: now))
         }
         return true

@@ -11,6 +11,7 @@ struct ForeignNode: Sendable {
         "mail_take_over",
     ]
     let redis: RedisClient
+    var process = Self.process
     var alter: @Sendable (String) -> String = { $0 }
     /// Most messages, most bytes, age, policy, life, backlog by count and by age, life of a device.
     var limits: [RedisArgument] = ["1000", "1000000", "0", "r", "0", "0", "0", "0"]
@@ -40,12 +41,12 @@ struct ForeignNode: Sendable {
     /// - Parameter cursor: index, epoch and tag, as a reply gave them.
     func listen(
         to name: String, after cursor: (index: String, epoch: String, tag: String)? = nil, device: String = "d",
-        poll: Int = 1, begins: Bool = true, age: Int? = nil, waits: Bool = true
+        poll: Int = 1, begins: Bool = true, waits: Bool = true
     ) async throws -> Reply {
         var arguments: [RedisArgument] = ["1", "epoch-99"] + limits
         arguments += [
-            .string(device), .string(Self.process), .integer(poll),
-            begins ? .string("1" + (age.map { ":\($0)" } ?? "")) : "0", waits ? "60000" : "0",
+            .string(device), .string(process), .integer(poll),
+            begins ? "1" : "0", waits ? "60000" : "0",
         ]
         arguments += [.string(cursor?.index ?? ""), .string(cursor?.epoch ?? ""), .string(cursor?.tag ?? "")]
         arguments += ["100", "100000"]
