@@ -1,7 +1,6 @@
 // What races with a hint, and what is at the edge of what one brings.
 import Hiredis
 import RedisDCTesting
-import Synchronization
 import TestRandom
 import TestSupport
 import Testing
