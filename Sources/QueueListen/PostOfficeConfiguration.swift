@@ -43,7 +43,8 @@ public struct PostOfficeConfiguration: Sendable {
             if !holds { throw QueueListenError(.invalidArgument, message()) }
         }
         try MailName.validate(namespace, "namespace")
-        try require(!namespace.contains(":"), "a namespace has no colon, this one is \"\(namespace)\"")
+        try require(
+            !namespace.utf8.contains(UInt8(ascii: ":")), "a namespace has no colon, this one is \"\(namespace)\"")
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")
         try limits.validate()
         try require(pollInterval >= .milliseconds(10), "pollInterval is \(pollInterval), expected at least 10 ms")

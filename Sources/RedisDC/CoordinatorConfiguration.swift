@@ -36,7 +36,8 @@ public struct CoordinatorConfiguration: Sendable {
             if !holds { throw RedisDCError(.invalidArgument, message()) }
         }
         try ResourceName.validate(namespace)
-        try require(!namespace.contains(":"), "a namespace has no colon, this one is \"\(namespace)\"")
+        try require(
+            !namespace.utf8.contains(UInt8(ascii: ":")), "a namespace has no colon, this one is \"\(namespace)\"")
         try require(ttl >= .seconds(1), "ttl is \(ttl), expected at least 1 second")
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")
         try require(pollInterval >= .milliseconds(10), "pollInterval is \(pollInterval), expected at least 10 ms")

@@ -196,3 +196,7 @@ extension EngineTests {
         }
     }
 }
+                // A colon with an accent is a colon.
+                #expect(
+                    await errorOf { _ = try Coordinator(redis: redis, namespace: "a:\u{301}b") }?.code
+                        == .invalidArgument)

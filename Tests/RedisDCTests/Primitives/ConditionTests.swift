@@ -194,5 +194,18 @@ extension PrimitiveTests {
                 #expect(error?.code == .invalidArgument)
             }
         }
+
+        @Test("a mutex of another name that is the same text to Swift is another mutex")
+        func otherBytes() async throws {
+            try await withCoordinators { _, one, _, _ in
+                let condition = try one.mutex("caf\u{E9}").condition("c")
+                let error = await errorOf {
+                    try await one.mutex("cafe\u{301}").withLock { lease in
+                        try await condition.wait(lease, timeout: .milliseconds(1))
+                    }
+                }
+                #expect(error?.code == .invalidArgument)
+            }
+        }
     }
 }
