@@ -371,6 +371,22 @@ struct EngineMachineTests {
         #expect(run.taken() == ["send release 6 of 1"])
     }
 
+    @Test("numbers that no script says are refused")
+    func hostileReplies() {
+        let operation = Operation.claim(Wish(thing: MachineRun.thing))
+        func array(_ words: String...) -> RESPValue { .array(words.map { .bytes(Array($0.utf8)) }) }
+        #expect(EngineReply(array("granted", "-1"), to: operation) == nil)
+        #expect(EngineReply(array("granted", "1", "-1"), to: operation) == nil)
+        #expect(EngineReply(array("ended"), to: operation) == nil)
+        let page = array("-1", "h", "1", "1", "m")
+        #expect(
+            EngineReply(.array([array("ok").array![0], array("").array![0], page]), to: .reconcile(after: "")) == nil)
+        let dead = array("session", "-1", "m")
+        let heartbeat = EngineReply(
+            .array([array("ok").array![0], .integer(0), .integer(0), dead, .array([])]), to: .heartbeat)
+        if case .heartbeat(_, _, let duties)? = heartbeat { #expect(duties.dead?.claims.isEmpty == true) }
+    }
+
     @Test("a place in the queue that Redis has lost is taken anew")
     func reconcileQueue() {
         var run = MachineRun.live()
