@@ -81,6 +81,28 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test("records that somebody has spoilt keep nobody else's session from living on")
+    func spoiltClaims() async throws {
+        try await withCoordinators(configuration: shortTTL) { _, one, _, redis in
+            let lease = try await one.mutex("m").lock()
+            let (book, index): (RedisArgument, RedisArgument) = ("rdc:{default:0}:book", "rdc:{default:0}:index")
+            for (claim, record) in [
+                ("dead:1", "x"), ("dead:2", ""), ("dead:-3", "hl1" + String(repeating: "x", count: 20)),
+            ] {
+                _ = try await redis.send("HSET", book, .string("c:\(claim)"), .string(record))
+                _ = try await redis.send("ZADD", index, 0, .string("s\(claim)"))
+            }
+            _ = try await redis.send("ZADD", "rdc:{default:0}:sessions", 1, "dead")
+            try await until("they are cleared away") {
+                try await redis.send("ZCARD", "rdc:{default:0}:sessions").integer == 2
+            }
+            try await untilHeartbeats(2, redis)
+            #expect(lease.isHeld)
+            try await lease.release()
+            try await Audit(redis).check()
+        }
+    }
+
     @Test("another number of partitions is refused, naming both")
     func partitions() async throws {
         try await withServer { _, redis, other in
