@@ -358,6 +358,9 @@ extension RESPValue {
 }
 
 extension Duration {
+    /// 100 years. Clocks cannot add to, or sleep for, all that a duration can say; who waits longer waits so long.
+    static let longest = Duration.seconds(36_525 * 86400)
+
     var wholeMicroseconds: Int {
         let (seconds, attoseconds) = components
         return Int(seconds) * 1_000_000 + Int(attoseconds / 1_000_000_000_000)

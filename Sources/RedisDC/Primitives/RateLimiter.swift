@@ -56,7 +56,10 @@ public struct RateLimiter: Sendable {
     /// - Throws: `.timedOut` as soon as it is certain that the time will not do, `.cancelled`, and what
     ///   ``tryAcquire(cost:)`` throws.
     public func acquire(cost: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) {
-        let deadline = timeout.map { ContinuousClock.now + $0 }
+        if let timeout, timeout < .zero {
+            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+        }
+        let deadline = timeout.map { ContinuousClock.now + min($0, .longest) }
         while true {
             let decision = try await tryAcquire(cost: cost)
             if decision.isAllowed { return }
