@@ -40,6 +40,9 @@ extension EngineMachine {
         case ("lost", .held):
             forget(id)
             return [.lose(id, RedisDCError(.lost, "\"\(claim.wish.thing.name)\" was taken away by an operator"))]
+        case ("lost", .asked), ("lost", .queued):
+            // The news of the grant comes later, or never: it is over all the same.
+            return drop(id, RedisDCError(.lost, "\"\(claim.wish.thing.name)\" was taken away by an operator"))
         default: return []
         }
     }

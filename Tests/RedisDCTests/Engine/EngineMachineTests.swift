@@ -371,6 +371,18 @@ struct EngineMachineTests {
         #expect(run.taken() == ["send release 6 of 1"])
     }
 
+    @Test("what an operator has taken away before the answer came is not held")
+    func takenAwayEarly() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.hint("1 lost")
+        run.reply(1, .granted(fence: 7))
+        #expect(run.taken() == ["send acquire 1", "finish 1 lost"])
+        run.acquire(2)
+        run.reply(2, .over)
+        #expect(run.taken() == ["send acquire 2", "finish 2 lost"])
+    }
+
     @Test("numbers that no script says are refused")
     func hostileReplies() {
         let operation = Operation.claim(Wish(thing: MachineRun.thing))
