@@ -103,6 +103,26 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test("who waits is told at once that the client has stopped")
+    func stoppedClient() async throws {
+        try await withServer { server, _, redis in
+            var configuration = CoordinatorConfiguration()
+            configuration.ttl = .seconds(300)
+            let client = try RedisClient(RedisConfiguration(url: server.url))
+            let running = Task { await client.run() }
+            try await withCoordinator(redis: client, configuration: configuration) { one in
+                let semaphore = try one.semaphore("s", permits: 0)
+                let waiting = (0..<1000).map { _ in Task { try await semaphore.wait() } }
+                try await until("they wait") { try await one.inspect("s")?.waiterCount == 1000 }
+                let start = ContinuousClock.now
+                running.cancel()
+                await running.value
+                for task in waiting { #expect(await errorOf { try await task.value }?.code == .stopped) }
+                #expect(ContinuousClock.now - start < .seconds(60))
+            }
+        }
+    }
+
     @Test("another number of partitions is refused, naming both")
     func partitions() async throws {
         try await withServer { _, redis, other in
