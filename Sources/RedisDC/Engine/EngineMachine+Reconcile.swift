@@ -103,6 +103,8 @@ extension EngineMachine {
                 forget(id)
                 let error = RedisDCError(.lost, "Redis has lost that \"\(claim.wish.thing.name)\" was held")
                 actions.append(.lose(id, error))
+                // If only its line is gone, nobody would find its permits again.
+                actions.append(send(.release(name: claim.wish.thing.name, claim: number), .chore))
             case .queued:
                 // Redis has lost the place in the queue.
                 claimOf[number] = nil

@@ -342,7 +342,10 @@ struct EngineMachineTests {
                     .init(number: 3, state: "w", fence: 5, name: "x"),
                     .init(number: 77, state: "h", fence: 6, name: "y"),
                 ]))
-        #expect(run.taken() == ["finish 2 granted 9", "send release 5 of 77", "lose 1", "event dataLost"])
+        #expect(
+            run.taken() == [
+                "finish 2 granted 9", "send release 5 of 77", "lose 1", "send release 6 of 1", "event dataLost",
+            ])
     }
 
     @Test("a permit to consume that was given to nobody goes back, one that is being confirmed does not")
@@ -381,6 +384,20 @@ struct EngineMachineTests {
         run.acquire(2)
         run.reply(2, .over)
         #expect(run.taken() == ["send acquire 2", "finish 2 lost"])
+    }
+
+    @Test("what is held and not in the index is given back, lest its permits be gone for ever")
+    func lostHolding() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        run.apply { $0.gap($1, now: $2) }
+        run.reply(2, .page(next: "", []))
+        #expect(
+            run.taken() == [
+                "send acquire 1", "finish 1 granted 7", "send reconcile 2", "lose 1", "send release 3 of 1",
+                "event dataLost",
+            ])
     }
 
     @Test("numbers that no script says are refused")

@@ -103,6 +103,16 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test("a mutex whose line somebody has deleted can be had again")
+    func deletedIndex() async throws {
+        try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
+            let lease = try await one.mutex("m").lock()
+            _ = try await redis.send("DEL", "rdc:{default:0}:index")
+            try await until("the holder is told") { !lease.isHeld }
+            try await two.mutex("m").lock(timeout: .seconds(30)).release()
+        }
+    }
+
     @Test("who waits is told at once that the client has stopped")
     func stoppedClient() async throws {
         try await withServer { server, _, redis in
