@@ -62,8 +62,8 @@ public final class Coordinator: Sendable {
         let events = EventHub()
         var settings = EngineMachine.Settings()
         settings.ttl = configuration.ttl
-        settings.callTimeout = configuration.callTimeout
-        settings.pollInterval = configuration.pollInterval
+        settings.callTimeout = min(configuration.callTimeout, .longest)
+        settings.pollInterval = min(configuration.pollInterval, .longest)
         settings.failsWaitersOnLoss = configuration.failsWaitersOnLoss
         let info = Self.info(configuration)
         let instruments = EngineInstruments(configuration.instruments)

@@ -3,7 +3,8 @@ public import Hiredis
 
 /// How a ``Coordinator`` behaves. Every default is safe for production.
 public struct CoordinatorConfiguration: Sendable {
-    /// How long Redis keeps what this process holds when its heartbeats stop. At least 1 s, default 15 s. A heartbeat is
+    /// How long Redis keeps what this process holds when its heartbeats stop. At least 1 s, at most
+    /// 100 years, default 15 s. A heartbeat is
     /// sent every third of it, one for everything.
     ///
     /// A shorter one frees the holdings of a dead process sooner, and takes a process for dead sooner that is only slow.
@@ -36,8 +37,10 @@ public struct CoordinatorConfiguration: Sendable {
             if !holds { throw RedisDCError(.invalidArgument, message()) }
         }
         try ResourceName.validate(namespace)
-        try require(!namespace.contains(":"), "a namespace has no colon, this one is \"\(namespace)\"")
+        try require(
+            !namespace.utf8.contains(UInt8(ascii: ":")), "a namespace has no colon, this one is \"\(namespace)\"")
         try require(ttl >= .seconds(1), "ttl is \(ttl), expected at least 1 second")
+        try require(ttl <= .longest, "ttl is \(ttl), expected at most 100 years")
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")
         try require(pollInterval >= .milliseconds(10), "pollInterval is \(pollInterval), expected at least 10 ms")
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")

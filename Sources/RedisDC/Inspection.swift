@@ -74,7 +74,7 @@ extension Coordinator {
             let cells = value.array ?? []
             return stride(from: 0, to: cells.count - 3, by: 4).map { index in
                 let id = cells[index].string ?? ""
-                let since = UInt64(cells[index + 2].number ?? 0)
+                let since = UInt64(max(0, cells[index + 2].number ?? 0))
                 return Inspection.Party(
                     session: String(id.prefix { $0 != ":" }), id: id, count: cells[index + 1].number ?? 0, since: since,
                     duration: .microseconds(max(0, numbers[0] - Int(since))), node: cells[index + 3].string ?? "")

@@ -117,6 +117,8 @@ public final class Lease: Sendable {
             grant.watch?.onLoss { [watch] in watch.lose($0) }
         }
         isLentOut.store(false, ordering: .releasing)
+        // Given back while it was not held: nobody else will.
+        if isReleased.load(ordering: .acquiring), let grant { engine.releaseSoon(grant.claim) }
     }
 
     /// It could not be had again.

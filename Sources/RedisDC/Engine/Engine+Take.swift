@@ -8,7 +8,7 @@ extension Engine {
             throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
         if timeout == .zero { return makeErrand(.take(wish.once, deadline: nil)) }
-        return makeErrand(.take(wish, deadline: timeout.map { now + $0 }))
+        return makeErrand(.take(wish, deadline: timeout.map { now + min($0, .longest) }))
     }
 
     /// Waits until the wish is granted, or is not to be.

@@ -313,6 +313,8 @@ actor Engine {
         let now = clock.now()
         switch wakeUp {
         case .listening: perform(machine.listening(life.id, hears: true, now: now))
+        case .deaf(let error) where error.code == .clientStopped:
+            perform(machine.refused(RedisDCError(error, key: wakePrefix)))
         case .deaf: perform(machine.listening(life.id, hears: false, now: now))
         case .hint(let bytes): perform(machine.hint(life.id, String(decoding: bytes, as: UTF8.self), now: now))
         case .gap: perform(machine.gap(life.id, now: now))

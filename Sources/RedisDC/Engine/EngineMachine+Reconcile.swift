@@ -40,6 +40,9 @@ extension EngineMachine {
         case ("lost", .held):
             forget(id)
             return [.lose(id, RedisDCError(.lost, "\"\(claim.wish.thing.name)\" was taken away by an operator"))]
+        case ("lost", .asked), ("lost", .queued):
+            // The news of the grant comes later, or never: it is over all the same.
+            return drop(id, RedisDCError(.lost, "\"\(claim.wish.thing.name)\" was taken away by an operator"))
         default: return []
         }
     }
@@ -100,6 +103,8 @@ extension EngineMachine {
                 forget(id)
                 let error = RedisDCError(.lost, "Redis has lost that \"\(claim.wish.thing.name)\" was held")
                 actions.append(.lose(id, error))
+                // If only its line is gone, nobody would find its permits again.
+                actions.append(send(.release(name: claim.wish.thing.name, claim: number), .chore))
             case .queued:
                 // Redis has lost the place in the queue.
                 claimOf[number] = nil

@@ -217,6 +217,9 @@ extension EngineMachine {
             return .failure(
                 RedisDCError(
                     .broken, "\"\(name)\" is broken: one who took part has died or given up; destroy it to begin anew"))
+        case .over:
+            return .failure(
+                RedisDCError(.lost, "\"\(name)\" was taken away by an operator or destroyed before the answer came"))
         case .missing:
             return .failure(
                 RedisDCError(.notFound, "there is no semaphore \"\(name)\"; create it with a number of permits"))

@@ -51,6 +51,18 @@ extension EngineMachine {
         return actions + [.join(session)]
     }
 
+    /// Redis will not answer any more. Who waits is told now; who holds something has it until the session's time is over.
+    mutating func refused(_ error: RedisDCError) -> [Action] {
+        var actions: [Action] = []
+        for id in claims.keys.sorted() {
+            switch claims[id]!.state {
+            case .idle, .asked, .queued: actions += drop(id, error)
+            case .leaving, .held, .releasing: break
+            }
+        }
+        return actions
+    }
+
     /// An earlier attempt had begun this session and it has ended since: another one is begun.
     mutating func joinedTooLate(_ id: String) -> [Action] {
         guard id == session.id, phase == .joining else { return [] }

@@ -293,7 +293,7 @@ enum EngineReply: Sendable {
             let claims = stride(from: 1, to: dead.count - 1, by: 2).compactMap {
                 index -> (number: UInt64, name: String)? in
                 guard let number = dead[index].number, let name = dead[index + 1].string else { return nil }
-                return (UInt64(number), name)
+                return UInt64(exactly: number).map { ($0, name) }
             }
             self.dead = (session, claims)
         }
@@ -305,8 +305,9 @@ enum EngineReply: Sendable {
         func number(_ index: Int) -> Int? { index < parts.count ? parts[index].number : nil }
         switch (word, operation) {
         case ("granted", _):
-            guard let fence = number(1) else { return nil }
-            self = .granted(fence: UInt64(fence), value: UInt64(number(2) ?? 0))
+            guard let fence = number(1).flatMap({ UInt64(exactly: $0) }), let value = UInt64(exactly: number(2) ?? 0)
+            else { return nil }
+            self = .granted(fence: fence, value: value)
         case ("queued", _): self = .queued
         case ("none", _): self = .none
         case ("over", _): self = .over
@@ -316,7 +317,7 @@ enum EngineReply: Sendable {
         case ("lost", _): self = .lost(isOver: parts.last?.string == "ended")
         case ("stale", _): self = .stale
         case ("ended", _):
-            guard let state = parts[1].string else { return nil }
+            guard parts.count > 1, let state = parts[1].string else { return nil }
             self = .done(count: state == "d" ? 0 : 1, more: number(2) == 1)
         case ("conflict", _):
             guard parts.count == 4, let kind = parts[1].string, let permits = number(2), let policy = parts[3].string
@@ -330,12 +331,11 @@ enum EngineReply: Sendable {
         case ("ok", .reconcile):
             guard parts.count == 3, let next = parts[1].string, let cells = parts[2].array else { return nil }
             let lines = stride(from: 0, to: cells.count - 4, by: 5).compactMap { index -> Line? in
-                guard let number = cells[index].number, let state = cells[index + 1].string?.first,
-                    let fence = cells[index + 2].number, let count = cells[index + 3].number,
-                    let name = cells[index + 4].string
+                func natural(_ place: Int) -> UInt64? { cells[index + place].number.flatMap { UInt64(exactly: $0) } }
+                guard let number = natural(0), let state = cells[index + 1].string?.first, let fence = natural(2),
+                    let count = natural(3), let name = cells[index + 4].string
                 else { return nil }
-                return Line(
-                    number: UInt64(number), state: state, fence: UInt64(fence), count: UInt64(count), name: name)
+                return Line(number: number, state: state, fence: fence, count: count, name: name)
             }
             guard lines.count == cells.count / 5 else { return nil }
             self = .page(next: next, lines)
@@ -358,6 +358,9 @@ extension RESPValue {
 }
 
 extension Duration {
+    /// 100 years. Clocks cannot add to, or sleep for, all that a duration can say; who waits longer waits so long.
+    static let longest = Duration.seconds(36_525 * 86400)
+
     var wholeMicroseconds: Int {
         let (seconds, attoseconds) = components
         return Int(seconds) * 1_000_000 + Int(attoseconds / 1_000_000_000_000)

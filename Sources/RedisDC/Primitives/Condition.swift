@@ -1,5 +1,6 @@
 // Waiting, while holding a mutex, for something to become true.
 import Hiredis
+import Wakeup
 
 /// A condition of a ``DistributedMutex``: wait for something that is looked at under the mutex.
 ///
@@ -42,7 +43,7 @@ public struct Condition: Sendable {
     ///   mutex is held. `.invalidArgument` when the lease is of another mutex.
     public func wait(_ lease: Lease, timeout: Duration? = nil) async throws(RedisDCError) {
         let engine = mutex.engine
-        guard lease.name == mutex.name, lease.engine === engine else {
+        guard ByteName(lease.name) == ByteName(mutex.name), lease.engine === engine else {
             throw RedisDCError(.invalidArgument, "the lease is of \"\(lease.name)\", not of \"\(mutex.name)\"")
         }
         try lease.check()

@@ -131,6 +131,7 @@ extension Coordinator {
         let mutex = try mutex(name)
         let channel = place.key("leader:\(name)", partition: place.partition(of: name))
         return Election(
-            mutex: mutex, redis: redis, channel: .channel(channel), pollInterval: configuration.pollInterval)
+            mutex: mutex, redis: redis, channel: .channel(channel),
+            pollInterval: min(configuration.pollInterval, .longest))
     }
 }

@@ -16,10 +16,13 @@ extension Coordinator {
         _ names: [String], timeout: Duration? = nil,
         _ body: @escaping @Sendable ([String: Lease]) async throws -> Result
     ) async throws -> Result {
+        if let timeout, timeout < .zero {
+            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+        }
         if let fault = faultOfNames(names) { throw RedisDCError(.invalidArgument, fault) }
         let ordered = Set(names).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         let mutexes = try ordered.map { try mutex($0) }
-        let deadline = timeout.map { ContinuousClock.now + $0 }
+        let deadline = timeout.map { ContinuousClock.now + min($0, .longest) }
         return try await hold(mutexes[...], [:], timeout, deadline, body)
     }
 

@@ -56,7 +56,10 @@ public struct RateLimiter: Sendable {
     /// - Throws: `.timedOut` as soon as it is certain that the time will not do, `.cancelled`, and what
     ///   ``tryAcquire(cost:)`` throws.
     public func acquire(cost: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) {
-        let deadline = timeout.map { ContinuousClock.now + $0 }
+        if let timeout, timeout < .zero {
+            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+        }
+        let deadline = timeout.map { ContinuousClock.now + min($0, .longest) }
         while true {
             let decision = try await tryAcquire(cost: cost)
             if decision.isAllowed { return }
@@ -76,7 +79,8 @@ extension Coordinator {
     /// - Parameters:
     ///   - rate: how many in `period`, 1 to 1,000,000,000.
     ///   - period: from 1 ms to 366 days.
-    ///   - burst: how many at once at most when there was a pause, 1 to 1,000,000,000; `nil` is `rate`.
+    ///   - burst: how many at once at most when there was a pause, 1 to 1,000,000,000; `nil` is `rate`. It takes at
+    ///     most 4,000 years to come back.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func rateLimiter(
         _ name: String, rate: Int, per period: Duration, burst: Int? = nil
@@ -90,8 +94,16 @@ extension Coordinator {
         guard (.milliseconds(1) ... .seconds(366 * 86400)).contains(period) else {
             throw RedisDCError(.invalidArgument, "the period is \(period), expected 1 ms to 366 days")
         }
+        let each = Double(period.wholeMicroseconds) / Double(rate)
+        // Redis's times to live are whole numbers, and the script's are doubles.
+        let years = 4_000
+        guard each * Double(burst ?? rate) <= Double(years) * 366 * 86400 * 1e6 else {
+            throw RedisDCError(
+                .invalidArgument,
+                "a burst of \(burst ?? rate) at \(rate) in \(period) takes more than \(years) years to come back")
+        }
         return RateLimiter(
             name: name, key: place.key("rate:\(name)", partition: place.partition(of: name)), redis: redis,
-            microsecondsEach: Double(period.wholeMicroseconds) / Double(rate), burst: burst ?? rate)
+            microsecondsEach: each, burst: burst ?? rate)
     }
 }

@@ -1,5 +1,6 @@
 // Many readers, or one writer.
 import Hiredis
+import Wakeup
 
 /// A lock that many readers hold together, or one writer alone, among nodes.
 ///
@@ -100,7 +101,7 @@ public struct ReadWriteLock: Sendable {
     /// - Throws: `.lost`, `.invalidArgument` (another lock's lease); a cancelled task throws `.cancelled`, and then it may
     ///   have become a reader or not.
     public func downgrade(_ lease: Lease) async throws(RedisDCError) {
-        guard lease.name == name, lease.engine === engine else {
+        guard ByteName(lease.name) == ByteName(name), lease.engine === engine else {
             throw RedisDCError(.invalidArgument, "the lease is of \"\(lease.name)\", not of \"\(name)\"")
         }
         try lease.check()

@@ -114,7 +114,9 @@ if ARGV[4] ~= '' then
             local k, f, p, l, fr, w, c, s, co = unpacked('<c1c1ddddddd', record)
             if at > c then
               call('ZREM', index, 's' .. id)
-              call('HSET', book, 't:' .. other, pack('<c1c1ddddddd', k, f, p, l, fr, w, c, s, co + n))
+              -- With the claim's end, so that it counts once even if the operation is refused and this comes again.
+              call('HSET', book, 't:' .. other, pack('<c1c1ddddddd', k, f, p, l, fr, w, c, s, co + n), 'c:' .. id, 'd')
+              if tonumber(number) <= settled then call('HDEL', book, 'c:' .. id) end
             end
           end
         end

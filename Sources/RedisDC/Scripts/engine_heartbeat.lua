@@ -14,14 +14,17 @@ if first then
   for _, line in ipairs(call('ZRANGEBYLEX', index, '[s' .. first .. ':', '(s' .. first .. ';', 'LIMIT', 0, 128)) do
     local id = string.sub(line, 2)
     local text = call('HGET', book, 'c:' .. id)
-    if text and text ~= 'd' then
-      local _, _, _, _, _, from = unpacked('<c1c1c1dd', text)
+    -- A line or record that somebody has spoilt holds up nobody's heartbeat.
+    local number = string.match(string.sub(id, #first + 2), '^%d+$')
+    -- The name is behind 3 letters and 2 doubles. Without the note.
+    local whose = number and text and string.match(text, '^%Z+', 20)
+    if whose then
       if #dead == 0 then dead[1] = first end
-      dead[#dead + 1] = string.sub(id, #first + 2)
-      -- Without the note.
-      dead[#dead + 1] = string.match(text, '^%Z+', from)
+      dead[#dead + 1] = number
+      dead[#dead + 1] = whose
     else
       rems[#rems + 1] = line
+      if text then dels[#dels + 1] = 'c:' .. id end
     end
   end
   if #dead == 0 then

@@ -133,13 +133,18 @@ if gives and kind and waiting > 0 and (free > 0 or word or lit) then
             rems[#rems + 1] = line
             rems[#rems + 1] = 's' .. id
             rems[#rems + 1] = second
-            -- Its request may come a second time.
-            sets[#sets + 1] = 'c:' .. id
-            sets[#sets + 1] = 'd'
-            if owner == sid then
-              last, session_changed = math.max(last, tonumber(number)), true
+            if tonumber(number) <= (owner == sid and settled or other and other[2] or 0) then
+              -- Nothing would ever take a note away of what is settled.
+              dels[#dels + 1] = 'c:' .. id
             else
-              other[3], other.changed = math.max(other[3], tonumber(number)), true
+              -- Its request may come a second time.
+              sets[#sets + 1] = 'c:' .. id
+              sets[#sets + 1] = 'd'
+              if owner == sid then
+                last, session_changed = math.max(last, tonumber(number)), true
+              else
+                other[3], other.changed = math.max(other[3], tonumber(number)), true
+              end
             end
             news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. word
             waiting = waiting - 1

@@ -6,10 +6,13 @@ local each, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local full = math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0))
-local after = full + cost * each
-local early = after - burst * each - now
+-- Differences first: they are exact, however far away that time is.
+local behind = full - now
+local early = behind + (cost - burst) * each
 if early > 0 then
-  return {0, string.format('%.0f', math.ceil(early)), math.max(0, math.floor((now + burst * each - full) / each))}
+  return {0, string.format('%.0f', math.ceil(early)), math.max(0, math.floor(burst - behind / each))}
 end
-redis.call('SET', KEYS[1], string.format('%.0f', after), 'PX', string.format('%.0f', math.ceil((after - now) / 1000)))
-return {1, '0', math.floor((now + burst * each - after) / each)}
+-- In whole microseconds, rounded up: what is kept must count, however little it is.
+behind = behind + math.max(1, math.ceil(cost * each))
+redis.call('SET', KEYS[1], string.format('%.0f', now + behind), 'PX', string.format('%.0f', math.ceil(behind / 1000)))
+return {1, '0', math.max(0, math.floor(burst - cost - (full - now) / each))}

@@ -342,7 +342,10 @@ struct EngineMachineTests {
                     .init(number: 3, state: "w", fence: 5, name: "x"),
                     .init(number: 77, state: "h", fence: 6, name: "y"),
                 ]))
-        #expect(run.taken() == ["finish 2 granted 9", "send release 5 of 77", "lose 1", "event dataLost"])
+        #expect(
+            run.taken() == [
+                "finish 2 granted 9", "send release 5 of 77", "lose 1", "send release 6 of 1", "event dataLost",
+            ])
     }
 
     @Test("a permit to consume that was given to nobody goes back, one that is being confirmed does not")
@@ -369,6 +372,48 @@ struct EngineMachineTests {
                     .init(number: 2, state: "g", fence: 7, name: "x"),
                 ]))
         #expect(run.taken() == ["send release 6 of 1"])
+    }
+
+    @Test("what an operator has taken away before the answer came is not held")
+    func takenAwayEarly() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.hint("1 lost")
+        run.reply(1, .granted(fence: 7))
+        #expect(run.taken() == ["send acquire 1", "finish 1 lost"])
+        run.acquire(2)
+        run.reply(2, .over)
+        #expect(run.taken() == ["send acquire 2", "finish 2 lost"])
+    }
+
+    @Test("what is held and not in the index is given back, lest its permits be gone for ever")
+    func lostHolding() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        run.apply { $0.gap($1, now: $2) }
+        run.reply(2, .page(next: "", []))
+        #expect(
+            run.taken() == [
+                "send acquire 1", "finish 1 granted 7", "send reconcile 2", "lose 1", "send release 3 of 1",
+                "event dataLost",
+            ])
+    }
+
+    @Test("numbers that no script says are refused")
+    func hostileReplies() {
+        let operation = Operation.claim(Wish(thing: MachineRun.thing))
+        func array(_ words: String...) -> RESPValue { .array(words.map { .bytes(Array($0.utf8)) }) }
+        #expect(EngineReply(array("granted", "-1"), to: operation) == nil)
+        #expect(EngineReply(array("granted", "1", "-1"), to: operation) == nil)
+        #expect(EngineReply(array("ended"), to: operation) == nil)
+        let page = array("-1", "h", "1", "1", "m")
+        #expect(
+            EngineReply(.array([array("ok").array![0], array("").array![0], page]), to: .reconcile(after: "")) == nil)
+        let dead = array("session", "-1", "m")
+        let heartbeat = EngineReply(
+            .array([array("ok").array![0], .integer(0), .integer(0), dead, .array([])]), to: .heartbeat)
+        if case .heartbeat(_, _, let duties)? = heartbeat { #expect(duties.dead?.claims.isEmpty == true) }
     }
 
     @Test("a place in the queue that Redis has lost is taken anew")

@@ -72,6 +72,17 @@ extension ForeignNode {
 
 private let hazards: [Hazard] = [
     Hazard(
+        testDescription: "a resize that is sent twice does not undo what another one did in between",
+        guardian: "local answer = found[3]", without: "local answer = nil"
+    ) { nodes, redis in
+        let (node, other) = (try await nodes(long), try await nodes(long))
+        try await node.signal("s")
+        _ = try await node.request("resize", "s", ["s", "", "f", 1], number: 7)
+        _ = try await other.request("resize", "s", ["s", "", "f", 9])
+        _ = try await node.request("resize", "s", ["s", "", "f", 1], number: 7)
+        return try await thing(redis)?.limit == 9
+    },
+    Hazard(
         testDescription: "a signal that is sent twice signals once", guardian: "local answer = found[3]",
         without: "local answer = nil"
     ) { nodes, redis in

@@ -39,5 +39,24 @@ extension EngineTests {
                 #expect(audit.claims.isEmpty)
             }
         }
+
+        @Test("what a refused request confirms counts once, although it is confirmed again")
+        func confirmedTwice() async throws {
+            try await withServer { _, redis, _ in
+                let node = try await ForeignNode(redis)
+                try await node.signal("s", 5)
+                let (_, consumed) = try await node.acquire("s")
+                let lease = try await node.begun {
+                    _ = try await node.request("acquire", "m", ["m", "1", "f", 1, "l", "0"])
+                }
+                await #expect(throws: RedisError.self) {
+                    _ = try await node.request("release", "another", [.integer(lease), "", "0"], confirming: consumed)
+                }
+                _ = try await node.request("give", "m", confirming: consumed)
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.things["s"]?.consumed == 1)
+            }
+        }
     }
 }

@@ -173,6 +173,42 @@ extension EngineTests {
             }
         }
 
+        @Test("times as long as a Duration can say")
+        func longest() async throws {
+            try await withServer { _, redis, other in
+                var configuration = CoordinatorConfiguration()
+                configuration.pollInterval = .seconds(Int64.max)
+                configuration.callTimeout = .seconds(Int64.max) * 10
+                let coordinator = try Coordinator(redis: redis, configuration: configuration)
+                let longest = [Duration.seconds(Int64.max), .seconds(Int64.max) * 18]
+                // Begun before there is a session: then a deadline is all that there is to wake up for.
+                let tasks = longest.map { timeout in
+                    Task { try await coordinator.semaphore("s", permits: 0).wait(timeout: timeout) }
+                }
+                try await Task.sleep(for: .milliseconds(100))
+                let running = Task { await coordinator.run() }
+                try await coordinator.semaphore("s", permits: 0).signal(2)
+                for task in tasks { try await task.value }
+                try await coordinator.withLocks(["a", "b"], timeout: longest[1]) { _ in }
+                try await coordinator.rateLimiter("r", rate: 1, per: .seconds(1)).acquire(timeout: longest[1])
+                for ttl in longest {
+                    configuration.ttl = ttl
+                    #expect(
+                        await errorOf { _ = try Coordinator(redis: redis, configuration: configuration) }?.code
+                            == .invalidArgument)
+                }
+                running.cancel()
+                await running.value
+                configuration = CoordinatorConfiguration()
+                configuration.ttl = .seconds(366 * 86400)
+                try await withCoordinator(redis: other, configuration: configuration) { one in
+                    try await one.mutex("m").withLock { #expect($0.isHeld) }
+                }
+                let negative = await errorOf { try await coordinator.withLocks(["a"], timeout: .seconds(-1)) { _ in } }
+                #expect(negative?.code == .invalidArgument)
+            }
+        }
+
         @Test("bad input is refused before anything is sent")
         func badInput() async throws {
             try await withServer { _, redis, _ in
@@ -187,6 +223,10 @@ extension EngineTests {
                 #expect(
                     await errorOf { try await semaphore.wait(timeout: .seconds(-1)) }?.code == .invalidArgument)
                 var configuration = CoordinatorConfiguration()
+                // A colon with an accent is a colon.
+                #expect(
+                    await errorOf { _ = try Coordinator(redis: redis, namespace: "a:\u{301}b") }?.code
+                        == .invalidArgument)
                 configuration.ttl = .milliseconds(999)
                 #expect(
                     await errorOf { _ = try Coordinator(redis: redis, configuration: configuration) }?.code

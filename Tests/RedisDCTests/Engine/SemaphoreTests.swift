@@ -142,6 +142,22 @@ extension EngineTests {
             }
         }
 
+        @Test("of waiters that were told of the end nothing stays in Redis")
+        func destroyedWaitersLeaveNothing() async throws {
+            try await withServer { _, redis, other in
+                try await withCoordinator(redis: redis, configuration: shortTTL) { one in
+                    let semaphore = try one.semaphore("s", permits: 0)
+                    let waiting = (0..<50).map { _ in Task { try await semaphore.wait() } }
+                    try await until("they wait") { try await one.inspect("s")?.waiterCount == 50 }
+                    // Then Redis knows that the answers to their requests have arrived.
+                    try await untilHeartbeats(2, other)
+                    try await semaphore.destroy()
+                    for task in waiting { #expect(await errorOf { try await task.value }?.code == .destroyed) }
+                }
+                #expect(try await Audit(other).answers.isEmpty)
+            }
+        }
+
         @Test("another number of permits is a conflict; resizing is explicit")
         func conflict() async throws {
             try await withCoordinators { _, one, two, _ in

@@ -194,5 +194,34 @@ extension PrimitiveTests {
                 #expect(error?.code == .invalidArgument)
             }
         }
+
+        @Test("a mutex of another name that is the same text to Swift is another mutex")
+        func otherBytes() async throws {
+            try await withCoordinators { _, one, _, _ in
+                let condition = try one.mutex("caf\u{E9}").condition("c")
+                let error = await errorOf {
+                    try await one.mutex("cafe\u{301}").withLock { lease in
+                        try await condition.wait(lease, timeout: .milliseconds(1))
+                    }
+                }
+                #expect(error?.code == .invalidArgument)
+            }
+        }
+
+        @Test("a lease that was given back meanwhile is not taken again for good")
+        func releasedMeanwhile() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let mutex = try one.mutex("m")
+                let condition = try mutex.condition("c")
+                let lease = try await mutex.lock()
+                let waiting = Task { try await condition.wait(lease) }
+                try await until("it waits") { try await two.inspect("m#c")?.waiterCount == 1 }
+                #expect(await errorOf { try await lease.release() }?.code == .lost)
+                try await condition.notify()
+                try await waiting.value
+                #expect(!lease.isHeld)
+                try await two.mutex("m").lock(timeout: .seconds(30)).release()
+            }
+        }
     }
 }

@@ -96,6 +96,29 @@ extension PrimitiveTests {
                 #expect(life > 0 && life <= 3_600_000)
             }
         }
+
+        @Test("rates beyond what the clock can tell apart, and bursts beyond what it can count", arguments: [1, 1000])
+        func extremes(milliseconds: Int) async throws {
+            try await withCoordinators { _, one, _, redis in
+                let fast = try one.rateLimiter("r", rate: 1_000_000_000, per: .milliseconds(milliseconds), burst: 1000)
+                for _ in 0..<100 {
+                    let decision = try await fast.tryAcquire()
+                    #expect(decision.isAllowed && (0..<1000).contains(decision.remaining))
+                }
+                // Ten thousand microseconds for all: however slow the machine, each of them counts.
+                let counted = try one.rateLimiter("c", rate: 10_000_000, per: .seconds(1), burst: 1_000_000_000)
+                for _ in 0..<20 { #expect(try await counted.tryAcquire().isAllowed) }
+                #expect(
+                    await errorOf {
+                        _ = try one.rateLimiter("r", rate: 1, per: .seconds(366 * 86400), burst: 1_000_000_000)
+                    }?.code == .invalidArgument)
+                let slow = try one.rateLimiter("s", rate: 1, per: .seconds(366 * 86400), burst: 3_000)
+                #expect(try await slow.tryAcquire(cost: 3_000).isAllowed)
+                let refused = try await slow.tryAcquire(cost: 3_000)
+                #expect(!refused.isAllowed && refused.retryAfter > .seconds(2_999 * 366 * 86400))
+                #expect(await errorOf { try await slow.acquire(timeout: .seconds(-1)) }?.code == .invalidArgument)
+            }
+        }
     }
 }
 

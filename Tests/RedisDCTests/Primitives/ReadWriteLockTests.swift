@@ -152,6 +152,16 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("another lock's lease is refused, also if its name is the same text to Swift")
+        func otherBytes() async throws {
+            try await withCoordinators { _, one, _, _ in
+                let lease = try await one.readWriteLock("cafe\u{301}").writeLock()
+                let lock = try one.readWriteLock("caf\u{E9}")
+                #expect(await errorOf { try await lock.downgrade(lease) }?.code == .invalidArgument)
+                try await lease.release()
+            }
+        }
+
         @Test("a task that reads cannot wait for itself as a writer; one that writes may read")
         func upgrade() async throws {
             try await withCoordinators { _, one, _, _ in

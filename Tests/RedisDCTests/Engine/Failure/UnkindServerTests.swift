@@ -81,6 +81,58 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test("records that somebody has spoilt keep nobody else's session from living on")
+    func spoiltClaims() async throws {
+        try await withCoordinators(configuration: shortTTL) { _, one, _, redis in
+            let lease = try await one.mutex("m").lock()
+            let (book, index): (RedisArgument, RedisArgument) = ("rdc:{default:0}:book", "rdc:{default:0}:index")
+            for (claim, record) in [
+                ("dead:1", "x"), ("dead:2", ""), ("dead:-3", "hl1" + String(repeating: "x", count: 20)),
+            ] {
+                _ = try await redis.send("HSET", book, .string("c:\(claim)"), .string(record))
+                _ = try await redis.send("ZADD", index, 0, .string("s\(claim)"))
+            }
+            _ = try await redis.send("ZADD", "rdc:{default:0}:sessions", 1, "dead")
+            try await until("they are cleared away") {
+                try await redis.send("ZCARD", "rdc:{default:0}:sessions").integer == 2
+            }
+            try await untilHeartbeats(2, redis)
+            #expect(lease.isHeld)
+            try await lease.release()
+            try await Audit(redis).check()
+        }
+    }
+
+    @Test("a mutex whose line somebody has deleted can be had again")
+    func deletedIndex() async throws {
+        try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
+            let lease = try await one.mutex("m").lock()
+            _ = try await redis.send("DEL", "rdc:{default:0}:index")
+            try await until("the holder is told") { !lease.isHeld }
+            try await two.mutex("m").lock(timeout: .seconds(30)).release()
+        }
+    }
+
+    @Test("who waits is told at once that the client has stopped")
+    func stoppedClient() async throws {
+        try await withServer { server, _, redis in
+            var configuration = CoordinatorConfiguration()
+            configuration.ttl = .seconds(300)
+            let client = try RedisClient(RedisConfiguration(url: server.url))
+            let running = Task { await client.run() }
+            try await withCoordinator(redis: client, configuration: configuration) { one in
+                let semaphore = try one.semaphore("s", permits: 0)
+                let waiting = (0..<1000).map { _ in Task { try await semaphore.wait() } }
+                try await until("they wait") { try await one.inspect("s")?.waiterCount == 1000 }
+                let start = ContinuousClock.now
+                running.cancel()
+                await running.value
+                for task in waiting { #expect(await errorOf { try await task.value }?.code == .stopped) }
+                #expect(ContinuousClock.now - start < .seconds(60))
+            }
+        }
+    }
+
     @Test("another number of partitions is refused, naming both")
     func partitions() async throws {
         try await withServer { _, redis, other in
