@@ -3,9 +3,8 @@ public import Hiredis
 
 /// How a ``Coordinator`` behaves. Every default is safe for production.
 public struct CoordinatorConfiguration: Sendable {
-    /// How long Redis keeps what this process holds when its heartbeats stop. At least 1 s, at most
-    /// 100 years, default 15 s. A heartbeat is
-    /// sent every third of it, one for everything.
+    /// How long Redis keeps what this process holds when its heartbeats stop. At least 1 s, at most 100 years, default 15 s.
+    /// A heartbeat is sent every third of it, one for everything.
     ///
     /// A shorter one frees the holdings of a dead process sooner, and takes a process for dead sooner that is only slow.
     public var ttl: Duration = .seconds(15)
