@@ -35,8 +35,8 @@ struct ListenMachineTests {
             case 20: world.breakSubscription()
             case 21: if let id = world.unfinished.randomElement(using: &generator) { world.cancel(id) }
             case 22: world.failNext(afterRunning: Bool.random(using: &generator))
-            case 24: world.takeOver(mailbox, Bool.random(using: &generator) ? "d" : "e")
             case 23: world.failOver(mailbox, losing: Int.random(in: 1...2, using: &generator))
+            case 24: world.takeOver(mailbox, Bool.random(using: &generator) ? "d" : "e")
             default:
                 if Int.random(in: 0..<4, using: &generator) == 0 { world.lose(mailbox) } else { world.deafen() }
             }

@@ -138,8 +138,8 @@ struct ListenWorld {
                 if next.epoch != place.epoch || next.index != place.index + 1 || predecessors[next.tag] != place.tag {
                     faults.append("\(id) has got \(next) behind \(place)")
                 }
-                if let taken = taken["\(wish.mailbox) \(wish.device)"], began[id] ?? taken < taken,
-                    taken < sent[next.tag] ?? .zero
+                if let began = began[id], let taken = taken["\(wish.mailbox) \(wish.device)"],
+                    let sent = sent[next.tag], began < taken, taken < sent
                 {
                     faults.append("\(id) has got \(next) although somebody else had taken over")
                 }

@@ -54,14 +54,20 @@
                 #expect(!texts.contains { $0.contains("SECRET") })
             }
 
+            /// Offices of eight partitions that are quick to take over: what one counts that is watched, and one that is not.
+            private static func split() -> (TestMetrics, watched: PostOfficeConfiguration, PostOfficeConfiguration) {
+                let metrics = TestMetrics()
+                var silent = PostOfficeConfiguration()
+                silent.partitions = 8
+                silent.takeOverAfter = .milliseconds(100)
+                var watched = silent
+                watched.instruments.metrics = metrics
+                return (metrics, watched, silent)
+            }
+
             @Test("a send across partitions that is finished for another is counted")
             func takenOver() async throws {
-                let metrics = TestMetrics()
-                var configuration = PostOfficeConfiguration()
-                configuration.partitions = 8
-                configuration.takeOverAfter = .milliseconds(100)
-                let silent = configuration
-                configuration.instruments.metrics = metrics
+                let (metrics, configuration, silent) = Self.split()
                 try await withServer { _, redis, other in
                     let names = ["alice", "bob", "carol", "dave", "eve"]
                     let dead = InterposedRedis(
@@ -83,12 +89,7 @@
 
             @Test("a send across partitions that nobody could finish for 29 days is given up, and said to be, once")
             func givenUp() async throws {
-                let metrics = TestMetrics()
-                var configuration = PostOfficeConfiguration()
-                configuration.partitions = 8
-                configuration.takeOverAfter = .milliseconds(100)
-                let silent = configuration
-                configuration.instruments.metrics = metrics
+                let (metrics, configuration, silent) = Self.split()
                 try await withServer { _, redis, other in
                     let names = ["alice", "bob", "carol", "dave", "eve"]
                     let isBegun = Atomic(false)

@@ -1,8 +1,10 @@
 import Hiredis
-import RedisDC
 import TestSupport
 import TestRandom
 import Testing
+import Wakeup
+
+@testable import RedisDC
 
 extension EngineTests {
     @Suite("Races")
@@ -179,13 +181,20 @@ extension EngineTests {
                 var configuration = CoordinatorConfiguration()
                 configuration.pollInterval = .seconds(Int64.max)
                 configuration.callTimeout = .seconds(Int64.max) * 10
-                let coordinator = try Coordinator(redis: redis, configuration: configuration)
+                let sleeps = Locked(false)
+                let clock = MonotonicClock.continuous()
+                let coordinator = try Coordinator(
+                    redis: redis, namespace: "default", configuration: configuration,
+                    clock: MonotonicClock(now: clock.now) { duration in
+                        sleeps.withLock { $0 = true }
+                        try await clock.sleep(duration)
+                    })
                 let longest = [Duration.seconds(Int64.max), .seconds(Int64.max) * 18]
                 // Begun before there is a session: then a deadline is all that there is to wake up for.
                 let tasks = longest.map { timeout in
                     Task { try await coordinator.semaphore("s", permits: 0).wait(timeout: timeout) }
                 }
-                try await Task.sleep(for: .milliseconds(100))
+                try await until("a deadline is slept for") { sleeps.withLock { $0 } }
                 let running = Task { await coordinator.run() }
                 try await coordinator.semaphore("s", permits: 0).signal(2)
                 for task in tasks { try await task.value }

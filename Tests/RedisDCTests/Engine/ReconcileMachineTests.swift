@@ -1,0 +1,138 @@
+import Hiredis
+import Testing
+
+@testable import RedisDC
+
+/// What the engine's client side makes of hints that were missed, of comparisons with Redis, and of replies that no script
+/// gives, in memory.
+@Suite("Engine machine, compared with Redis")
+struct ReconcileMachineTests {
+    @Test("after a gap: a grant that was missed is delivered, one that nobody waits for is given back, a loss is told")
+    func reconcile() {
+        var run = MachineRun.live()
+        for id: UInt64 in 1...3 { run.acquire(id) }
+        run.reply(1, .granted(fence: 7))
+        run.reply(2, .queued)
+        run.reply(3, .queued)
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        #expect(run.taken() == ["send reconcile 4"])
+        // 1 is missing, 2 has been granted, 3 still waits, 77 is unknown.
+        run.reply(
+            4,
+            .page(
+                next: "",
+                [
+                    .init(number: 2, state: "h", fence: 9, name: "x"),
+                    .init(number: 3, state: "w", fence: 5, name: "x"),
+                    .init(number: 77, state: "h", fence: 6, name: "y"),
+                ]))
+        #expect(
+            run.taken() == [
+                "finish 2 granted 9", "send release 5 of 77", "lose 1", "send release 6 of 1", "event dataLost",
+            ])
+    }
+
+    @Test("a permit to consume that was given to nobody goes back, one that is being confirmed does not")
+    func reconcileConsumed() {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        run.acquire(2, mode: .consume)
+        run.acquire(3, mode: .consume)
+        // The answer to the first cannot be read, though the permit was given; the others' could.
+        run.refuse(1)
+        run.reply(2, .granted(fence: 7))
+        run.acquire(4)
+        run.reply(3, .granted(fence: 8))
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        #expect(run.requests[4]?.acknowledged == [2])
+        #expect(run.taken() == ["send reconcile 5 confirming 3"])
+        run.reply(
+            5,
+            .page(
+                next: "",
+                [
+                    .init(number: 1, state: "g", fence: 6, name: "x"),
+                    .init(number: 2, state: "g", fence: 7, name: "x"),
+                ]))
+        #expect(run.taken() == ["send release 6 of 1"])
+    }
+
+    @Test("what an operator has taken away before the answer came is not held")
+    func takenAwayEarly() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.hint("1 lost")
+        run.reply(1, .granted(fence: 7))
+        #expect(run.taken() == ["send acquire 1", "finish 1 lost"])
+        run.acquire(2)
+        run.reply(2, .over)
+        #expect(run.taken() == ["send acquire 2", "finish 2 lost"])
+    }
+
+    @Test("what is held and not in the index is given back, lest its permits be gone for ever")
+    func lostHolding() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        run.apply { $0.gap($1, now: $2) }
+        run.reply(2, .page(next: "", []))
+        #expect(
+            run.taken() == [
+                "send acquire 1", "finish 1 granted 7", "send reconcile 2", "lose 1", "send release 3 of 1",
+                "event dataLost",
+            ])
+    }
+
+    @Test("numbers that no script says are refused")
+    func hostileReplies() {
+        let operation = Operation.claim(Wish(thing: MachineRun.thing))
+        func array(_ words: String...) -> RESPValue { .array(words.map { .bytes(Array($0.utf8)) }) }
+        #expect(EngineReply(array("granted", "-1"), to: operation) == nil)
+        #expect(EngineReply(array("granted", "1", "-1"), to: operation) == nil)
+        #expect(EngineReply(array("ended"), to: operation) == nil)
+        let page = array("-1", "h", "1", "1", "m")
+        #expect(
+            EngineReply(.array([array("ok").array![0], array("").array![0], page]), to: .reconcile(after: "")) == nil)
+        let dead = array("session", "-1", "m")
+        let heartbeat = EngineReply(
+            .array([array("ok").array![0], .integer(0), .integer(0), dead, .array([])]), to: .heartbeat)
+        guard case .heartbeat(_, _, let duties)? = heartbeat else {
+            Issue.record("not a heartbeat: \(heartbeat.map { "\($0)" } ?? "nothing")")
+            return
+        }
+        #expect(duties.dead?.claims.isEmpty == true)
+    }
+
+    @Test("a place in the queue that Redis has lost is taken anew")
+    func reconcileQueue() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .queued)
+        run.apply { $0.gap($1, now: $2) }
+        run.reply(2, .page(next: "", []))
+        #expect(run.taken() == ["send acquire 1", "send reconcile 2", "send acquire 3", "event dataLost"])
+    }
+
+    @Test("what is under way while the server is asked is not taken for lost")
+    func reconcileUnderWay() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.apply { $0.gap($1, now: $2) }
+        run.reply(1, .granted(fence: 7))
+        run.reply(2, .page(next: "", []))
+        #expect(!run.taken().contains("lose 1"))
+    }
+
+    @Test("a heartbeat that counts other grants than were seen asks what there is")
+    func missedHint() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .queued)
+        _ = run.taken()
+        run.advance(.seconds(5))
+        run.reply(2, .heartbeat(grants: 1, claims: 1, .none))
+        #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
+    }
+}
