@@ -1,6 +1,6 @@
 /// What a Redis operation throws.
 ///
-/// The `code` says what kind of failure it was, `commandMayHaveRun` whether the server may have carried the command out
+/// The `code` says what kind of failure it was, `mayHaveRun` whether the server may have carried the command out
 /// all the same. Only when it is `false` is it safe to send a command again that is not idempotent.
 ///
 /// No password and no argument of a command is ever part of an error.
@@ -20,7 +20,7 @@ public struct RedisError: Error, Sendable {
         public static let invalidArgument = Code(.invalidArgument)
         /// No connection could be made (refused, unknown host, TLS not verified, connect timeout).
         public static let cannotConnect = Code(.cannotConnect)
-        /// The connection broke. `commandMayHaveRun` says whether the command was on its way.
+        /// The connection broke. `mayHaveRun` says whether the command was on its way.
         public static let connectionLost = Code(.connectionLost)
         /// The call's own deadline passed.
         public static let timedOut = Code(.timedOut)
@@ -52,7 +52,7 @@ public struct RedisError: Error, Sendable {
         public static let protocolViolation = Code(.protocolViolation)
         /// The reply is of another kind than the command gives.
         public static let unexpectedReply = Code(.unexpectedReply)
-        /// As many blocking commands wait as `Configuration.maximumLanes` allows.
+        /// As many blocking commands wait as `Configuration.maxLanes` allows.
         public static let tooManyLanes = Code(.tooManyLanes)
         /// A subscriber with the buffer policy `.fail` did not read fast enough.
         public static let subscriberTooSlow = Code(.subscriberTooSlow)
@@ -64,18 +64,18 @@ public struct RedisError: Error, Sendable {
     /// One sentence: what happened and, where it helps, what to do.
     public var message: String
     /// Whether the server may have carried the command out.
-    public var commandMayHaveRun: Bool
+    public var mayHaveRun: Bool
     /// The name of the command in capitals, never its arguments.
     public var command: String?
     public var underlying: (any Error)?
 
     public init(
-        _ code: Code, _ message: String, commandMayHaveRun: Bool = false, command: String? = nil,
+        _ code: Code, _ message: String, mayHaveRun: Bool = false, command: String? = nil,
         underlying: (any Error)? = nil
     ) {
         self.code = code
         self.message = message
-        self.commandMayHaveRun = commandMayHaveRun
+        self.mayHaveRun = mayHaveRun
         self.command = command
         self.underlying = underlying
     }
@@ -86,7 +86,7 @@ extension RedisError: CustomStringConvertible {
         var text = "\(code): \(message)"
         if let command { text += " [\(command)]" }
         if code == .connectionLost || code == .timedOut || code == .cancelled {
-            text += commandMayHaveRun ? " (the command may have run)" : " (the command has not run)"
+            text += mayHaveRun ? " (the command may have run)" : " (the command has not run)"
         }
         return text
     }
@@ -110,7 +110,7 @@ extension RedisError {
             case "ERR" where serverMessage.contains("ACL failure in script"): .notPermitted
             default: .serverError
             }
-        self.init(code, Self.withoutArguments(serverMessage), commandMayHaveRun: false, command: command)
+        self.init(code, Self.withoutArguments(serverMessage), mayHaveRun: false, command: command)
     }
 
     /// A server that does not know a command quotes its arguments, and those of AUTH hold the password.

@@ -38,7 +38,7 @@ public struct Mailbox: Sendable {
     ///   - cursor: the one of the last delivery. `nil`: where this device has acknowledged up to, or at the beginning.
     ///   - device: 1 to 128 bytes of UTF-8 without control characters or braces; at most 64 devices of a mailbox.
     ///   - limit: most messages, 1 to 10,000.
-    ///   - maximumBytes: most bytes, from 1; but one message always comes.
+    ///   - maxBytes: most bytes, from 1; but one message always comes.
     ///   - timeout: how long to wait; `nil` as long as it takes, 0 looks once.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`, `.conflict` (65th device, other
     ///   number of partitions); `.connectionLost` and `.notConnected` when Redis could not be asked until the time was up,
@@ -46,10 +46,10 @@ public struct Mailbox: Sendable {
     ///   them.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
-        maximumBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
+        maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
-        let poll = try poll(after: cursor, device, limit, maximumBytes, timeout)
-        if office.instruments.areOff { await listeners.carryOut(poll) } else { await carryOutObserved(poll) }
+        let poll = try poll(after: cursor, device, limit, maxBytes, timeout)
+        if office.instruments.isDisabled { await listeners.carryOut(poll) } else { await carryOutObserved(poll) }
         return try poll.delivery()
     }
 
@@ -62,21 +62,21 @@ public struct Mailbox: Sendable {
     /// Apart, so that what it takes to make it is not in the frames of those who wait.
     @inline(never)
     private func poll(
-        after cursor: Cursor?, _ device: String, _ limit: Int, _ maximumBytes: Int, _ timeout: Duration?
+        after cursor: Cursor?, _ device: String, _ limit: Int, _ maxBytes: Int, _ timeout: Duration?
     ) throws(QueueListenError) -> Poll {
         try MailName.validate(device, "device", longest: 128)
-        try Self.check(limit: limit, maximumBytes: maximumBytes)
+        try Self.check(limit: limit, maxBytes: maxBytes)
         if let timeout, timeout < .zero {
             throw QueueListenError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
         return listeners.poll(
-            name, device: device, after: cursor, most: limit, mostBytes: maximumBytes, timeout: timeout)
+            name, device: device, after: cursor, most: limit, maxBytes: maxBytes, timeout: timeout)
     }
 
     /// Acknowledges without reading on: what lies up to the cursor is deleted when every device has it.
     ///
     /// - Returns: whether the cursor is one of this mailbox as it is now. If not, nothing has been acknowledged: see `listen`.
-    /// - Throws: as ``listen(after:device:limit:maximumBytes:timeout:)``.
+    /// - Throws: as ``listen(after:device:limit:maxBytes:timeout:)``.
     @discardableResult
     public func acknowledge(
         _ cursor: Cursor, device: String = Self.defaultDevice
@@ -91,12 +91,12 @@ public struct Mailbox: Sendable {
         return try ReadReply(reply, partitions: partition.total).status == .ok
     }
 
-    private static func check(limit: Int, maximumBytes: Int) throws(QueueListenError) {
+    private static func check(limit: Int, maxBytes: Int) throws(QueueListenError) {
         guard (1...10_000).contains(limit) else {
             throw QueueListenError(.invalidArgument, "limit is \(limit), expected 1 to 10,000")
         }
-        guard maximumBytes >= 1 else {
-            throw QueueListenError(.invalidArgument, "maximumBytes is \(maximumBytes), expected 1 or more")
+        guard maxBytes >= 1 else {
+            throw QueueListenError(.invalidArgument, "maxBytes is \(maxBytes), expected 1 or more")
         }
     }
 
@@ -106,13 +106,13 @@ public struct Mailbox: Sendable {
     ///
     /// - Parameter index: reads what is behind it; 0 from the first that is there.
     public func peek(
-        after index: Int = 0, limit: Int = 100, maximumBytes: Int = 4 * 1024 * 1024
+        after index: Int = 0, limit: Int = 100, maxBytes: Int = 4 * 1024 * 1024
     ) async throws(QueueListenError) -> [ReceivedMessage] {
-        try Self.check(limit: limit, maximumBytes: maximumBytes)
+        try Self.check(limit: limit, maxBytes: maxBytes)
         guard index >= 0 else { throw QueueListenError(.invalidArgument, "index is \(index), expected 0 or more") }
         let reply = try await run(
             // An index has 6 bytes; the server's numbers are exact so far.
-            Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maximumBytes)])
+            Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)])
         return try ReadReply(reply, partitions: partition.total).messages
     }
 

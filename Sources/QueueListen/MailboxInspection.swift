@@ -22,7 +22,7 @@ public struct MailboxInspection: Sendable, Hashable {
     /// Limits of its own, if it has any.
     public let limits: MailboxLimits?
     /// When it is deleted if nobody uses it.
-    public let timeToLive: Duration?
+    public let ttl: Duration?
 }
 
 /// A device of a mailbox.
@@ -58,6 +58,6 @@ extension Mailbox {
         return MailboxInspection(
             count: last - from, bytes: bytes, first: from + 1, last: last, devices: devices,
             listeningProcesses: waiters.count / 2, limits: MailboxLimits(words: limits),
-            timeToLive: left < 0 ? nil : .milliseconds(left))
+            ttl: left < 0 ? nil : .milliseconds(left))
     }
 }

@@ -11,18 +11,18 @@ public enum OverflowPolicy: Sendable, Hashable {
 /// The bounds of a mailbox. The defaults are those of a server that lets nobody grow without a bound.
 public struct MailboxLimits: Sendable, Hashable {
     /// Most messages that wait, 1 to 100,000,000. Default 100,000.
-    public var maximumMessages = 100_000
+    public var maxMessages = 100_000
     /// Most bytes that wait, from 1,024. About 80 of them for each message are not its body. Default 64 MiB.
-    public var maximumBytes = 64 * 1024 * 1024
+    public var maxBytes = 64 * 1024 * 1024
     /// How long a message is worth delivering, from 1 ms; `nil`: for ever. Afterwards it is passed over, and it is the first
     /// to make room. Default: for ever.
-    public var maximumAge: Duration?
+    public var maxAge: Duration?
     /// What happens beyond these. Default: the send is refused.
     public var whenFull = OverflowPolicy.reject
     /// A mailbox that nobody sends to or listens to for so long is deleted; at least 1 s, `nil`: never. Default 30 days.
     /// As a mailbox's own limit, more than twice ``PostOfficeConfiguration/recheckInterval``, by which who waits shows that
     /// he is there.
-    public var timeToLive: Duration? = .seconds(30 * 86400)
+    public var ttl: Duration? = .seconds(30 * 86400)
     /// So many messages stay although every device has acknowledged them, for devices that come later. Default 0.
     public var backlogCount = 0
     /// Messages stay for so long although every device has acknowledged them. Default 0.
@@ -31,7 +31,7 @@ public struct MailboxLimits: Sendable, Hashable {
     public var backlogAge: Duration = .zero
     /// A device that has not listened for so long is forgotten, and no message stays for it; at least 1 s, `nil`: never.
     /// Default 30 days.
-    public var deviceTimeToLive: Duration? = .seconds(30 * 86400)
+    public var deviceTTL: Duration? = .seconds(30 * 86400)
 
     public init() {}
 
@@ -40,27 +40,27 @@ public struct MailboxLimits: Sendable, Hashable {
             if !holds { throw QueueListenError(.invalidArgument, message()) }
         }
         try require(
-            (1...100_000_000).contains(maximumMessages),
-            "maximumMessages is \(maximumMessages), expected 1 to 100,000,000")
+            (1...100_000_000).contains(maxMessages),
+            "maxMessages is \(maxMessages), expected 1 to 100,000,000")
         try require(
-            (1024...1 << 46).contains(maximumBytes), "maximumBytes is \(maximumBytes), expected at least 1,024")
+            (1024...1 << 46).contains(maxBytes), "maxBytes is \(maxBytes), expected at least 1,024")
         try require(
-            maximumAge ?? .seconds(1) >= .milliseconds(1), "maximumAge is \(maximumAge!), expected 1 ms or more")
-        try require(timeToLive ?? .seconds(1) >= .seconds(1), "timeToLive is \(timeToLive!), expected 1 s or more")
+            maxAge ?? .seconds(1) >= .milliseconds(1), "maxAge is \(maxAge!), expected 1 ms or more")
+        try require(ttl ?? .seconds(1) >= .seconds(1), "ttl is \(ttl!), expected 1 s or more")
         try require(
             (0...100_000_000).contains(backlogCount), "backlogCount is \(backlogCount), expected 0 to 100,000,000")
         try require(backlogAge >= .zero, "backlogAge is \(backlogAge), expected 0 or more")
         try require(
-            deviceTimeToLive ?? .seconds(1) >= .seconds(1),
-            "deviceTimeToLive is \(deviceTimeToLive!), expected 1 s or more")
+            deviceTTL ?? .seconds(1) >= .seconds(1),
+            "deviceTTL is \(deviceTTL!), expected 1 s or more")
     }
 
     /// As mail_limits.lua takes them.
     var words: [String] {
         [
-            "\(maximumMessages)", "\(maximumBytes)", "\(maximumAge?.wholeMilliseconds ?? 0)",
-            whenFull == .reject ? "r" : "d", "\(timeToLive?.wholeMilliseconds ?? 0)", "\(backlogCount)",
-            "\(backlogAge.wholeMilliseconds)", "\(deviceTimeToLive?.wholeMilliseconds ?? 0)",
+            "\(maxMessages)", "\(maxBytes)", "\(maxAge?.wholeMilliseconds ?? 0)",
+            whenFull == .reject ? "r" : "d", "\(ttl?.wholeMilliseconds ?? 0)", "\(backlogCount)",
+            "\(backlogAge.wholeMilliseconds)", "\(deviceTTL?.wholeMilliseconds ?? 0)",
         ]
     }
 
@@ -70,14 +70,14 @@ public struct MailboxLimits: Sendable, Hashable {
         let numbers = words.map { Int($0) ?? -1 }
         guard words.count == 8 else { return nil }
         func duration(_ index: Int) -> Duration? { numbers[index] > 0 ? .milliseconds(numbers[index]) : nil }
-        maximumMessages = numbers[0]
-        maximumBytes = numbers[1]
-        maximumAge = duration(2)
+        maxMessages = numbers[0]
+        maxBytes = numbers[1]
+        maxAge = duration(2)
         whenFull = words[3] == "d" ? .dropOldest : .reject
-        timeToLive = duration(4)
+        ttl = duration(4)
         backlogCount = numbers[5]
         backlogAge = duration(6) ?? .zero
-        deviceTimeToLive = duration(7)
+        deviceTTL = duration(7)
     }
 }
 

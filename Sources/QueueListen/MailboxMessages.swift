@@ -36,7 +36,7 @@ extension Mailbox {
     /// It goes on through every break of the connection and every restart of Redis.
     ///
     /// - Parameters:
-    ///   - cursor: as for ``listen(after:device:limit:maximumBytes:timeout:)``.
+    ///   - cursor: as for ``listen(after:device:limit:maxBytes:timeout:)``.
     ///   - limit: most messages of one page, 1 to 10,000.
     /// - Returns: a sequence that throws `.superseded` when a newer poll of the device begins elsewhere, `.cancelled`,
     ///   `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`.

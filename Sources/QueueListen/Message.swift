@@ -15,34 +15,34 @@
 public struct Message: Sendable, Hashable {
     /// What it is, for a ``Receiver`` to tell by: at most 255 bytes without control characters.
     public var type: String?
-    /// Any bytes, also none. Most bytes of a message: ``PostOfficeConfiguration/largestMessage``.
+    /// Any bytes, also none. Most bytes of a message: ``PostOfficeConfiguration/maxMessageBytes``.
     public var body: [UInt8]
     /// Names have 1 to 255 bytes without control characters or `=`; values at most 4096 without control characters.
     public var headers: [String: String]
     /// How long it is worth delivering, from 1 ms; `nil`: as long as the mailbox keeps it. Afterwards it is passed over,
     /// and counted in ``Delivery/skipped``.
-    public var timeToLive: Duration?
+    public var ttl: Duration?
     /// A later message with the same key takes the place of this one while it waits: it is passed over then, and counted in
     /// ``Delivery/skipped``. 1 to 255 bytes without control characters.
     public var collapseKey: String?
 
     public init(
-        bytes: [UInt8], type: String? = nil, headers: [String: String] = [:], timeToLive: Duration? = nil,
+        bytes: [UInt8], type: String? = nil, headers: [String: String] = [:], ttl: Duration? = nil,
         collapseKey: String? = nil
     ) {
         body = bytes
         self.type = type
         self.headers = headers
-        self.timeToLive = timeToLive
+        self.ttl = ttl
         self.collapseKey = collapseKey
     }
 
     public init(
-        _ text: String, type: String? = nil, headers: [String: String] = [:], timeToLive: Duration? = nil,
+        _ text: String, type: String? = nil, headers: [String: String] = [:], ttl: Duration? = nil,
         collapseKey: String? = nil
     ) {
         self.init(
-            bytes: Array(text.utf8), type: type, headers: headers, timeToLive: timeToLive, collapseKey: collapseKey)
+            bytes: Array(text.utf8), type: type, headers: headers, ttl: ttl, collapseKey: collapseKey)
     }
 
     /// A value as JSON.
@@ -50,12 +50,12 @@ public struct Message: Sendable, Hashable {
     /// - Parameter type: by default the name of the value's type.
     /// - Throws: what encoding throws.
     public init<Value: Encodable>(
-        _ value: Value, type: String? = nil, headers: [String: String] = [:], timeToLive: Duration? = nil,
+        _ value: Value, type: String? = nil, headers: [String: String] = [:], ttl: Duration? = nil,
         collapseKey: String? = nil
     ) throws {
         self.init(
             bytes: [UInt8](try JSONEncoder().encode(value)), type: type ?? "\(Value.self)", headers: headers,
-            timeToLive: timeToLive, collapseKey: collapseKey)
+            ttl: ttl, collapseKey: collapseKey)
     }
 
     func validate(largest: Int) throws(QueueListenError) {
@@ -64,8 +64,8 @@ public struct Message: Sendable, Hashable {
             guard !collapseKey.isEmpty else { throw QueueListenError(.invalidArgument, "a collapse key is not empty") }
             try MailName.validate(line: collapseKey, "collapse key", longest: 255)
         }
-        if let timeToLive, timeToLive < .milliseconds(1) {
-            throw QueueListenError(.invalidArgument, "timeToLive is \(timeToLive), expected at least 1 ms")
+        if let ttl, ttl < .milliseconds(1) {
+            throw QueueListenError(.invalidArgument, "ttl is \(ttl), expected at least 1 ms")
         }
         guard body.count <= largest else {
             throw QueueListenError(.invalidArgument, "a body of \(body.count) bytes, expected at most \(largest)")

@@ -44,7 +44,7 @@ public final class PostOffice: Sendable {
     let partitions: [Partition]
     private let listeners: [Listeners]
     private let senders: [Sender]
-    private let splitSender: SplitSender
+    private let crossPartitionSender: CrossPartitionSender
     let instruments: MailInstruments
     private let clock: MonotonicClock
     private let hasRun = Locked(false)
@@ -70,14 +70,14 @@ public final class PostOffice: Sendable {
         let place = Namespace(namespace, partitions: configuration.partitions, prefix: "ql")
         self.place = place
         let process = UInt64.random(in: .min ... .max).hexadecimal
-        var settings = ListenMachine.Settings()
+        var settings = ListenStateMachine.Settings()
         settings.usesWakeUps = configuration.usesWakeUps
         settings.pollInterval = configuration.pollInterval
         // Who waits is not to be forgotten, nor his mailbox.
         settings.recheckInterval =
             [
-                configuration.recheckInterval, configuration.limits.timeToLive.map { $0 / 2 },
-                configuration.limits.deviceTimeToLive.map { $0 / 4 },
+                configuration.recheckInterval, configuration.limits.ttl.map { $0 / 2 },
+                configuration.limits.deviceTTL.map { $0 / 4 },
             ].compactMap { $0 }.min() ?? configuration.recheckInterval
         settings.subscriptionLinger = configuration.subscriptionLinger
         let partitions = (0..<configuration.partitions).map {
@@ -93,7 +93,7 @@ public final class PostOffice: Sendable {
         }
         self.senders = senders
         instruments = MailInstruments(configuration.instruments)
-        splitSender = SplitSender(
+        crossPartitionSender = CrossPartitionSender(
             redis: redis, place: place, partitions: partitions, senders: senders, configuration: configuration,
             clock: clock, instruments: instruments)
     }
@@ -109,7 +109,7 @@ public final class PostOffice: Sendable {
         }
         precondition(isFirst, "PostOffice.run() is called once")
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { [splitSender] in await splitSender.run() }
+            group.addTask { [crossPartitionSender] in await crossPartitionSender.run() }
             #if ServiceLifecycleSupport
                 try? await gracefulShutdown()
             #else
@@ -141,7 +141,7 @@ public final class PostOffice: Sendable {
         _ messages: [Message], to recipients: [String], id: String? = nil, durability: Durability = .memory
     ) async throws(QueueListenError) -> Receipt {
         try await send(
-            SendOrder(messages, to: recipients, largest: configuration.largestMessage), id: id, durability)
+            SendRequest(messages, to: recipients, largest: configuration.maxMessageBytes), id: id, durability)
     }
 
     /// Sends each recipient messages of its own: to all or to none.
@@ -149,7 +149,7 @@ public final class PostOffice: Sendable {
     public func send(
         _ messages: [String: [Message]], id: String? = nil, durability: Durability = .memory
     ) async throws(QueueListenError) -> Receipt {
-        try await send(SendOrder(messages, largest: configuration.largestMessage), id: id, durability)
+        try await send(SendRequest(messages, largest: configuration.maxMessageBytes), id: id, durability)
     }
 
     /// Sends a message to all these recipients.
@@ -169,7 +169,7 @@ public final class PostOffice: Sendable {
     }
 
     private func send(
-        _ order: SendOrder, id: String?, _ durability: Durability
+        _ order: SendRequest, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> Receipt {
         if let id { try MailName.validate(id, "send id", longest: 256) }
         if case .replicated(let count) = durability, !(1...1000).contains(count) {
@@ -180,7 +180,7 @@ public final class PostOffice: Sendable {
             if homes.count == 1, let home = homes.first {
                 return try await senders[home].send(order, id: id, durability)
             }
-            return try await splitSender.send(order, id: id, durability)
+            return try await crossPartitionSender.send(order, id: id, durability)
         }
     }
 

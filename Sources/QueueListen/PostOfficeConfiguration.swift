@@ -34,7 +34,7 @@ public struct PostOfficeConfiguration: Sendable {
     /// `queuelisten_given_up`. Spans: `queuelisten send` and `queuelisten listen`.
     public var instruments = RedisInstruments()
     /// Most bytes of a message's body. Default 16 MiB.
-    public var largestMessage = 16 * 1024 * 1024
+    public var maxMessageBytes = 16 * 1024 * 1024
 
     public init() {}
 
@@ -53,6 +53,6 @@ public struct PostOfficeConfiguration: Sendable {
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")
         try require(sendIDLifetime >= .seconds(60), "sendIDLifetime is \(sendIDLifetime), expected at least 1 minute")
         try require(takeOverAfter >= .milliseconds(100), "takeOverAfter is \(takeOverAfter), expected at least 100 ms")
-        try require(largestMessage >= 0, "largestMessage is \(largestMessage), expected 0 or more")
+        try require(maxMessageBytes >= 0, "maxMessageBytes is \(maxMessageBytes), expected 0 or more")
     }
 }

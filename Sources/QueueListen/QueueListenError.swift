@@ -84,7 +84,7 @@ extension QueueListenError {
         let code: Code =
             switch error.code {
             case .invalidArgument: .invalidArgument
-            case .timedOut: error.commandMayHaveRun ? .connectionLost : .notConnected
+            case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
             case .cancelled: .cancelled
             case .connectionLost: .connectionLost
             case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
@@ -94,7 +94,7 @@ extension QueueListenError {
             case .outOfMemory: .outOfMemory
             default: .serverError
             }
-        self.init(code, error.message, mayHaveRun: error.commandMayHaveRun, underlying: error)
+        self.init(code, error.message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 
     /// A refusal that any script may answer, or an answer that none of ours gives.

@@ -1,4 +1,4 @@
-// The process's part in coordinating with others: its session, and the things it makes handles for.
+// The process's part in coordinating with others: its session, and the resources it makes handles for.
 import Foundation
 public import Hiredis
 import Wakeup
@@ -42,7 +42,7 @@ public final class Coordinator: Sendable {
     private let partitionsAgree = Locked(false)
 
     /// - Parameters:
-    ///   - namespace: sets this application's things apart from others' in the same Redis: 1 to 512 bytes of UTF-8 without
+    ///   - namespace: sets this application's resources apart from others' in the same Redis: 1 to 512 bytes of UTF-8 without
     ///     control characters, braces or colons.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public convenience init(
@@ -60,7 +60,7 @@ public final class Coordinator: Sendable {
         self.configuration = configuration
         let place = Namespace(namespace, partitions: configuration.partitions)
         let events = EventHub()
-        var settings = EngineMachine.Settings()
+        var settings = EngineStateMachine.Settings()
         settings.ttl = configuration.ttl
         settings.callTimeout = min(configuration.callTimeout, .longest)
         settings.pollInterval = min(configuration.pollInterval, .longest)
@@ -130,7 +130,7 @@ public final class Coordinator: Sendable {
     /// What happens to the sessions from now on. A reader that does not read misses the oldest of more than 64 events.
     public func events() -> AsyncStream<CoordinatorEvent> { hub.stream() }
 
-    // MARK: Things
+    // MARK: Resources
 
     /// A counting semaphore that all nodes share.
     ///
@@ -142,12 +142,12 @@ public final class Coordinator: Sendable {
         _ name: String, permits: Int?, fairness: Fairness = .fifo
     ) throws(RedisDCError) -> Semaphore {
         try ResourceName.validate(name)
-        if let permits, !(0...Semaphore.maximumPermits).contains(permits) {
-            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Semaphore.maximumPermits)")
+        if let permits, !(0...Semaphore.maxPermits).contains(permits) {
+            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Semaphore.maxPermits)")
         }
-        let thing = Thing(
+        let resource = Resource(
             name: name, kind: .semaphore, permits: permits, policy: fairness == .fifo ? "f" : "b")
-        return Semaphore(thing: thing, engine: engine(of: name), coordinator: self)
+        return Semaphore(resource: resource, engine: engine(of: name), coordinator: self)
     }
 
     /// A mutex that all nodes share.
@@ -156,9 +156,9 @@ public final class Coordinator: Sendable {
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func mutex(_ name: String, isReentrant: Bool = false) throws(RedisDCError) -> DistributedMutex {
         try ResourceName.validate(name)
-        let thing = Thing(name: name, kind: .mutex, permits: 1)
+        let resource = Resource(name: name, kind: .mutex, permits: 1)
         return DistributedMutex(
-            thing: thing, engine: engine(of: name), coordinator: self, isReentrant: isReentrant)
+            resource: resource, engine: engine(of: name), coordinator: self, isReentrant: isReentrant)
     }
 
     func engine(of name: String) -> Engine { engines[place.partition(of: name)] }

@@ -69,7 +69,7 @@ public enum CoordinatorEvent: Sendable {
     case sessionLost(id: String, SessionLoss)
     /// Redis refuses a session: the coordinator goes on trying.
     case sessionRefused(RedisDCError)
-    /// Redis has lost data of this namespace: permits that were signalled may be gone, and things are made anew by those
+    /// Redis has lost data of this namespace: permits that were signalled may be gone, and resources are made anew by those
     /// who say how.
     case dataLost
 }

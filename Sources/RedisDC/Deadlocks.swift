@@ -36,13 +36,13 @@ extension Coordinator {
 
     private func waits() async throws(RedisDCError) -> [Deadlock.Link] {
         var links: [Deadlock.Link] = []
-        for thing in try await survey().things where thing.waiters > 0 {
-            guard let inspection = try await inspect(thing.name, limit: 1000) else { continue }
+        for resource in try await list().resources where resource.waiters > 0 {
+            guard let inspection = try await inspect(resource.name, limit: 1000) else { continue }
             for waiter in inspection.waiters {
                 for holder in inspection.holders where holder.session != waiter.session {
                     links.append(
                         Deadlock.Link(
-                            name: thing.name, waiter: waiter.id, holder: holder.id, waiterNode: waiter.node,
+                            name: resource.name, waiter: waiter.id, holder: holder.id, waiterNode: waiter.node,
                             holderNode: holder.node))
                 }
             }

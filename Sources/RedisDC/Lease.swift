@@ -41,7 +41,7 @@ public final class Lease: Sendable {
         all.last { ByteName($0.name) == ByteName(name) && $0.engine === engine }
     }
 
-    init(_ grant: EngineMachine.Grant, name: String, count: Int, engine: Engine) {
+    init(_ grant: EngineStateMachine.Grant, name: String, count: Int, engine: Engine) {
         hold = Locked(Hold(claim: grant.claim, fence: grant.fence, count: count, life: grant.life))
         watch = grant.watch ?? LeaseWatch()
         self.name = name
@@ -89,12 +89,12 @@ public final class Lease: Sendable {
         try await engine.release(claim)
     }
 
-    /// Turns it into a permit of another thing, in one step. If that fails, it is given back.
-    func pass(to thing: Thing, item: [UInt8]? = nil) async throws(RedisDCError) {
+    /// Turns it into a permit of another resource, in one step. If that fails, it is given back.
+    func pass(to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
         try check()
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         do {
-            try await engine.pass(claim, to: thing, item: item)
+            try await engine.pass(claim, to: resource, item: item)
             watch.finish()
         } catch {
             engine.releaseSoon(claim)
@@ -111,7 +111,7 @@ public final class Lease: Sendable {
     func lendOut() { isLentOut.store(true, ordering: .releasing) }
 
     /// It is held again, under another claim.
-    func adopt(_ grant: EngineMachine.Grant?) {
+    func adopt(_ grant: EngineStateMachine.Grant?) {
         if let grant {
             hold.withLock { ($0.claim, $0.fence, $0.life) = (grant.claim, grant.fence, grant.life) }
             grant.watch?.onLoss { [watch] in watch.lose($0) }

@@ -74,7 +74,7 @@ extension RedisDCError {
         let code: Code =
             switch error.code {
             case .invalidArgument, .tooManyLanes: .invalidArgument
-            case .timedOut: error.commandMayHaveRun ? .connectionLost : .notConnected
+            case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
             case .cancelled: .cancelled
             case .connectionLost: .connectionLost
             case .cannotConnect, .authenticationFailed, .unsupportedServer: .notConnected
@@ -84,6 +84,6 @@ extension RedisDCError {
             default: .serverError
             }
         let message = code == .wrongType ? "the key \(key) holds something else: \(error.message)" : error.message
-        self.init(code, message, mayHaveRun: error.commandMayHaveRun, underlying: error)
+        self.init(code, message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 }

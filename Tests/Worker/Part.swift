@@ -24,7 +24,7 @@ struct Part {
             let mutex = try coordinator.mutex(name)
             try await mutex.withLock { lease in try await mutex.condition("c").wait(lease) }
         case "barrier", "breaking-barrier":
-            let failure: Barrier.Failure = words[0] == "barrier" ? .takesOut : .breaks
+            let failure: Barrier.Failure = words[0] == "barrier" ? .removesParty : .breaks
             try await coordinator.barrier(name, parties: Int(words[1])!, failure: failure).arriveAndWait()
             try await forever()
         case "latch", "breaking-latch":

@@ -43,7 +43,7 @@ struct EngineTool: Sendable {
     }
 
     struct Picture: Decodable {
-        struct Party: Decodable {
+        struct Participant: Decodable {
             var id: String
             var node: String
             var count: Int
@@ -55,8 +55,8 @@ struct EngineTool: Sendable {
         var kind: String
         var permits: Int
         var available: Int
-        var holders: [Party]
-        var waiters: [Party]
+        var holders: [Participant]
+        var waiters: [Participant]
     }
 
     func inspect(_ name: String) async throws -> Picture {

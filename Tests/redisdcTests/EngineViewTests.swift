@@ -58,8 +58,8 @@ struct EngineViewTests {
         }
     }
 
-    private struct Survey: Decodable {
-        struct Thing: Decodable, Equatable {
+    private struct ResourceList: Decodable {
+        struct Resource: Decodable, Equatable {
             var name: String
             var kind: String
             var permits: Int
@@ -70,7 +70,7 @@ struct EngineViewTests {
         }
         var namespace: String
         var sessions: Int
-        var things: [Thing]
+        var resources: [Resource]
     }
 
     @Test("top shows what is held and waited for, most waiters first, as text and as JSON")
@@ -82,13 +82,14 @@ struct EngineViewTests {
             let waiting = try tool.start("lock", "m", "--", "true")
             try await tool.untilWaiting(1, for: "m")
             let output = try await tool.run("top", "--once", "--json").output
-            let survey = try JSONDecoder().decode(Survey.self, from: Data(output.utf8))
-            #expect(survey.namespace == "default" && survey.sessions == 2)
-            #expect(survey.things.map(\.name) == ["m", "a"])
-            #expect(survey.things[0].held == 1 && survey.things[0].waiting == 1)
-            #expect(survey.things[0].longestWait ?? 0 > 0)
-            let semaphore = Survey.Thing(name: "a", kind: "semaphore", permits: 5, available: 3, held: 2, waiting: 0)
-            #expect(survey.things[1] == semaphore)
+            let list = try JSONDecoder().decode(ResourceList.self, from: Data(output.utf8))
+            #expect(list.namespace == "default" && list.sessions == 2)
+            #expect(list.resources.map(\.name) == ["m", "a"])
+            #expect(list.resources[0].held == 1 && list.resources[0].waiting == 1)
+            #expect(list.resources[0].longestWait ?? 0 > 0)
+            let semaphore = ResourceList.Resource(
+                name: "a", kind: "semaphore", permits: 5, available: 3, held: 2, waiting: 0)
+            #expect(list.resources[1] == semaphore)
             let lines = try await tool.run("top", "--once").output.split(separator: "\n")
             #expect(lines[0] == "default: 2 sessions, 2 names")
             #expect(lines[2].hasPrefix("m ") && lines[3].hasPrefix("a "))

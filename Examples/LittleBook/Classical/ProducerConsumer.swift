@@ -43,7 +43,7 @@ struct ProducerConsumer: Problem {
     }
 
     private func buffer(_ me: Player) throws -> BoundedBuffer<Item> {
-        try me.coordinator.boundedBuffer("buffer", capacity: Buffer.maximumCapacity)
+        try me.coordinator.boundedBuffer("buffer", capacity: Buffer.maxCapacity)
     }
 
     func check(_ log: Log) -> [Invariant] { log.items() }

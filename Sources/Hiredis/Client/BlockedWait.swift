@@ -109,7 +109,7 @@ final class BlockedWait: Sendable {
                 lane.closeSoon(RedisError(.notPermitted, "CLIENT UNBLOCK is not permitted any more: \(error.message)"))
             }
             if error.code == .clientStopped { lane.closeSoon(error) }
-            return !error.commandMayHaveRun
+            return !error.mayHaveRun
         }
     }
 }

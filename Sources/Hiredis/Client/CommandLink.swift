@@ -67,7 +67,7 @@ final class CommandLink: Sendable {
 
     /// The connection ended before the command was sent: it may be sent on the next one.
     static func wasNotSent(_ error: RedisError, on connection: RedisConnection) -> Bool {
-        !error.commandMayHaveRun && error.code != .cancelled && error.code != .timedOut
+        !error.mayHaveRun && error.code != .cancelled && error.code != .timedOut
             && (connection.isClosed || error.code == .connectionLost)
     }
 

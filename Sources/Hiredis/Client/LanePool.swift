@@ -61,14 +61,14 @@ final class LanePool: Sendable {
     }
 
     private func reserve() throws(RedisError) -> (RedisConnection?, Int) {
-        let limit = configuration.maximumLanes
+        let limit = configuration.maxLanes
         let reserved: Result<(RedisConnection?, Int), RedisError> = state.withLockedValue { state in
             if state.isStopped { return .failure(RedisError(.clientStopped, "the client has stopped")) }
             guard state.inUse < limit else {
                 return .failure(
                     RedisError(
                         .tooManyLanes,
-                        "\(limit) blocking commands are waiting already, each on a connection of its own; raise maximumLanes"
+                        "\(limit) blocking commands are waiting already, each on a connection of its own; raise maxLanes"
                     ))
             }
             state.inUse += 1

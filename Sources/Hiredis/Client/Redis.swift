@@ -20,7 +20,7 @@ public protocol Redis: Sendable {
     ///   - timeout: from now, the wait for a connection included; `nil` is the configured `commandTimeout`.
     ///   - settle: gets a reply that comes after the caller has given up, so that what it brought (an element that was
     ///     popped) can be put back. Runs on the event loop: it must not block.
-    /// - Throws: `RedisError`: the server's error reply, or why there is no reply; `commandMayHaveRun` tells whether the
+    /// - Throws: `RedisError`: the server's error reply, or why there is no reply; `mayHaveRun` tells whether the
     ///   command may have taken effect. Nothing is sent twice, except a command that certainly was not sent.
     func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?

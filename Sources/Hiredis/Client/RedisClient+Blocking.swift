@@ -8,7 +8,7 @@ extension RedisClient {
         if let timeout, timeout < .zero {
             throw RedisError(.invalidArgument, "timeout is \(timeout), must be 0 or more")
         }
-        if instruments.areOff { return try await blockUntilReply(command, timeout: timeout, giveBack: giveBack) }
+        if instruments.isDisabled { return try await blockUntilReply(command, timeout: timeout, giveBack: giveBack) }
         return try await instruments.measure(command.command.name) { () -> RESPValue? in
             try await blockUntilReply(command, timeout: timeout, giveBack: giveBack)
         }
@@ -96,7 +96,7 @@ extension RedisClient {
         if case .failure(let error) = result, error.code == .cancelled {
             // Let go of by the interruption, which goes on settling: see BlockedWait.release.
             var error = wait.interruption?.error ?? error
-            error.commandMayHaveRun = true
+            error.mayHaveRun = true
             error.message += "; the server did not answer in time, what it may have taken will be given back"
             return wait.interruption == .timedOut ? .timedOut : .failed(error)
         }
@@ -120,7 +120,7 @@ extension RedisClient {
         case .failure(let error):
             if isMine { lanes.drop(lane) }
             if interruption == .stopped { return .failed(BlockedWait.Interruption.stopped.error) }
-            return error.commandMayHaveRun ? .failed(error) : .again
+            return error.mayHaveRun ? .failed(error) : .again
         }
     }
 

@@ -118,7 +118,7 @@ public final class RedisClient: Redis {
     public func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
     ) async throws -> RESPValue {
-        if instruments.areOff { return try await exchange(command, timeout: timeout, settle: settle) }
+        if instruments.isDisabled { return try await exchange(command, timeout: timeout, settle: settle) }
         return try await instruments.measure(command.name) {
             try await exchange(command, timeout: timeout, settle: settle)
         }
@@ -137,7 +137,7 @@ public final class RedisClient: Redis {
             for (command, reply) in zip(commands, replies.dropFirst()) { _ = try reply.orThrow(command.name) }
             guard let results = try replies.last?.orThrow("EXEC").array else {
                 throw RedisError(
-                    .unexpectedReply, "EXEC did not return an array", commandMayHaveRun: true, command: "EXEC")
+                    .unexpectedReply, "EXEC did not return an array", mayHaveRun: true, command: "EXEC")
             }
             return results
         }

@@ -70,7 +70,7 @@ public struct RedisConfiguration: Sendable {
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
 
     /// Most blocking commands that may wait at once, each on a connection of its own. Default 256.
-    public var maximumLanes = 256
+    public var maxLanes = 256
     /// A lane unused for so long is closed. Default 30 s.
     public var laneIdleTimeout: Duration = .seconds(30)
     /// For a user without `CLIENT UNBLOCK` a blocking command is sent in slices of this length, because it cannot be
@@ -110,7 +110,7 @@ extension RedisConfiguration {
             ("settleTimeout", settleTimeout), ("probeInterval", probeInterval),
         ] { try require(value > .zero, "\(name) is \(value), must be more than 0") }
         try require(blockingSlice >= .milliseconds(10), "blockingSlice is \(blockingSlice), must be at least 10 ms")
-        try require(maximumLanes >= 1, "maximumLanes is \(maximumLanes), must be at least 1")
+        try require(maxLanes >= 1, "maxLanes is \(maxLanes), must be at least 1")
         try require(
             limits.replyBytes >= 1024 && limits.replyElements >= 1 && limits.replyDepth >= 1,
             "limits must allow replies of at least 1024 bytes, 1 element and depth 1")

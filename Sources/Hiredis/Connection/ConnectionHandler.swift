@@ -182,7 +182,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         unwritten = ByteBuffer()
         receive = nil
         var unsent = reason
-        unsent.commandMayHaveRun = false
+        unsent.mayHaveRun = false
         let neverTaken = outbox.close(unsent)
         // Before anyone is resumed, so that who sends again at once sees that this connection is over.
         onClose(reason)

@@ -138,7 +138,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         entries[index].abandoned = true
         // Its bytes are in the outgoing buffer already and will be sent, even when they are not yet.
         return Failure(
-            context: entries[index].slot.context, error: RedisError(code, message, commandMayHaveRun: true))
+            context: entries[index].slot.context, error: RedisError(code, message, mayHaveRun: true))
     }
 
     // MARK: Close
@@ -166,7 +166,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         return waiting.compactMap { entry in
             if entry.abandoned { return nil }
             var error = error
-            error.commandMayHaveRun = entry.written
+            error.mayHaveRun = entry.written
             // Before it closes a connection the server may say why ("max number of clients reached").
             if let reason = entry.collected.last?.errorMessage { error.message += ", saying: \(reason)" }
             return Failure(context: entry.slot.context, error: error)
@@ -177,7 +177,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 extension RedisError {
     fileprivate var asNotRun: RedisError {
         var copy = self
-        copy.commandMayHaveRun = false
+        copy.mayHaveRun = false
         return copy
     }
 }

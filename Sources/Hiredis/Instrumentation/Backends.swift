@@ -21,24 +21,24 @@ package struct Backends: Sendable {
         package let tracer: (any Tracer)?
     #endif
     /// Nothing to time and to trace.
-    package let areOff: Bool
+    package let isDisabled: Bool
 
     package init(_ instruments: RedisInstruments) {
-        var areOff = true
+        var isDisabled = true
         #if LoggingSupport
             logger = instruments.logger
         #endif
         #if MetricsSupport
             let metrics = instruments.metrics ?? MetricsSystem.factory
             self.metrics = metrics is NOOPMetricsHandler ? nil : metrics
-            if self.metrics != nil { areOff = false }
+            if self.metrics != nil { isDisabled = false }
         #endif
         #if TracingSupport
             let tracer = instruments.tracer ?? InstrumentationSystem.tracer
             self.tracer = tracer is NoOpTracer ? nil : tracer
-            if self.tracer != nil { areOff = false }
+            if self.tracer != nil { isDisabled = false }
         #endif
-        self.areOff = areOff
+        self.isDisabled = isDisabled
     }
 
     /// A span around `body`.

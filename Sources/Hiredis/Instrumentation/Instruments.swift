@@ -22,7 +22,7 @@ struct Instruments: Sendable {
 
     init(_ configuration: RedisConfiguration) {
         let backends = Backends(configuration.instruments)
-        areOff = backends.areOff
+        isDisabled = backends.isDisabled
         #if LoggingSupport
             logger = backends.logger
         #endif
@@ -35,7 +35,7 @@ struct Instruments: Sendable {
     }
 
     /// Nothing to count and to trace: commands need not pass through `measure`.
-    let areOff: Bool
+    let isDisabled: Bool
 
     // MARK: Commands
 

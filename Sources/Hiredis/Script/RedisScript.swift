@@ -71,7 +71,7 @@ extension RedisClient {
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
         // The way that almost every script goes. Whatever is out of the ordinary takes the one that suspends.
-        guard instruments.areOff, let hash = script.hash, let connection = link.current else {
+        guard instruments.isDisabled, let hash = script.hash, let connection = link.current else {
             postSuspending(script, keys, arguments, timeout, completion)
             return
         }

@@ -22,7 +22,7 @@ final class MailInstruments: Sendable {
         private let listenerCount = Atomic(0)
     #endif
     /// Nothing to time and to trace.
-    var areOff: Bool { backends.areOff }
+    var isDisabled: Bool { backends.isDisabled }
 
     init(_ instruments: RedisInstruments) {
         backends = Backends(instruments)
@@ -36,7 +36,7 @@ final class MailInstruments: Sendable {
     func sending(
         _ body: () async throws(QueueListenError) -> Receipt
     ) async throws(QueueListenError) -> Receipt {
-        if areOff { return try await body() }
+        if isDisabled { return try await body() }
         let start = ContinuousClock.now
         #if MetricsSupport
             meters?.sends.increment()

@@ -1,11 +1,11 @@
-// Runs a ListenMachine against Redis: sends what it asks for, keeps its timer and its channel, resumes the callers.
+// Runs a ListenStateMachine against Redis: sends what it asks for, keeps its timer and its channel, resumes the callers.
 import Hiredis
 import Synchronization
 import Wakeup
 
 /// Those of this process who listen to mailboxes of one partition.
 actor Listeners {
-    typealias Machine = ListenMachine
+    typealias Machine = ListenStateMachine
     /// Unsafe saves an allocation for each waiter; it is resumed once, because `finish` takes it out of `waiting` first.
     private typealias Waiter = UnsafeContinuation<Poll.Answer, Never>
 
@@ -35,7 +35,7 @@ actor Listeners {
         callTimeout = configuration.callTimeout
         // Renewed by every second look at the latest.
         lease = settings.usesWakeUps ? settings.recheckInterval.wholeMilliseconds * 4 : 0
-        refresh = configuration.limits.deviceTimeToLive.map { max(1, $0.wholeMilliseconds / 4) } ?? 0
+        refresh = configuration.limits.deviceTTL.map { max(1, $0.wholeMilliseconds / 4) } ?? 0
         executor = redis.serialExecutor
         unownedExecutor = executor.asUnownedSerialExecutor()
         machine = Machine(settings: settings)
@@ -45,7 +45,7 @@ actor Listeners {
 
     /// - Parameter timeout: `nil` waits as long as it takes, 0 looks once.
     nonisolated func poll(
-        _ mailbox: String, device: String, after cursor: Cursor?, most: Int, mostBytes: Int, timeout: Duration?
+        _ mailbox: String, device: String, after cursor: Cursor?, most: Int, maxBytes: Int, timeout: Duration?
     ) -> Poll {
         let isTry = timeout == .zero
         let deadline = (isTry ? callTimeout : timeout).map { clock.now() + $0 }
@@ -53,7 +53,7 @@ actor Listeners {
             lastID.wrappingAdd(1, ordering: .relaxed).newValue,
             Poll.Wish(
                 mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor, most: most,
-                mostBytes: mostBytes, deadline: deadline, isTry: isTry))
+                maxBytes: maxBytes, deadline: deadline, isTry: isTry))
     }
 
     /// Callers hand their wish over and are resumed with the outcome: a task on the client's executor does not change its
@@ -129,7 +129,7 @@ actor Listeners {
                 read.begins ? 1 : 0,
                 .integer(read.waits ? lease : 0), wish.cursor.map { .integer($0.index) } ?? "",
                 .bytes(wish.cursor?.epoch.mark ?? []), .bytes(wish.cursor?.tag.mark ?? []), .integer(wish.most),
-                .integer(wish.mostBytes),
+                .integer(wish.maxBytes),
             ]
         let partitions = partition.total
         redis.post(Scripts.listen, keys: partition.keys(wish.mailbox), arguments: arguments, timeout: callTimeout) {

@@ -68,7 +68,7 @@ extension MailHint.Growth {
     func reply(to wish: Poll.Wish, isFresh: Bool) -> ReadReply? {
         guard wish.cursor == start, !elements.isEmpty, elements.count == end.index - start.index,
             elements.count <= wish.most,
-            elements.count == 1 || elements.reduce(0, { $0 + $1.count }) <= wish.mostBytes
+            elements.count == 1 || elements.reduce(0, { $0 + $1.count }) <= wish.maxBytes
         else { return nil }
         var reply = ReadReply(.ok, position: start)
         for element in elements {

@@ -11,7 +11,7 @@ final class Poll: @unchecked Sendable {
         var device: String
         var cursor: Cursor?
         var most: Int
-        var mostBytes: Int
+        var maxBytes: Int
         /// `nil`: as long as it takes.
         var deadline: Duration?
         /// Answers at once.
@@ -24,7 +24,7 @@ final class Poll: @unchecked Sendable {
         case queued
         /// With what was heard since it was asked.
         case reading(News)
-        /// Something has failed: `ListenMachine.failures` has it.
+        /// Something has failed: `ListenStateMachine.failures` has it.
         case pausing(until: Duration)
         case waiting
     }

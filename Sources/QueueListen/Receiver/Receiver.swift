@@ -26,7 +26,7 @@ public struct Receiver: Sendable {
     private var others: Handler?
 
     /// - Parameters:
-    ///   - device: as for ``Mailbox/listen(after:device:limit:maximumBytes:timeout:)``.
+    ///   - device: as for ``Mailbox/listen(after:device:limit:maxBytes:timeout:)``.
     ///   - store: where the cursor is kept. `nil`: with the mailbox, as what this device has acknowledged.
     ///   - policy: what happens when a handler throws.
     ///   - onGap: what happens when messages may be missing. What it throws ends `run()`.
@@ -48,7 +48,7 @@ public struct Receiver: Sendable {
 
     /// Messages of this type go here as values, from JSON. One that is no such value is a failure.
     ///
-    /// - Parameter type: by default the name of the value's type, as ``Message/init(_:type:headers:timeToLive:collapseKey:)``
+    /// - Parameter type: by default the name of the value's type, as ``Message/init(_:type:headers:ttl:collapseKey:)``
     ///   sends it.
     public mutating func handle<Value: Decodable & Sendable>(
         _ value: Value.Type, type: String? = nil,

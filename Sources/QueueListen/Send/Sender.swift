@@ -32,7 +32,7 @@ final class Sender: Sendable {
 
     /// - Parameter id: the caller's own, or `nil`.
     func send(
-        _ order: SendOrder, id: String?, _ durability: Durability
+        _ order: SendRequest, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> Receipt {
         let confirmation = Confirmation(redis: redis, durability: durability)
         do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
@@ -40,7 +40,7 @@ final class Sender: Sendable {
         if let id {
             let request = Request(
                 sender: "id:" + id, kept: configuration.sendIDLifetime, fingerprint: order.fingerprint)
-            let firsts = try await deliver(order.parcel(id: id), request, confirmation, until: end)
+            let firsts = try await deliver(order.encodedSend(id: id), request, confirmation, until: end)
             return Receipt(id: id, order, firsts, durability)
         }
         let (number, settled) = window.withLock { ($0.next(), $0.news()) }
@@ -50,7 +50,7 @@ final class Sender: Sendable {
         let request = Request(
             sender: name, number: "\(number)", settled: settled.map { "\($0)" } ?? "",
             kept: configuration.ownIDLifetime, fingerprint: "-")
-        let firsts = try await deliver(order.parcel(id: own), request, confirmation, until: end)
+        let firsts = try await deliver(order.encodedSend(id: own), request, confirmation, until: end)
         return Receipt(id: own, order, firsts, durability)
     }
 
@@ -60,7 +60,7 @@ final class Sender: Sendable {
     ///
     /// - Returns: milliseconds since 1970, by the partition's clock.
     func look(
-        at part: Parcel, id: String, fingerprint: String, until end: Duration
+        at part: EncodedSend, id: String, fingerprint: String, until end: Duration
     ) async throws(QueueListenError) -> Int {
         let request = Request(sender: "id:" + id, settled: "l", kept: .zero, fingerprint: fingerprint)
         let (reply, _) = try await exchange(part, request, Confirmation(redis: redis, durability: .memory), end)
@@ -69,13 +69,13 @@ final class Sender: Sendable {
 
     /// Milliseconds since 1970, by the partition's clock.
     func time(until end: Duration) async throws(QueueListenError) -> Int {
-        let none = Parcel(contents: [], recipients: [])
+        let none = EncodedSend(contents: [], recipients: [])
         let request = Request(sender: name, settled: "n", kept: .zero, fingerprint: "")
         let (reply, _) = try await exchange(none, request, Confirmation(redis: redis, durability: .memory), end)
         return try time(reply, none)
     }
 
-    private func time(_ reply: RESPValue, _ part: Parcel) throws(QueueListenError) -> Int {
+    private func time(_ reply: RESPValue, _ part: EncodedSend) throws(QueueListenError) -> Int {
         guard let parts = reply.array, parts.first?.string == "ok", let time = parts.last?.integer else {
             throw refusal(reply, part)
         }
@@ -87,7 +87,7 @@ final class Sender: Sendable {
     /// - Parameter time: until when by the partition's clock, milliseconds since 1970.
     /// - Returns: the index of each recipient's first message.
     func carryOut(
-        _ part: Parcel, id: String, fingerprint: String, by time: Int, kept: Duration, _ durability: Durability,
+        _ part: EncodedSend, id: String, fingerprint: String, by time: Int, kept: Duration, _ durability: Durability,
         until end: Duration
     ) async throws(QueueListenError) -> [Int] {
         let request = Request(sender: "id:" + id, settled: "b\(time)", kept: kept, fingerprint: fingerprint)
@@ -103,30 +103,30 @@ final class Sender: Sendable {
     // MARK: The script
 
     private func deliver(
-        _ parcel: Parcel, _ request: Request, _ confirmation: Confirmation, until end: Duration
+        _ encodedSend: EncodedSend, _ request: Request, _ confirmation: Confirmation, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
-        let (reply, tags) = try await exchange(parcel, request, confirmation, end)
+        let (reply, tags) = try await exchange(encodedSend, request, confirmation, end)
         let parts = reply.array ?? []
-        guard parts.first?.string == "ok" else { throw refusal(reply, parcel) }
+        guard parts.first?.string == "ok" else { throw refusal(reply, encodedSend) }
         let firsts = parts.dropFirst().first?.string?.split(separator: " ").compactMap { Int($0) } ?? []
-        guard firsts.count == parcel.recipients.count else { throw refusal(reply, parcel) }
-        if let epochs = parts.last?.bytes { remember(firsts, epochs, parcel, tags) }
+        guard firsts.count == encodedSend.recipients.count else { throw refusal(reply, encodedSend) }
+        if let epochs = parts.last?.bytes { remember(firsts, epochs, encodedSend, tags) }
         return firsts
     }
 
     /// Sends it until there is an answer.
     private func exchange(
-        _ parcel: Parcel, _ request: Request, _ confirmation: Confirmation, _ end: Duration
+        _ encodedSend: EncodedSend, _ request: Request, _ confirmation: Confirmation, _ end: Duration
     ) async throws(QueueListenError) -> (RESPValue, tags: [UInt64]) {
-        let keys = parcel.keys(in: partition, sender: request.sender)
+        let keys = encodedSend.keys(in: partition, sender: request.sender)
         let fixed: [RedisArgument] =
             partition.limits + [
                 .string(request.number), .string(request.settled), .integer(request.kept.wholeMilliseconds),
-                .string(request.fingerprint), .integer(parcel.contents.count),
+                .string(request.fingerprint), .integer(encodedSend.contents.count),
             ]
         return try await repeating(until: end, clock) {
-            let (messages, tags) = parcel.arguments()
-            let knowledge = confirmed.withLock { $0.knowledge(of: parcel.recipients) }
+            let (messages, tags) = encodedSend.arguments()
+            let knowledge = confirmed.withLock { $0.knowledge(of: encodedSend.recipients) }
             let reply = try await confirmation.run(
                 Scripts.send, keys: keys, arguments: partition.head + fixed + [knowledge] + messages,
                 timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
@@ -134,12 +134,12 @@ final class Sender: Sendable {
         }
     }
 
-    private func refusal(_ reply: RESPValue, _ parcel: Parcel) -> QueueListenError {
+    private func refusal(_ reply: RESPValue, _ encodedSend: EncodedSend) -> QueueListenError {
         let parts = reply.array ?? []
         switch parts.first?.string {
         case "full":
-            guard let number = parts.last?.integer, parcel.recipients.indices.contains(number - 1) else { break }
-            return QueueListenError(.mailboxFull, "the mailbox \"\(parcel.recipients[number - 1])\" is full")
+            guard let number = parts.last?.integer, encodedSend.recipients.indices.contains(number - 1) else { break }
+            return QueueListenError(.mailboxFull, "the mailbox \"\(encodedSend.recipients[number - 1])\" is full")
         case "conflict": return .usedID
         case "stale", "late":
             return QueueListenError(.connectionLost, "the send came too late", mayHaveRun: true)
@@ -149,14 +149,15 @@ final class Sender: Sendable {
     }
 
     /// - Parameter epochs: of the recipients' mailboxes, 8 bytes each; none when this was answered before.
-    private func remember(_ firsts: [Int], _ epochs: [UInt8], _ parcel: Parcel, _ tags: [UInt64]) {
+    private func remember(_ firsts: [Int], _ epochs: [UInt8], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
         guard epochs.count == 8 * firsts.count else { return }
         confirmed.withLock { confirmed in
             for (position, first) in firsts.enumerated() {
                 guard let epoch = UInt64(mark: epochs[(8 * position)..<(8 * position + 8)]) else { continue }
                 let last = Cursor(
-                    epoch: epoch, index: first + parcel.count(of: position) - 1, tag: tags[parcel.last(of: position)])
-                confirmed.note(last, in: parcel.recipients[position])
+                    epoch: epoch, index: first + encodedSend.count(of: position) - 1,
+                    tag: tags[encodedSend.last(of: position)])
+                confirmed.note(last, in: encodedSend.recipients[position])
             }
         }
     }
@@ -164,7 +165,7 @@ final class Sender: Sendable {
 
 extension Receipt {
     /// - Parameter firsts: the index of each recipient's first message.
-    init(id: String, _ order: SendOrder, _ firsts: [Int], _ durability: Durability) {
+    init(id: String, _ order: SendRequest, _ firsts: [Int], _ durability: Durability) {
         var indices: [String: ClosedRange<Int>] = [:]
         for (position, first) in firsts.enumerated() {
             let count = order.shares?[position].count ?? order.messages.count

@@ -21,7 +21,7 @@ public import Hiredis
 /// - A waiter whose connection breaks goes on waiting, on a new one and at the end of the queue, until its deadline.
 ///
 /// **Limits**
-/// - Each blocked waiter takes a connection of its own (`RedisConfiguration.maximumLanes`).
+/// - Each blocked waiter takes a connection of its own (`RedisConfiguration.maxLanes`).
 /// - A permit belongs to nobody: it is lost when the process that took it dies before it signals, and when a connection
 ///   dies with the reply that carries it.
 /// - `signal` that throws `.connectionLost` with `mayHaveRun` may have taken effect; sending it again may signal twice.
@@ -48,7 +48,7 @@ public struct ClassicSemaphore: Sendable {
     // MARK: Create and destroy
 
     /// Most permits of one `create` or `signal`.
-    public static let maximumPermits = 1_000_000
+    public static let maxPermits = 1_000_000
 
     /// Puts the first permits there, once: later calls, by whomever, change nothing.
     ///
@@ -57,8 +57,8 @@ public struct ClassicSemaphore: Sendable {
     /// - Throws: `.conflict` when it was created with another number, `.invalidArgument`, and what every operation throws.
     @discardableResult
     public func create(permits: Int) async throws(RedisDCError) -> Bool {
-        guard (0...Self.maximumPermits).contains(permits) else {
-            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maximumPermits)")
+        guard (0...Self.maxPermits).contains(permits) else {
+            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maxPermits)")
         }
         let reply = try await run(Scripts.classicCreate, [keys.permits, keys.meta, keys.gone], [.integer(permits)])
         guard let parts = reply.array, parts.count == 2, let existing = parts[1].integer else {
@@ -94,8 +94,8 @@ public struct ClassicSemaphore: Sendable {
     /// - Parameter count: 1 to 1,000,000.
     /// - Throws: `.connectionLost`; with `mayHaveRun` it may have signalled.
     public func signal(_ count: Int) async throws(RedisDCError) {
-        guard (1...Self.maximumPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Self.maximumPermits)")
+        guard (1...Self.maxPermits).contains(count) else {
+            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Self.maxPermits)")
         }
         var command = RedisCommand("LPUSH", .string(keys.permits))
         command.arguments.append(contentsOf: repeatElement("1", count: count))

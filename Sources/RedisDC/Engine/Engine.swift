@@ -1,12 +1,12 @@
-// Runs an EngineMachine against Redis: sends what it asks for, keeps its timer and its channel, resumes the callers.
+// Runs an EngineStateMachine against Redis: sends what it asks for, keeps its timer and its channel, resumes the callers.
 import Hiredis
 import Synchronization
 import Wakeup
 
 actor Engine {
-    typealias Machine = EngineMachine
+    typealias Machine = EngineStateMachine
     /// Unsafe saves an allocation for each waiter; it is resumed once, because `finish` takes it out of `waiting` first.
-    private typealias Waiter = UnsafeContinuation<Errand.Answer, Never>
+    private typealias Waiter = UnsafeContinuation<PendingOperation.Answer, Never>
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private nonisolated let redis: any Redis
@@ -81,7 +81,7 @@ actor Engine {
 
     /// What cannot be ended now, because Redis cannot be reached, ends with the TTL: there is nobody left to be told.
     private func leave(_ session: String) async {
-        let requests = machine.farewell()
+        let requests = machine.shutdownRequests()
         let (redis, keys, ttl) = (redis, keys, settings.ttl)
         await withTaskGroup(of: Void.self) { group in
             for request in requests {
@@ -102,50 +102,50 @@ actor Engine {
 
     // MARK: Callers
 
-    // They hand their wish over and are resumed with the outcome: a task on the client's executor does not change its
+    // They hand their request over and are resumed with the outcome: a task on the client's executor does not change its
     // executor for it, and one elsewhere does so once.
 
-    nonisolated func makeErrand(_ work: Errand.Work) -> Errand {
-        Errand(lastID.wrappingAdd(1, ordering: .relaxed).newValue, work)
+    nonisolated func makePendingOperation(_ work: PendingOperation.Work) -> PendingOperation {
+        PendingOperation(lastID.wrappingAdd(1, ordering: .relaxed).newValue, work)
     }
 
     nonisolated var now: Duration { clock.now() }
 
-    /// Returns when the errand has its result. A cancelled task has it as soon as it is certain that nothing is held.
-    nonisolated func run(_ errand: Errand) async {
-        errand.answer = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: Waiter) in start(errand, waiter) }
+    /// Returns when the pendingOperation has its result. A cancelled task has it as soon as it is certain that nothing is held.
+    nonisolated func run(_ pendingOperation: PendingOperation) async {
+        pendingOperation.answer = await withTaskCancellationHandler {
+            await withUnsafeContinuation { (waiter: Waiter) in start(pendingOperation, waiter) }
         } onCancel: {
-            cancel(errand.id)
+            cancel(pendingOperation.id)
         }
     }
 
-    private nonisolated func start(_ errand: Errand, _ waiter: Waiter) {
+    private nonisolated func start(_ pendingOperation: PendingOperation, _ waiter: Waiter) {
         if Task.isCancelled {
-            waiter.resume(returning: Errand.Answer(.failure(Self.cancelled)))
+            waiter.resume(returning: PendingOperation.Answer(.failure(Self.cancelled)))
             return
         }
-        enter { engine in engine.begin(errand, waiter) }
+        enter { engine in engine.begin(pendingOperation, waiter) }
         // A cancel that came before has found nothing to cancel.
-        if Task.isCancelled { cancel(errand.id) }
+        if Task.isCancelled { cancel(pendingOperation.id) }
     }
 
     nonisolated func call(_ operation: Operation) async throws(RedisDCError) -> Int {
-        let errand = makeErrand(.call(operation))
-        await run(errand)
-        return try errand.count()
+        let pendingOperation = makePendingOperation(.call(operation))
+        await run(pendingOperation)
+        return try pendingOperation.count()
     }
 
     /// Gives a lease back, whether the task is cancelled or not.
     nonisolated func release(_ claim: UInt64) async throws(RedisDCError) {
-        let errand = makeErrand(.release(claim: claim))
-        errand.answer = await withUnsafeContinuation { (waiter: Waiter) in
+        let pendingOperation = makePendingOperation(.release(claim: claim))
+        pendingOperation.answer = await withUnsafeContinuation { (waiter: Waiter) in
             enter { engine in
                 engine.watches[claim] = nil
-                engine.begin(errand, waiter)
+                engine.begin(pendingOperation, waiter)
             }
         }
-        _ = try errand.count()
+        _ = try pendingOperation.count()
     }
 
     /// Gives all but so many of a lease's permits back.
@@ -158,19 +158,19 @@ actor Engine {
         try await use(claim, .read).values()
     }
 
-    /// Turns a lease into a permit of another thing. Then it is not held any more.
-    nonisolated func pass(_ claim: UInt64, to thing: Thing, item: [UInt8]? = nil) async throws(RedisDCError) {
-        _ = try await use(claim, .pass(to: thing, item: item)).count()
+    /// Turns a lease into a permit of another resource. Then it is not held any more.
+    nonisolated func pass(_ claim: UInt64, to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
+        _ = try await use(claim, .pass(to: resource, item: item)).count()
         enter { engine in engine.watches[claim] = nil }
     }
 
-    private nonisolated func use(_ claim: UInt64, _ use: Machine.Use) async -> Errand {
-        let errand = makeErrand(.use(claim: claim, use))
-        await run(errand)
-        return errand
+    private nonisolated func use(_ claim: UInt64, _ use: Machine.Use) async -> PendingOperation {
+        let pendingOperation = makePendingOperation(.use(claim: claim, use))
+        await run(pendingOperation)
+        return pendingOperation
     }
 
-    /// Whether a lease is still held, after a wish that may have let it go.
+    /// Whether a lease is still held, after a request that may have let it go.
     nonisolated func holds(_ claim: UInt64) async -> Bool {
         await withCheckedContinuation { continuation in
             enter { engine in
@@ -199,10 +199,10 @@ actor Engine {
         redis.execute { self.assumeIsolated { body($0) } }
     }
 
-    private func begin(_ errand: Errand, _ waiter: Waiter) {
+    private func begin(_ pendingOperation: PendingOperation, _ waiter: Waiter) {
         need()
-        waiting[errand.id] = waiter
-        perform(errand.begin(&machine, now: clock.now()))
+        waiting[pendingOperation.id] = waiter
+        perform(pendingOperation.begin(&machine, now: clock.now()))
     }
 
     private static var cancelled: RedisDCError { RedisDCError(.cancelled, "the task was cancelled") }
@@ -235,7 +235,7 @@ actor Engine {
         guard let waiter = waiting.removeValue(forKey: id) else { return }
         // Before the caller has it, so that no loss goes unheard.
         if case .success(.granted(let grant)) = result { watches[id] = grant.watch }
-        waiter.resume(returning: Errand.Answer(result))
+        waiter.resume(returning: PendingOperation.Answer(result))
     }
 
     private func send(_ request: EngineRequest, after pause: Duration) async {
@@ -347,7 +347,7 @@ extension Namespace {
     }
 }
 
-extension EngineMachine.Failure {
+extension EngineStateMachine.Failure {
     init(_ error: any Error, keys: [String]) {
         guard let error = error as? RedisError else {
             self = .fatal(RedisDCError(error, key: keys[0]))

@@ -11,8 +11,8 @@ public enum Fairness: Sendable, Hashable {
     case barging
 }
 
-/// A thing that the engine counts permits of.
-struct Thing: Sendable, Hashable {
+/// A resource that the engine counts permits of.
+struct Resource: Sendable, Hashable {
     enum Kind: String, Sendable {
         case semaphore = "s"
         case mutex = "m"
@@ -45,14 +45,14 @@ struct Thing: Sendable, Hashable {
     /// A letter: see engine_head.lua.
     var policy: Unicode.Scalar = "f"
 
-    /// As engine_thing.lua takes it.
+    /// As engine_resource.lua takes it.
     fileprivate var arguments: [RedisArgument] {
         [.string(kind.rawValue), permits.map { .integer($0) } ?? "", .string(String(policy))]
     }
 }
 
 /// What a caller waits for. A class, because several tables hold it for as long as that takes.
-final class Wish: Sendable {
+final class AcquireRequest: Sendable {
     enum Way: Sendable {
         case acquire
         /// At a barrier, phaser or exchanger.
@@ -61,7 +61,7 @@ final class Wish: Sendable {
         case register
     }
 
-    let thing: Thing
+    let resource: Resource
     let way: Way
     let count: Int
     let mode: Mode
@@ -83,17 +83,17 @@ final class Wish: Sendable {
     }
 
     init(
-        thing: Thing, way: Way = .acquire, count: Int = 1, mode: Mode = .consume, queues: Bool = true,
+        resource: Resource, way: Way = .acquire, count: Int = 1, mode: Mode = .consume, queues: Bool = true,
         isPreferred: Bool = false, failsOnLoss: Bool = false, detail: Detail? = nil
     ) {
-        (self.thing, self.way, self.count, self.mode, self.queues) = (thing, way, count, mode, queues)
+        (self.resource, self.way, self.count, self.mode, self.queues) = (resource, way, count, mode, queues)
         (self.isPreferred, self.failsOnLoss, self.detail) = (isPreferred, failsOnLoss, detail)
     }
 
     /// The same, if it is to be had without waiting.
-    var once: Wish {
-        Wish(
-            thing: thing, way: way, count: count, mode: mode, queues: false, isPreferred: isPreferred,
+    var once: AcquireRequest {
+        AcquireRequest(
+            resource: resource, way: way, count: count, mode: mode, queues: false, isPreferred: isPreferred,
             failsOnLoss: failsOnLoss, detail: detail)
     }
 }
@@ -106,26 +106,26 @@ enum Mode: Sendable {
 }
 
 enum Operation: Sendable {
-    case claim(Wish)
+    case claim(AcquireRequest)
     /// Ends a claim, whatever has become of it: of this session, of a dead one, or, by force, of any.
     case release(name: String, claim: UInt64, owner: String? = nil, force: Bool = false)
     /// Takes a claim out of the queue, unless it has been granted.
     case leave(name: String, claim: UInt64)
-    case signal(Thing, count: Int)
-    case create(Thing)
-    case resize(Thing, permits: Int)
+    case signal(Resource, count: Int)
+    case create(Resource)
+    case resize(Resource, permits: Int)
     /// Opens a turnstile for all, or locks it.
-    case gate(Thing, isOpen: Bool)
+    case gate(Resource, isOpen: Bool)
     /// Counts a latch down, once for each ID.
-    case count(Thing, id: String?)
+    case count(Resource, id: String?)
     /// Gives all but so many of a lease's permits back.
     case reduce(name: String, claim: UInt64, keep: Int)
     /// What a lease stands for: an item, or what all have brought.
     case read(name: String, claim: UInt64)
-    /// Turns a lease of one thing into a permit of another.
-    case pass(Thing, claim: UInt64, from: String, item: [UInt8]?)
+    /// Turns a lease of one resource into a permit of another.
+    case pass(Resource, claim: UInt64, from: String, item: [UInt8]?)
     case give(name: String)
-    case destroy(Thing)
+    case destroy(Resource)
     case heartbeat
     case reconcile(after: String)
 }
@@ -141,8 +141,8 @@ struct EngineRequest: Sendable {
 
     var script: RedisScript {
         switch operation {
-        case .claim(let wish):
-            switch wish.way {
+        case .claim(let request):
+            switch request.way {
             case .acquire: Scripts.engineAcquire
             case .arrive: Scripts.engineArrive
             case .register: Scripts.engineRegister
@@ -173,21 +173,22 @@ struct EngineRequest: Sendable {
             .string(operation.name),
         ]
         switch operation {
-        case .claim(let wish):
-            return head + wish.thing.arguments + wish.arguments
+        case .claim(let request):
+            return head + request.resource.arguments + request.arguments
         case .release(_, let claim, let owner, let force):
             return head + [.string(String(claim)), .string(owner ?? ""), force ? "1" : "0"]
         case .leave(_, let claim): return head + [.string(String(claim)), "", "w"]
         case .read(_, let claim): return head + [.string(String(claim))]
-        case .pass(let thing, let claim, let from, let item):
-            return head + thing.arguments + [.string(String(claim)), .string(from)] + (item.map { [.bytes($0)] } ?? [])
-        case .signal(let thing, let count): return head + thing.arguments + [.integer(count)]
-        case .create(let thing): return head + thing.arguments
-        case .resize(let thing, let permits): return head + thing.existing.arguments + [.integer(permits)]
-        case .gate(let thing, let isOpen): return head + thing.arguments + [isOpen ? "1" : "0"]
-        case .count(let thing, let id): return head + thing.arguments + [.string(id ?? "")]
+        case .pass(let resource, let claim, let from, let item):
+            return head + resource.arguments + [.string(String(claim)), .string(from)]
+                + (item.map { [.bytes($0)] } ?? [])
+        case .signal(let resource, let count): return head + resource.arguments + [.integer(count)]
+        case .create(let resource): return head + resource.arguments
+        case .resize(let resource, let permits): return head + resource.existing.arguments + [.integer(permits)]
+        case .gate(let resource, let isOpen): return head + resource.arguments + [isOpen ? "1" : "0"]
+        case .count(let resource, let id): return head + resource.arguments + [.string(id ?? "")]
         case .reduce(_, let claim, let keep): return head + [.string(String(claim)), .integer(keep)]
-        case .destroy(let thing): return head + [.string(thing.kind.rawValue)]
+        case .destroy(let resource): return head + [.string(resource.kind.rawValue)]
         case .give: return head
         case .heartbeat: return head + [.integer(ttl.wholeMicroseconds)]
         case .reconcile(let after): return head + [.string(after), .integer(Self.reconcilePage)]
@@ -195,7 +196,7 @@ struct EngineRequest: Sendable {
     }
 }
 
-extension Wish {
+extension AcquireRequest {
     /// As engine_acquire.lua and engine_arrive.lua take it.
     fileprivate var arguments: [RedisArgument] {
         switch way {
@@ -221,12 +222,12 @@ extension Mode {
     }
 }
 
-extension Thing {
+extension Resource {
     /// The same, but it must be there.
-    fileprivate var existing: Thing {
-        var thing = self
-        thing.permits = nil
-        return thing
+    fileprivate var existing: Resource {
+        var resource = self
+        resource.permits = nil
+        return resource
     }
 }
 
@@ -234,11 +235,11 @@ extension Operation {
     /// What it is about; empty when it is about the session.
     var name: String {
         switch self {
-        case .claim(let wish): wish.thing.name
-        case .signal(let thing, _), .create(let thing), .resize(let thing, _), .gate(let thing, _),
-            .count(let thing, _), .destroy(let thing):
-            thing.name
-        case .pass(let thing, _, _, _): thing.name
+        case .claim(let request): request.resource.name
+        case .signal(let resource, _), .create(let resource), .resize(let resource, _), .gate(let resource, _),
+            .count(let resource, _), .destroy(let resource):
+            resource.name
+        case .pass(let resource, _, _, _): resource.name
         case .release(let name, _, _, _), .leave(let name, _), .reduce(let name, _, _), .read(let name, _),
             .give(let name):
             name
@@ -284,7 +285,7 @@ enum EngineReply: Sendable {
     struct Duties: Sendable {
         /// Claims of a session that has ended.
         var dead: (session: String, claims: [(number: UInt64, name: String)])?
-        /// Things whose waiters are to be looked at again.
+        /// Resources whose waiters are to be looked at again.
         var names: [String]
 
         init(_ dead: [RESPValue], _ names: [RESPValue]) {
@@ -299,7 +300,7 @@ enum EngineReply: Sendable {
         }
     }
 
-    /// `nil`: no script of ours says such a thing.
+    /// `nil`: no script of ours says such a resource.
     init?(_ reply: RESPValue, to operation: Operation) {
         guard let parts = reply.array, let word = parts.first?.string else { return nil }
         func number(_ index: Int) -> Int? { index < parts.count ? parts[index].number : nil }

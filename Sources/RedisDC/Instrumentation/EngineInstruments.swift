@@ -18,7 +18,7 @@ struct EngineInstruments: Sendable {
         private let meters: EngineMeters?
     #endif
     /// Nothing to time and to trace.
-    var areOff: Bool { backends.areOff }
+    var isDisabled: Bool { backends.isDisabled }
 
     init(_ instruments: RedisInstruments) {
         backends = Backends(instruments)
@@ -32,7 +32,7 @@ struct EngineInstruments: Sendable {
     func waiting<Value>(
         _ body: () async throws(RedisDCError) -> Value, isGranted: (Value) -> Bool
     ) async throws(RedisDCError) -> Value {
-        if areOff { return try await body() }
+        if isDisabled { return try await body() }
         let start = ContinuousClock.now
         let result = await traced("redisdc wait") { () async -> Result<Value, RedisDCError> in
             do throws(RedisDCError) { return .success(try await body()) } catch { return .failure(error) }
@@ -47,7 +47,7 @@ struct EngineInstruments: Sendable {
     }
 
     func holding<Value>(_ body: () async -> Result<Value, any Error>) async -> Result<Value, any Error> {
-        if areOff { return await body() }
+        if isDisabled { return await body() }
         let start = ContinuousClock.now
         let result = await traced("redisdc hold", body)
         #if MetricsSupport

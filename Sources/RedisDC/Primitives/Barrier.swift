@@ -30,15 +30,15 @@ public struct Arrival: Sendable, Hashable {
 /// - Who dies after it has opened holds nobody up: the others have passed.
 public struct Barrier: Sendable {
     /// What it is when a party gives up or dies before it opens.
-    public enum Failure: Sendable { case takesOut, breaks }
+    public enum Failure: Sendable { case removesParty, breaks }
 
     /// Most parties: they pass in one step, in which the server does nothing else.
-    public static let maximumParties = 1024
+    public static let maxParties = 1024
 
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// Arrives, and waits for the others.
     ///
@@ -47,28 +47,28 @@ public struct Barrier: Sendable {
     ///   answer), `.broken`, `.destroyed`, `.conflict`, `.stopped`.
     @discardableResult
     public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
-        try await engine.arrive(thing, timeout: timeout)
+        try await engine.arrive(resource, timeout: timeout)
     }
 
     /// Deletes it, broken or not, and wakes everyone who waits with `.destroyed`. The next arrival makes a new one.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(thing)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
 }
 
 extension Engine {
-    nonisolated func arrive(_ thing: Thing, timeout: Duration?) async throws(RedisDCError) -> Arrival {
+    nonisolated func arrive(_ resource: Resource, timeout: Duration?) async throws(RedisDCError) -> Arrival {
         if timeout == .zero {
             throw RedisDCError(.invalidArgument, "the timeout is 0: who does not wait does not arrive")
         }
-        guard let grant = try await take(Wish(thing: thing, way: .arrive), timeout: timeout) else {
-            throw RedisDCError(.timedOut, "not all came to \"\(thing.name)\" in time")
+        guard let grant = try await take(AcquireRequest(resource: resource, way: .arrive), timeout: timeout) else {
+            throw RedisDCError(.timedOut, "not all came to \"\(resource.name)\" in time")
         }
         return Arrival(grant)
     }
 }
 
 extension Arrival {
-    init(_ grant: EngineMachine.Grant) {
+    init(_ grant: EngineStateMachine.Grant) {
         self.init(generation: grant.value / 1024, index: Int(grant.value % 1024))
     }
 }
@@ -79,13 +79,13 @@ extension Coordinator {
     /// - Parameter parties: 1 to 1,024.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func barrier(
-        _ name: String, parties: Int, failure: Barrier.Failure = .takesOut
+        _ name: String, parties: Int, failure: Barrier.Failure = .removesParty
     ) throws(RedisDCError) -> Barrier {
         try ResourceName.validate(name)
-        guard (1...Barrier.maximumParties).contains(parties) else {
-            throw RedisDCError(.invalidArgument, "parties is \(parties), expected 1 to \(Barrier.maximumParties)")
+        guard (1...Barrier.maxParties).contains(parties) else {
+            throw RedisDCError(.invalidArgument, "parties is \(parties), expected 1 to \(Barrier.maxParties)")
         }
-        let thing = Thing(name: name, kind: .barrier, permits: parties, policy: failure == .breaks ? "b" : "o")
-        return Barrier(thing: thing, engine: engine(of: name))
+        let resource = Resource(name: name, kind: .barrier, permits: parties, policy: failure == .breaks ? "b" : "o")
+        return Barrier(resource: resource, engine: engine(of: name))
     }
 }

@@ -24,8 +24,8 @@ import Hiredis
 ///   another. What must happen once is guarded by the item's own id.
 /// - A put whose session is lost under way throws `.connectionLost` with `mayHaveRun`: the item may be there.
 public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
-    let places: Thing
-    let items: Thing
+    let places: Resource
+    let items: Resource
     let engine: Engine
     let coordinator: Coordinator
 
@@ -40,11 +40,11 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     ///   `.connectionLost` with `mayHaveRun`, `.invalidArgument` (the item is too big), and what its coding throws.
     public func put(_ item: Item, timeout: Duration? = nil) async throws {
         let bytes = try JSONMessageCodec(Item.self).encode(item)
-        guard bytes.count <= Buffer.maximumBytes else {
+        guard bytes.count <= Buffer.maxBytes else {
             throw RedisDCError(
-                .invalidArgument, "the item is \(bytes.count) bytes as JSON, expected at most \(Buffer.maximumBytes)")
+                .invalidArgument, "the item is \(bytes.count) bytes as JSON, expected at most \(Buffer.maxBytes)")
         }
-        let place = try await engine.lease(Wish(thing: places, mode: .lease), timeout: timeout)
+        let place = try await engine.lease(AcquireRequest(resource: places, mode: .lease), timeout: timeout)
         try await place.pass(to: items, item: bytes)
     }
 
@@ -74,7 +74,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     private func withBytes<Result: Sendable>(
         timeout: Duration?, _ body: @escaping @Sendable ([UInt8]) async throws -> Result
     ) async throws -> Result {
-        let lease = try await engine.lease(Wish(thing: items, mode: .lease), timeout: timeout)
+        let lease = try await engine.lease(AcquireRequest(resource: items, mode: .lease), timeout: timeout)
         let (engine, places) = (engine, places)
         return try await engine.holding(lease) { lease in
             guard let bytes = try await engine.read(lease.claim).first else {
@@ -104,9 +104,9 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
 /// The limits of every ``BoundedBuffer``.
 public enum Buffer {
     /// Most places.
-    public static let maximumCapacity = 10_000
+    public static let maxCapacity = 10_000
     /// Most that an item may be, as JSON: 1 MiB.
-    public static let maximumBytes = 1 << 20
+    public static let maxBytes = 1 << 20
 }
 
 extension Coordinator {
@@ -120,11 +120,11 @@ extension Coordinator {
         let items = "\(name)#items"
         try ResourceName.validate(name)
         try ResourceName.validate(items)
-        guard (1...Buffer.maximumCapacity).contains(capacity) else {
-            throw RedisDCError(.invalidArgument, "capacity is \(capacity), expected 1 to \(Buffer.maximumCapacity)")
+        guard (1...Buffer.maxCapacity).contains(capacity) else {
+            throw RedisDCError(.invalidArgument, "capacity is \(capacity), expected 1 to \(Buffer.maxCapacity)")
         }
         return BoundedBuffer(
-            places: Thing(name: name, kind: .boundedBuffer, permits: capacity),
-            items: Thing(name: items, kind: .bufferItems, permits: 0), engine: engine(of: name), coordinator: self)
+            places: Resource(name: name, kind: .boundedBuffer, permits: capacity),
+            items: Resource(name: items, kind: .bufferItems, permits: 0), engine: engine(of: name), coordinator: self)
     }
 }

@@ -27,11 +27,11 @@ import Wakeup
 ///
 /// Look again after each wait: others may have been under the mutex in between, and a wait may end for no reason.
 public struct Condition: Sendable {
-    let thing: Thing
+    let resource: Resource
     let mutex: DistributedMutex
 
     /// The mutex's name, `#`, and its own.
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// Lets the mutex go, waits to be notified, and takes the mutex again.
     ///
@@ -47,10 +47,10 @@ public struct Condition: Sendable {
             throw RedisDCError(.invalidArgument, "the lease is of \"\(lease.name)\", not of \"\(mutex.name)\"")
         }
         try lease.check()
-        let wish = Wish(thing: thing, failsOnLoss: true, detail: .letsGo(lease.claim))
+        let request = AcquireRequest(resource: resource, failsOnLoss: true, detail: .letsGo(lease.claim))
         lease.lendOut()
         let outcome: Result<Bool, RedisDCError>
-        do { outcome = .success(try await engine.take(wish, timeout: timeout) != nil) } catch {
+        do { outcome = .success(try await engine.take(request, timeout: timeout) != nil) } catch {
             outcome = .failure(error)
         }
         try await takeAgain(lease)
@@ -64,9 +64,9 @@ public struct Condition: Sendable {
             return
         }
         // Not in this task, which may be cancelled.
-        let wish = mutex.wish
-        let again = await Task { () -> Result<EngineMachine.Grant?, RedisDCError> in
-            do { return .success(try await engine.take(wish, timeout: nil)) } catch {
+        let request = mutex.request
+        let again = await Task { () -> Result<EngineStateMachine.Grant?, RedisDCError> in
+            do { return .success(try await engine.take(request, timeout: nil)) } catch {
                 return .failure(error as? RedisDCError ?? RedisDCError(.lost, "\(error)"))
             }
         }.value
@@ -81,14 +81,14 @@ public struct Condition: Sendable {
     /// - Parameter count: at most so many, 1 to 1,000,000.
     /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while it was under way.
     public func notify(_ count: Int = 1) async throws(RedisDCError) {
-        guard (1...Semaphore.maximumPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Semaphore.maximumPermits)")
+        guard (1...Semaphore.maxPermits).contains(count) else {
+            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Semaphore.maxPermits)")
         }
-        _ = try await mutex.engine.call(.signal(thing, count: count))
+        _ = try await mutex.engine.call(.signal(resource, count: count))
     }
 
     /// Wakes all who wait now.
-    public func notifyAll() async throws(RedisDCError) { try await notify(Semaphore.maximumPermits) }
+    public func notifyAll() async throws(RedisDCError) { try await notify(Semaphore.maxPermits) }
 }
 
 extension DistributedMutex {
@@ -98,6 +98,6 @@ extension DistributedMutex {
     public func condition(_ name: String) throws(RedisDCError) -> Condition {
         let full = "\(self.name)#\(name)"
         try ResourceName.validate(full)
-        return Condition(thing: Thing(name: full, kind: .condition, permits: 0), mutex: self)
+        return Condition(resource: Resource(name: full, kind: .condition, permits: 0), mutex: self)
     }
 }

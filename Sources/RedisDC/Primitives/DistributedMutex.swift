@@ -23,12 +23,12 @@ import Hiredis
 ///   pass. Where that matters, use the fence.
 /// - A failover of Redis can lose the last grants; then two may hold it for a moment, told apart by their fences.
 public struct DistributedMutex: Sendable {
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
     let coordinator: Coordinator
     public let isReentrant: Bool
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// Runs `body` with the lock held.
     ///
@@ -57,12 +57,12 @@ public struct DistributedMutex: Sendable {
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
     /// - Throws: `.timedOut`, `.cancelled`, `.stopped`, `.conflict` (the name is a semaphore's), `.destroyed`.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        try await engine.lease(wish, timeout: timeout)
+        try await engine.lease(request, timeout: timeout)
     }
 
     /// Locks it if it is free now.
     public func tryLock() async throws(RedisDCError) -> Lease? {
-        guard let grant = try await engine.take(wish, timeout: .zero) else { return nil }
+        guard let grant = try await engine.take(request, timeout: .zero) else { return nil }
         return Lease(grant, name: name, count: 1, engine: engine)
     }
 
@@ -74,5 +74,5 @@ public struct DistributedMutex: Sendable {
         try await coordinator.forceRelease(name) > 0
     }
 
-    var wish: Wish { Wish(thing: thing, mode: .lease) }
+    var request: AcquireRequest { AcquireRequest(resource: resource, mode: .lease) }
 }

@@ -71,7 +71,7 @@ public struct Election: Sendable {
     /// Who leads now, if anyone does.
     public func leader() async throws(RedisDCError) -> Leader? {
         guard let holder = try await mutex.coordinator.inspect(name, limit: 1)?.holders.first else { return nil }
-        return Leader(node: holder.node, session: holder.session, term: holder.since)
+        return Leader(node: holder.node, session: holder.session, term: holder.fence)
     }
 
     /// Who leads now, and each time that it is another one or nobody. Who reads slowly misses leaders, but not the last.

@@ -21,10 +21,10 @@ import Hiredis
 /// - A session that is lost while it waits ends the wait with `.lost`: it may have met the others. So may one that is told
 ///   `.timedOut` or `.cancelled` with `mayHaveRun`, because Redis did not answer.
 public struct Exchanger<Value: Codable & Sendable>: Sendable {
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// What a party gets.
     public struct Meeting: Sendable {
@@ -49,18 +49,19 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
     public func exchange(_ value: Value, timeout: Duration? = nil) async throws -> Meeting {
         let codec = JSONMessageCodec(Value.self)
         let bytes = try codec.encode(value)
-        guard bytes.count <= Exchange.maximumBytes else {
+        guard bytes.count <= Exchange.maxBytes else {
             throw RedisDCError(
-                .invalidArgument, "the value is \(bytes.count) bytes as JSON, expected at most \(Exchange.maximumBytes)"
+                .invalidArgument, "the value is \(bytes.count) bytes as JSON, expected at most \(Exchange.maxBytes)"
             )
         }
         if timeout == .zero {
             throw RedisDCError(.invalidArgument, "the timeout is 0: who does not wait does not meet anyone")
         }
-        let wish = Wish(thing: thing, way: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
-        let errand = try engine.errand(wish, timeout: timeout)
-        await engine.carryOut(errand)
-        guard let grant = try errand.grant() else { throw errand.timedOut }
+        let request = AcquireRequest(
+            resource: resource, way: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
+        let pendingOperation = try engine.pendingOperation(request, timeout: timeout)
+        await engine.carryOut(pendingOperation)
+        guard let grant = try pendingOperation.grant() else { throw pendingOperation.timedOut }
         // What has been fetched is not needed any more, whether anybody hears of that now or not.
         defer { engine.releaseSoon(grant.claim) }
         let all = try await engine.read(grant.claim)
@@ -69,15 +70,15 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
 
     /// Deletes it, and wakes everyone who waits with `.destroyed`.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(thing)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
 }
 
 /// The limits of every ``Exchanger``.
 public enum Exchange {
     /// Most that one may bring, as JSON.
-    public static let maximumBytes = 65_536
+    public static let maxBytes = 65_536
     /// Most who meet at once: what all have brought is one reply.
-    public static let maximumParties = 64
+    public static let maxParties = 64
 }
 
 extension Coordinator {
@@ -89,10 +90,10 @@ extension Coordinator {
         _ name: String, of type: Value.Type = Value.self, parties: Int = 2
     ) throws(RedisDCError) -> Exchanger<Value> {
         try ResourceName.validate(name)
-        guard (2...Exchange.maximumParties).contains(parties) else {
-            throw RedisDCError(.invalidArgument, "parties is \(parties), expected 2 to \(Exchange.maximumParties)")
+        guard (2...Exchange.maxParties).contains(parties) else {
+            throw RedisDCError(.invalidArgument, "parties is \(parties), expected 2 to \(Exchange.maxParties)")
         }
-        let thing = Thing(name: name, kind: .exchanger, permits: parties, policy: "o")
-        return Exchanger(thing: thing, engine: engine(of: name))
+        let resource = Resource(name: name, kind: .exchanger, permits: parties, policy: "o")
+        return Exchanger(resource: resource, engine: engine(of: name))
     }
 }

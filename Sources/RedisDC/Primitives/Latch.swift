@@ -1,4 +1,4 @@
-// Waiting until so many things have happened.
+// Waiting until so many resources have happened.
 import Hiredis
 
 /// Opens once, when it has been counted down so often.
@@ -19,13 +19,13 @@ public struct Latch: Sendable {
     public enum Death: Sendable { case countsAsDown, breaks }
 
     /// Most to count.
-    public static let maximumCount = 1_000_000
+    public static let maxCount = 1_000_000
 
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
     let coordinator: Coordinator
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// Counts down by one.
     ///
@@ -36,7 +36,7 @@ public struct Latch: Sendable {
     @discardableResult
     public func countDown(id: String? = nil) async throws(RedisDCError) -> Int {
         if let id { try ResourceName.validate(id) }
-        return try await engine.call(.count(thing, id: id))
+        return try await engine.call(.count(resource, id: id))
     }
 
     /// Waits until it is open.
@@ -44,7 +44,7 @@ public struct Latch: Sendable {
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
     /// - Throws: `.timedOut`, `.cancelled`, `.broken`, `.destroyed`, `.conflict`, `.stopped`.
     public func wait(timeout: Duration? = nil) async throws(RedisDCError) {
-        guard try await engine.take(Wish(thing: thing), timeout: timeout) != nil else {
+        guard try await engine.take(AcquireRequest(resource: resource), timeout: timeout) != nil else {
             throw RedisDCError(.timedOut, "the latch \"\(name)\" did not open in time")
         }
     }
@@ -53,21 +53,21 @@ public struct Latch: Sendable {
     public func withParticipation<Result: Sendable>(
         _ body: @escaping @Sendable (Lease) async throws -> Result
     ) async throws -> Result {
-        let wish = Wish(thing: thing, way: .register, mode: .lease)
-        return try await engine.holding(try await engine.lease(wish, timeout: nil), body)
+        let request = AcquireRequest(resource: resource, way: .register, mode: .lease)
+        return try await engine.holding(try await engine.lease(request, timeout: nil), body)
     }
 
     /// How many are still to come.
     public var remaining: Int {
         get async throws(RedisDCError) {
-            guard let inspection = try await coordinator.inspect(name, limit: 1) else { return thing.permits ?? 0 }
+            guard let inspection = try await coordinator.inspect(name, limit: 1) else { return resource.permits ?? 0 }
             return max(0, inspection.permits - inspection.signalled)
         }
     }
 
     /// Deletes it, and wakes everyone who waits with `.destroyed`. The next use makes a new one.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(thing)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
 }
 
 extension Coordinator {
@@ -79,10 +79,10 @@ extension Coordinator {
         _ name: String, count: Int, death: Latch.Death = .countsAsDown
     ) throws(RedisDCError) -> Latch {
         try ResourceName.validate(name)
-        guard (0...Latch.maximumCount).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 0 to \(Latch.maximumCount)")
+        guard (0...Latch.maxCount).contains(count) else {
+            throw RedisDCError(.invalidArgument, "count is \(count), expected 0 to \(Latch.maxCount)")
         }
-        let thing = Thing(name: name, kind: .latch, permits: count, policy: death == .breaks ? "f" : "d")
-        return Latch(thing: thing, engine: engine(of: name), coordinator: self)
+        let resource = Resource(name: name, kind: .latch, permits: count, policy: death == .breaks ? "f" : "d")
+        return Latch(resource: resource, engine: engine(of: name), coordinator: self)
     }
 }

@@ -21,12 +21,12 @@ import Wakeup
 /// - Who dies counts as out after the session's TTL; who gives up waiting holds nothing.
 /// - Each member has a ``Lease`` and a fence of its own.
 public struct LightSwitch: Sendable {
-    let wish: Wish
+    let request: AcquireRequest
     let engine: Engine
     public let group: String
 
     /// What the group holds.
-    public var name: String { wish.thing.name }
+    public var name: String { request.resource.name }
 
     /// Runs `body` as one of the group.
     ///
@@ -45,12 +45,12 @@ public struct LightSwitch: Sendable {
 
     /// Comes in until ``Lease/release()``.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        try await engine.lease(wish, timeout: timeout)
+        try await engine.lease(request, timeout: timeout)
     }
 
-    init(_ group: String, of thing: Thing, _ engine: Engine) throws(RedisDCError) {
+    init(_ group: String, of resource: Resource, _ engine: Engine) throws(RedisDCError) {
         try ResourceName.validate(group)
-        wish = Wish(thing: thing, mode: .together, detail: .group(group))
+        request = AcquireRequest(resource: resource, mode: .together, detail: .group(group))
         (self.group, self.engine) = (group, engine)
     }
 }
@@ -61,7 +61,7 @@ extension DistributedMutex {
     /// - Parameter group: its name, by the rules for names. Other groups of the mutex have other names.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func lightSwitch(_ group: String) throws(RedisDCError) -> LightSwitch {
-        try LightSwitch(group, of: thing, engine)
+        try LightSwitch(group, of: resource, engine)
     }
 }
 
@@ -71,6 +71,6 @@ extension Semaphore {
     /// - Parameter group: its name, by the rules for names.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func lightSwitch(_ group: String) throws(RedisDCError) -> LightSwitch {
-        try LightSwitch(group, of: thing, engine)
+        try LightSwitch(group, of: resource, engine)
     }
 }

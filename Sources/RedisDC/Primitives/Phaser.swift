@@ -18,10 +18,10 @@ import Hiredis
 /// - Who deregisters, or dies (after the session's TTL), is not waited for any more.
 /// - When the last one has left, nothing of it stays: the phases begin at 0 again.
 public struct Phaser: Sendable {
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// Someone who is waited for.
     public struct Party: Sendable {
@@ -37,7 +37,7 @@ public struct Phaser: Sendable {
         @discardableResult
         public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
             try lease.check()
-            return try await phaser.engine.arrive(phaser.thing, timeout: timeout)
+            return try await phaser.engine.arrive(phaser.resource, timeout: timeout)
         }
 
         /// Is not waited for any more.
@@ -48,8 +48,8 @@ public struct Phaser: Sendable {
     ///
     /// - Throws: `.serverError` when there are 1,024 already; `.cancelled`, `.conflict`, `.stopped`.
     public func register() async throws(RedisDCError) -> Party {
-        let wish = Wish(thing: thing, way: .register, mode: .lease)
-        return Party(phaser: self, lease: try await engine.lease(wish, timeout: nil))
+        let request = AcquireRequest(resource: resource, way: .register, mode: .lease)
+        return Party(phaser: self, lease: try await engine.lease(request, timeout: nil))
     }
 
     /// Runs `body` as a party, which is deregistered at its end.
@@ -67,6 +67,6 @@ extension Coordinator {
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func phaser(_ name: String) throws(RedisDCError) -> Phaser {
         try ResourceName.validate(name)
-        return Phaser(thing: Thing(name: name, kind: .phaser, permits: 0), engine: engine(of: name))
+        return Phaser(resource: Resource(name: name, kind: .phaser, permits: 0), engine: engine(of: name))
     }
 }

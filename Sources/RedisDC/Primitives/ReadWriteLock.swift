@@ -42,13 +42,13 @@ public struct ReadWriteLock: Sendable {
     }
 
     /// Most readers at a time.
-    public static let maximumReaders = 1_000_000
+    public static let maxReaders = 1_000_000
 
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
     public let policy: Policy
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// Runs `body` while holding it together with other readers.
     ///
@@ -75,7 +75,7 @@ public struct ReadWriteLock: Sendable {
         timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
     ) async throws -> Result {
         if let outer = Lease.heldByTask(name, engine) {
-            guard outer.count == Self.maximumReaders else {
+            guard outer.count == Self.maxReaders else {
                 throw RedisDCError(
                     .invalidArgument,
                     "this task reads under \"\(name)\" and would wait for itself as a writer; end the reading first")
@@ -111,12 +111,12 @@ public struct ReadWriteLock: Sendable {
         lease.keep(1)
     }
 
-    private var reading: Wish {
-        Wish(thing: thing, mode: .lease, isPreferred: policy == .preferReaders)
+    private var reading: AcquireRequest {
+        AcquireRequest(resource: resource, mode: .lease, isPreferred: policy == .preferReaders)
     }
 
-    private var writing: Wish {
-        Wish(thing: thing, count: Self.maximumReaders, mode: .lease, isPreferred: policy == .preferWriters)
+    private var writing: AcquireRequest {
+        AcquireRequest(resource: resource, count: Self.maxReaders, mode: .lease, isPreferred: policy == .preferWriters)
     }
 }
 
@@ -128,8 +128,8 @@ extension Coordinator {
         _ name: String, policy: ReadWriteLock.Policy = .fifo
     ) throws(RedisDCError) -> ReadWriteLock {
         try ResourceName.validate(name)
-        let thing = Thing(
-            name: name, kind: .readWriteLock, permits: ReadWriteLock.maximumReaders, policy: policy.letter)
-        return ReadWriteLock(thing: thing, engine: engine(of: name), policy: policy)
+        let resource = Resource(
+            name: name, kind: .readWriteLock, permits: ReadWriteLock.maxReaders, policy: policy.letter)
+        return ReadWriteLock(resource: resource, engine: engine(of: name), policy: policy)
     }
 }

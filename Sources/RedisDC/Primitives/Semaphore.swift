@@ -30,13 +30,13 @@ import Hiredis
 /// ``ClassicSemaphore`` is the plain Redis idiom: other programs take part with `LPUSH` and `BRPOP`, and nothing more.
 public struct Semaphore: Sendable {
     /// Most permits of one semaphore when it is made, and of one operation.
-    public static let maximumPermits = 1_000_000
+    public static let maxPermits = 1_000_000
 
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
     let coordinator: Coordinator
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     // MARK: Lease
 
@@ -67,48 +67,51 @@ public struct Semaphore: Sendable {
     /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.notFound`, `.stopped`, `.invalidArgument`, and what
     ///   the server refuses.
     public func acquire(_ count: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        if let permits = thing.permits, count > permits {
+        if let permits = resource.permits, count > permits {
             throw RedisDCError(
                 .invalidArgument, "count is \(count), but the semaphore has \(permits) permits: it would wait for ever")
         }
-        let errand = try errand(count, .lease, timeout)
-        try await engine.obtain(errand)
-        guard let grant = try errand.grant() else { throw errand.timedOut }
+        let pendingOperation = try pendingOperation(count, .lease, timeout)
+        try await engine.obtain(pendingOperation)
+        guard let grant = try pendingOperation.grant() else { throw pendingOperation.timedOut }
         return Lease(grant, name: name, count: count, engine: engine)
     }
 
     // MARK: Consume
 
     /// Takes a permit for good, waiting for it as long as it takes.
-    public func wait() async throws(RedisDCError) { try await engine.obtain(try errand(1, .consume, nil)) }
+    public func wait() async throws(RedisDCError) { try await engine.obtain(try pendingOperation(1, .consume, nil)) }
 
     /// Takes a permit for good, waiting at most so long.
     ///
     /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
     /// - Throws: `.timedOut`, and what ``acquire(_:timeout:)`` throws. Then nothing was taken.
     public func wait(timeout: Duration) async throws(RedisDCError) {
-        try await engine.obtain(try errand(1, .consume, timeout))
+        try await engine.obtain(try pendingOperation(1, .consume, timeout))
     }
 
     /// Takes `count` permits for good, all at once.
     ///
     /// - Parameter count: 1 to 1,000,000.
     public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
-        try await engine.obtain(try errand(count, .consume, timeout))
+        try await engine.obtain(try pendingOperation(count, .consume, timeout))
     }
 
     /// Takes `count` permits for good if they are there now.
     public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
-        let errand = try errand(count, .consume, .zero)
-        await engine.carryOut(errand)
-        return try errand.isGranted()
+        let pendingOperation = try pendingOperation(count, .consume, .zero)
+        await engine.carryOut(pendingOperation)
+        return try pendingOperation.isGranted()
     }
 
     /// Apart, so that what it takes to make it is not in the frames of those who wait.
     @inline(never)
-    private func errand(_ count: Int, _ mode: Mode, _ timeout: Duration?) throws(RedisDCError) -> Errand {
+    private func pendingOperation(_ count: Int, _ mode: Mode, _ timeout: Duration?) throws(RedisDCError)
+        -> PendingOperation
+    {
         try Self.check(count)
-        return try engine.errand(Wish(thing: thing, count: count, mode: mode), timeout: timeout)
+        return try engine.pendingOperation(
+            AcquireRequest(resource: resource, count: count, mode: mode), timeout: timeout)
     }
 
     // MARK: Signal
@@ -119,14 +122,14 @@ public struct Semaphore: Sendable {
     /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while it was under way.
     public func signal(_ count: Int = 1) async throws(RedisDCError) {
         try Self.check(count)
-        _ = try await engine.call(.signal(thing, count: count))
+        _ = try await engine.call(.signal(resource, count: count))
     }
 
     /// How many permits there are to be had now. Others change it at any time; below zero after shrinking.
     public var value: Int {
         get async throws(RedisDCError) {
             guard let inspection = try await coordinator.inspect(name, limit: 1) else {
-                if let permits = thing.permits { return permits }
+                if let permits = resource.permits { return permits }
                 throw RedisDCError(.notFound, "there is no semaphore \"\(name)\"")
             }
             guard inspection.kind == "semaphore" else {
@@ -144,10 +147,10 @@ public struct Semaphore: Sendable {
     /// - Throws: `.conflict` when it is there with another number of permits or another fairness.
     @discardableResult
     public func create() async throws(RedisDCError) -> Bool {
-        guard thing.permits != nil else {
+        guard resource.permits != nil else {
             throw RedisDCError(.invalidArgument, "creating \"\(name)\" takes a number of permits")
         }
-        return try await engine.call(.create(thing)) == 1
+        return try await engine.call(.create(resource)) == 1
     }
 
     /// Changes how many permits there are in all. What is taken stays taken, so `value` may fall below zero for a while.
@@ -155,10 +158,10 @@ public struct Semaphore: Sendable {
     /// Handles made with the former number go on working; ``acquire(_:timeout:)`` takes no more than that number at once
     /// through them.
     public func resize(to permits: Int) async throws(RedisDCError) {
-        guard (0...Self.maximumPermits).contains(permits) else {
-            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maximumPermits)")
+        guard (0...Self.maxPermits).contains(permits) else {
+            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maxPermits)")
         }
-        _ = try await engine.call(.resize(thing, permits: permits))
+        _ = try await engine.call(.resize(resource, permits: permits))
     }
 
     /// Deletes it, and wakes everyone who waits for it with `.destroyed`. Leases go on until they are released.
@@ -167,12 +170,12 @@ public struct Semaphore: Sendable {
     /// - Throws: `.conflict` when the name is a mutex's.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
-        try await engine.call(.destroy(thing)) == 1
+        try await engine.call(.destroy(resource)) == 1
     }
 
     private static func check(_ count: Int) throws(RedisDCError) {
-        guard (1...maximumPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(maximumPermits)")
+        guard (1...maxPermits).contains(count) else {
+            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(maxPermits)")
         }
     }
 }

@@ -11,17 +11,17 @@ import Hiredis
 ///
 /// It is a semaphore whose permits are passes: what is said there of queueing, cancelling, retrying and dying holds here.
 public struct Turnstile: Sendable {
-    let thing: Thing
+    let resource: Resource
     let engine: Engine
 
-    public var name: String { thing.name }
+    public var name: String { resource.name }
 
     /// Passes, waiting as long as it takes, or at most so long.
     ///
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
     /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.stopped`. Then it has not passed, and used no pass.
     public func pass(timeout: Duration? = nil) async throws(RedisDCError) {
-        guard try await engine.take(Wish(thing: thing), timeout: timeout) != nil else {
+        guard try await engine.take(AcquireRequest(resource: resource), timeout: timeout) != nil else {
             throw RedisDCError(.timedOut, "the turnstile \"\(name)\" was locked")
         }
     }
@@ -30,21 +30,21 @@ public struct Turnstile: Sendable {
     ///
     /// - Parameter count: 1 to 1,000,000.
     public func admit(_ count: Int = 1) async throws(RedisDCError) {
-        guard (1...Semaphore.maximumPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Semaphore.maximumPermits)")
+        guard (1...Semaphore.maxPermits).contains(count) else {
+            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Semaphore.maxPermits)")
         }
-        _ = try await engine.call(.signal(thing, count: count))
+        _ = try await engine.call(.signal(resource, count: count))
     }
 
     /// Lets everyone pass until it is locked.
-    public func unlock() async throws(RedisDCError) { _ = try await engine.call(.gate(thing, isOpen: true)) }
+    public func unlock() async throws(RedisDCError) { _ = try await engine.call(.gate(resource, isOpen: true)) }
 
     /// Lets nobody pass any more. Passes that were admitted and not used are gone.
-    public func lock() async throws(RedisDCError) { _ = try await engine.call(.gate(thing, isOpen: false)) }
+    public func lock() async throws(RedisDCError) { _ = try await engine.call(.gate(resource, isOpen: false)) }
 
     /// Deletes it, and wakes everyone who waits with `.destroyed`.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(thing)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
 }
 
 extension Coordinator {
@@ -54,10 +54,10 @@ extension Coordinator {
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func turnstile(_ name: String, preloaded: Int = 0) throws(RedisDCError) -> Turnstile {
         try ResourceName.validate(name)
-        guard (0...Semaphore.maximumPermits).contains(preloaded) else {
+        guard (0...Semaphore.maxPermits).contains(preloaded) else {
             throw RedisDCError(
-                .invalidArgument, "preloaded is \(preloaded), expected 0 to \(Semaphore.maximumPermits)")
+                .invalidArgument, "preloaded is \(preloaded), expected 0 to \(Semaphore.maxPermits)")
         }
-        return Turnstile(thing: Thing(name: name, kind: .turnstile, permits: preloaded), engine: engine(of: name))
+        return Turnstile(resource: Resource(name: name, kind: .turnstile, permits: preloaded), engine: engine(of: name))
     }
 }

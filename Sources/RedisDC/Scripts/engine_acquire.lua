@@ -43,7 +43,7 @@ else
       if inside == 0 then free = free - n end
       n = 0
     end
-    free, thing_changed = free - n, true
+    free, resource_changed = free - n, true
     sets[#sets + 1] = 'c:' .. me
     sets[#sets + 1] = pack('<c1c1c1dd', mode == 'c' and 'g' or 'h', mode, priority, n, tick) .. name .. note
     reply = {'granted', format('%.0f', tick)}
@@ -52,7 +52,7 @@ else
   else
     tick = math.max(tick + 1, now)
     call('ZADD', index, '0', 's' .. me, '0', 'q' .. name .. '\0' .. priority .. pack('>I8', tick) .. me)
-    waiting, thing_changed = waiting + 1, true
+    waiting, resource_changed = waiting + 1, true
     if mode == 't' then
       adds[#adds + 1] = '0'
       adds[#adds + 1] = 'g' .. name .. note .. '\0' .. me

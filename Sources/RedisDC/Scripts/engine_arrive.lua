@@ -16,7 +16,7 @@ else
   local mode, note = 'c', ''
   if kind == 'e' then mode, note = 'e', '\0' .. ARGV[9] end
   call('HSET', book, 'c:' .. me, pack('<c1c1c1dd', 'w', mode, '1', 1, tick) .. name .. note)
-  waiting, thing_changed = waiting + 1, true
+  waiting, resource_changed = waiting + 1, true
   gives = 'fair'
   reply = {'queued'}
 end

@@ -14,7 +14,7 @@ else
     -- From now on it is open for everyone.
     if signalled == limit then free = OPEN end
   end
-  thing_changed = true
+  resource_changed = true
   sets[#sets + 1] = 'c:' .. me
   local left = format('%.0f', math.max(0, limit - signalled))
   sets[#sets + 1] = 'd' .. left

@@ -1,4 +1,4 @@
--- Makes a thing, once.
+-- Makes a resource, once.
 -- Reply: {'ok', 1 if this request has made it}, or a refusal.
 if answer then
   reply = {'ok', 1}
@@ -6,7 +6,7 @@ elseif refusal then
   reply = refusal
 else
   if is_new then
-    thing_changed = true
+    resource_changed = true
     sets[#sets + 1] = 'c:' .. me
     sets[#sets + 1] = 'd'
     last, session_changed = math.max(last, req), true

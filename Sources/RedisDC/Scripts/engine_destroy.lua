@@ -1,4 +1,4 @@
--- Destroys a thing: its waiters are told, its holders keep what they hold.
+-- Destroys a resource: its waiters are told, its holders keep what they hold.
 -- ARGV[6] kind
 -- Reply: {'ok', 1 if it was there, 1 if there are waiters still to be told (engine_give)},
 --     {'conflict', kind, permits, policy that it has}, or a refusal.
@@ -24,7 +24,7 @@ else
       end
     until #lines < 1000
   end
-  kind, thing_changed = 'x', true
+  kind, resource_changed = 'x', true
   sets[#sets + 1] = 'c:' .. me
   sets[#sets + 1] = 'd'
   last, session_changed = math.max(last, req), true

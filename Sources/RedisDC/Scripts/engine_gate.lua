@@ -8,7 +8,7 @@ elseif refusal then
 else
   call('HDEL', book, '')
   local passes = ARGV[9] == '1' and OPEN or 0
-  limit, free, thing_changed = limit + passes - free, passes, true
+  limit, free, resource_changed = limit + passes - free, passes, true
   sets[#sets + 1] = 'c:' .. me
   sets[#sets + 1] = 'd'
   last, session_changed = math.max(last, req), true

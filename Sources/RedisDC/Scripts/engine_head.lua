@@ -1,6 +1,6 @@
 -- The beginning of every script of a session: what it asks about, whether it may, and what it confirms.
 --
--- A script is engine_head, for some engine_thing, then one operation, then engine_tail. They are one straight text
+-- A script is engine_head, for some engine_resource, then one operation, then engine_tail. They are one straight text
 -- without functions, because making those takes longer than everything else that a script does (docs/decisions.md).
 -- Changes are gathered in locals and written by the tail, so that whatever fails before leaves all as it was.
 --
@@ -11,13 +11,13 @@
 --                           i:SID       session: what it says of itself
 --                           c:SID:REQ   claim: state, mode, priority (letters), n, tick (doubles), name, in some modes
 --                                       \0 and a note; or "d" when it is over, and what was answered
---                           t:NAME      thing: kind, policy (letters), permits, limit, free, waiting, created,
+--                           t:NAME      resource: kind, policy (letters), permits, limit, free, waiting, created,
 --                                       signalled, consumed (doubles)
---                           g:NAME \0 GROUP  group: how many of it are in, tick of the thing that it is in (doubles)
+--                           g:NAME \0 GROUP  group: how many of it are in, tick of the resource that it is in (doubles)
 --                           v:NAME \0 TICK   item of a buffer
 --                           e:NAME \0 TICK   what was brought to a meeting (MessagePack); n:…: who may still ask for it
 -- KEYS[2] index     sorted set in lexical order: s SID:REQ (claims of a session), q NAME \0 PRIORITY TICK SID:REQ (waiters
---                   of a thing, in their order), h NAME \0 SID:REQ (its holders), d NAME \0 ID (who has counted down),
+--                   of a resource, in their order), h NAME \0 SID:REQ (its holders), d NAME \0 ID (who has counted down),
 --                   t NAME (waiters to be looked at again), g NAME \0 GROUP \0 SID:REQ (waiters that come in with their
 --                   group), u NAME \0 GROUP (a group that has come in, with waiters left), v NAME \0 TICK (an item that
 --                   nobody has)
@@ -59,14 +59,14 @@ local now = time[1] * 1000000 + time[2]
 if ends <= now then return {'lost', 'ended'} end
 if req <= settled then return {'stale'} end
 
--- The thing; `kind` is nil when there is none.
+-- The resource; `kind` is nil when there is none.
 local kind, policy, permits, limit, free, waiting, created, signalled, consumed
 if found[4] then
   kind, policy, permits, limit, free, waiting, created, signalled, consumed = unpacked('<c1c1ddddddd', found[4])
 end
 
--- What the tail writes: the thing and the session if they have changed, fields of the book, lines of the index.
-local thing_changed, session_changed, gives = false, false, nil
+-- What the tail writes: the resource and the session if they have changed, fields of the book, lines of the index.
+local resource_changed, session_changed, gives = false, false, nil
 local sets, dels, adds, rems = {}, {}, {}, {}
 -- News for sessions: SID to a text of pairs, REQ and fence or REQ and a word.
 local news
@@ -105,9 +105,9 @@ if ARGV[4] ~= '' then
         end
         local other = string.sub(text, from)
         if other == name then
-          if kind and at > created then consumed, thing_changed = consumed + n, true end
+          if kind and at > created then consumed, resource_changed = consumed + n, true end
         else
-          -- Of another thing only this number changes, whatever becomes of the operation. Taking something away first
+          -- Of another resource only this number changes, whatever becomes of the operation. Taking something away first
           -- lets it pass at maxmemory.
           local record = call('HGET', book, 't:' .. other)
           if record then

@@ -1,4 +1,4 @@
--- Shows a thing. Needs no session and changes nothing.
+-- Shows a resource. Needs no session and changes nothing.
 -- KEYS as in engine_head
 -- ARGV[1] NAME  [2] most holders, and most waiters, to show
 -- Reply: {} when there is none, or {microseconds now, kind, policy, permits, limit, free, waiting, created, signalled,
@@ -6,10 +6,10 @@
 local book, index, name = KEYS[1], KEYS[2], ARGV[1]
 local text = redis.call('HGET', book, 't:' .. name)
 if not text then return {} end
-local thing = {struct.unpack('<c1c1ddddddd', text)}
+local resource = {struct.unpack('<c1c1ddddddd', text)}
 local time = redis.call('TIME')
-local reply = {string.format('%.0f', time[1] * 1000000 + time[2]), thing[1], thing[2]}
-for i = 3, 9 do reply[i + 1] = string.format('%.0f', thing[i]) end
+local reply = {string.format('%.0f', time[1] * 1000000 + time[2]), resource[1], resource[2]}
+for i = 3, 9 do reply[i + 1] = string.format('%.0f', resource[i]) end
 reply[11] = redis.call('ZLEXCOUNT', index, '[h' .. name .. '\0', '(h' .. name .. '\1')
 for i, letter in ipairs({'h', 'q'}) do
   local shown = {}
@@ -19,8 +19,8 @@ for i, letter in ipairs({'h', 'q'}) do
     local fields = redis.call('HMGET', book, 'c:' .. id, 'i:' .. string.match(id, '^(%w+):'))
     if fields[1] and fields[1] ~= 'd' then
       local _, _, _, n, at = struct.unpack('<c1c1c1dd', fields[1])
-      -- What is held of a thing of the same name that was destroyed is not this one's.
-      if letter == 'q' or at > thing[7] then
+      -- What is held of a resource of the same name that was destroyed is not this one's.
+      if letter == 'q' or at > resource[7] then
         shown[#shown + 1] = id
         shown[#shown + 1] = string.format('%.0f', n)
         shown[#shown + 1] = string.format('%.0f', at)

@@ -1,5 +1,5 @@
--- Turns a lease of one thing into a permit of another: a free place of a buffer into an item, an item into a free place.
--- ARGV[9] REQ of the claim  [10] NAME of its thing  [11] the item that takes the place; without it, the item that the claim
+-- Turns a lease of one resource into a permit of another: a free place of a buffer into an item, an item into a free place.
+-- ARGV[9] REQ of the claim  [10] NAME of its resource  [11] the item that takes the place; without it, the item that the claim
 --     stands for goes
 -- Reply: {'ok', 1 if there may be more to give}, {'none'} when it is not held, or a refusal.
 if answer then
@@ -41,7 +41,7 @@ else
     else
       dels[#dels + 1] = 'c:' .. id
     end
-    free, signalled, thing_changed = free + n, signalled + n, true
+    free, signalled, resource_changed = free + n, signalled + n, true
     sets[#sets + 1] = 'c:' .. me
     sets[#sets + 1] = 'd'
     last, session_changed = math.max(last, req, number), true

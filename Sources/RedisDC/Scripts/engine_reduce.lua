@@ -11,7 +11,7 @@ if text and text ~= 'd' then
     had = n
     if n > keep then
       call('HDEL', book, '')
-      if kind and at > created then free, thing_changed = free + n - keep, true end
+      if kind and at > created then free, resource_changed = free + n - keep, true end
       sets[#sets + 1] = field
       sets[#sets + 1] = pack('<c1c1c1dd', state, mode, priority, keep, at) .. name
       gives = 'fair'

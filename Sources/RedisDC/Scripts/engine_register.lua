@@ -13,7 +13,7 @@ else
   tick = math.max(tick + 1, now)
   call('ZADD', index, '0', 's' .. me, '0', 'h' .. name .. '\0' .. me)
   if kind == 'p' then limit = limit + 1 end
-  thing_changed = true
+  resource_changed = true
   sets[#sets + 1] = 'c:' .. me
   sets[#sets + 1] = pack('<c1c1c1dd', 'h', 'l', '1', 1, tick) .. name
   reply = {'granted', format('%.0f', tick)}

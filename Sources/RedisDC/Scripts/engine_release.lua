@@ -34,11 +34,11 @@ else
     if state == 'w' then
       rems[#rems + 1] = 'q' .. name .. '\0' .. priority .. pack('>I8', at) .. id
       if mode == 't' then rems[#rems + 1] = 'g' .. name .. note .. '\0' .. id end
-      if kind then waiting, thing_changed = waiting - 1, true end
+      if kind then waiting, resource_changed = waiting - 1, true end
       if kind == 'b' and policy == 'b' then kind = 'z' end
     else
       if state == 'h' then rems[#rems + 1] = 'h' .. name .. '\0' .. id end
-      -- What belongs to a thing that has been destroyed and made again is not this one's.
+      -- What belongs to a resource that has been destroyed and made again is not this one's.
       local is_of_it = kind and at > created
       if mode == 't' then
         -- The last one of a group that goes out leaves its permit.
@@ -73,7 +73,7 @@ else
         end
       end
       if is_of_it then
-        thing_changed = true
+        resource_changed = true
         if kind == 'p' and state == 'h' then
           limit = limit - 1
         elseif kind == 'l' and state == 'h' then

@@ -1,4 +1,4 @@
--- Changes how many permits a thing has. What is taken stays taken: free may fall below zero.
+-- Changes how many permits a resource has. What is taken stays taken: free may fall below zero.
 -- ARGV[9] permits
 -- Reply: {'ok', 1 if there may be more to give}, or a refusal.
 if answer then
@@ -9,7 +9,7 @@ elseif refusal then
 else
   call('HDEL', book, '')
   local wanted = tonumber(ARGV[9])
-  free, limit, thing_changed = free + wanted - limit, wanted, true
+  free, limit, resource_changed = free + wanted - limit, wanted, true
   sets[#sets + 1] = 'c:' .. me
   sets[#sets + 1] = 'd'
   last, session_changed = math.max(last, req), true

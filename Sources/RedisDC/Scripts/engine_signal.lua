@@ -9,7 +9,7 @@ else
   -- A change that takes nothing away and adds nothing: after it, Redis lets the rest pass at maxmemory too.
   call('HDEL', book, '')
   local n = tonumber(ARGV[9])
-  free, signalled, thing_changed = free + n, signalled + n, true
+  free, signalled, resource_changed = free + n, signalled + n, true
   sets[#sets + 1] = 'c:' .. me
   sets[#sets + 1] = 'd'
   last, session_changed = math.max(last, req), true

@@ -16,7 +16,7 @@ if gives and (kind == 'b' or kind == 'e' or kind == 'p') and waiting >= limit an
     if not leaving[line] and (owner == sid or record and unpacked('<d', record) > now) then living = living + 1 end
   end
   if living >= limit then
-    free, signalled, thing_changed = limit, signalled + 1, true
+    free, signalled, resource_changed = limit, signalled + 1, true
     budget = waiting
     if kind == 'e' then
       tick = math.max(tick + 1, now)
@@ -44,7 +44,7 @@ if gives == 'now' and kind then
   end
 end
 
--- First come, first served, while there is enough for the first one. Of a thing that is being destroyed, or broken, all are
+-- First come, first served, while there is enough for the first one. Of a resource that is being destroyed, or broken, all are
 -- told so. At most so many by one script: the rest is left for the next (t NAME).
 local word = kind == 'x' and 'gone' or kind == 'z' and 'broken'
 if gives and kind and waiting > 0 and (free > 0 or word or lit) then
@@ -83,7 +83,7 @@ if gives and kind and waiting > 0 and (free > 0 or word or lit) then
         at, skipped = at + #lines, #name + 12
         if #lines == 0 then
           -- Someone has tampered with the index.
-          waiting, thing_changed = 0, true
+          waiting, resource_changed = 0, true
         end
       end
       for i = 1, #lines do
@@ -183,7 +183,7 @@ if gives and kind and waiting > 0 and (free > 0 or word or lit) then
             end
             news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. format('%.0f', tick) .. value
           end
-          thing_changed = true
+          resource_changed = true
           budget = budget - 1
         end
       end
@@ -221,9 +221,9 @@ end
 
 -- A condition keeps nothing for those who come later.
 if kind == 'c' and free > waiting then
-  signalled, free, thing_changed = signalled - free + waiting, waiting, true
+  signalled, free, resource_changed = signalled - free + waiting, waiting, true
 end
-if thing_changed then
+if resource_changed then
   if waiting == 0 and (kind == 'x' or kind == 'c' or (kind == 'm' or kind == 'r') and free == limit or kind == 'p' and limit == 0) then
     -- What nobody has or wants leaves nothing behind, where it can be made again as it was.
     dels[#dels + 1] = 't:' .. name

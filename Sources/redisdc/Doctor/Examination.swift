@@ -123,7 +123,7 @@ struct Examination {
                 try await semaphore.signal()
                 try await semaphore.wait(timeout: .seconds(2))
                 try await coordinator.mutex("probe-mutex").withLock(timeout: .seconds(2)) { _ in }
-                _ = try await coordinator.survey()
+                _ = try await coordinator.list()
                 try await semaphore.destroy()
             }
         } catch let error as RedisDCError where error.code == .notPermitted {

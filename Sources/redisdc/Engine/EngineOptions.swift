@@ -6,7 +6,7 @@ import RedisDC
 struct EngineOptions: ParsableArguments {
     @OptionGroup var global: GlobalOptions
 
-    @Option(help: "Sets an application's things apart from others' in the same Redis.")
+    @Option(help: "Sets an application's resources apart from others' in the same Redis.")
     var namespace = "default"
 
     @Option(help: "Into how many parts the namespace is divided. (default: what Redis says it has, else 1)")

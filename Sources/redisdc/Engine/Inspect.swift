@@ -61,36 +61,49 @@ private struct DeadlockReport: Encodable {
 
 /// The picture as one object. What is not there has the kind `none`.
 private struct InspectedReport: Encodable {
-    struct Party: Encodable {
+    struct Holder: Encodable {
         var id: String
         var node: String
         var count: Int
         var since: String
         var seconds: Double
-        var fence: UInt64?
+        var fence: UInt64
+
+        init(_ holder: Inspection.Holder) {
+            (id, node, count, fence) = (holder.id, holder.node, holder.count, holder.fence)
+            (since, seconds) = (dateText(holder.since), holder.duration.wholeMilliseconds)
+        }
     }
+
+    struct Waiter: Encodable {
+        var id: String
+        var node: String
+        var count: Int
+        var since: String
+        var seconds: Double
+
+        init(_ waiter: Inspection.Waiter) {
+            (id, node, count) = (waiter.id, waiter.node, waiter.count)
+            (since, seconds) = (dateText(waiter.since), waiter.duration.wholeMilliseconds)
+        }
+    }
+
     var name: String
     var kind = "none"
     var permits = 0
     var available = 0
     var holderCount = 0
     var waiterCount = 0
-    var holders: [Party] = []
-    var waiters: [Party] = []
+    var holders: [Holder] = []
+    var waiters: [Waiter] = []
 
     init(name: String, _ found: Inspection?) {
         self.name = name
         guard let found else { return }
         (kind, permits, available) = (found.kind, found.permits, found.available)
         (holderCount, waiterCount) = (found.holderCount, found.waiterCount)
-        holders = found.holders.map { Self.party($0, fence: $0.since) }
-        waiters = found.waiters.map { Self.party($0, fence: nil) }
-    }
-
-    private static func party(_ party: Inspection.Party, fence: UInt64?) -> Party {
-        Party(
-            id: party.id, node: party.node, count: party.count, since: party.sinceText,
-            seconds: party.duration.wholeMilliseconds, fence: fence)
+        holders = found.holders.map { Holder($0) }
+        waiters = found.waiters.map { Waiter($0) }
     }
 }
 
@@ -99,8 +112,23 @@ private struct InspectedText {
     let inspection: Inspection
 
     var text: String {
-        ([headline] + list(inspection.holders, of: inspection.holderCount, "held by", areHolders: true)
-            + list(inspection.waiters, of: inspection.waiterCount, "waiting, next first", areHolders: false))
+        let columns: [TextTable.Column] = [.right("permits"), .right("for"), .left("since")]
+        var holders = TextTable([.left("held by")] + columns + [.left("fence"), .left("id")])
+        for holder in inspection.holders {
+            holders.add([
+                holder.node, "\(holder.count)", holder.duration.spoken, dateText(holder.since), "\(holder.fence)",
+                holder.id,
+            ])
+        }
+        var waiters = TextTable([.left("waiting, next first")] + columns + [.left("id")])
+        for waiter in inspection.waiters {
+            waiters.add([
+                waiter.node, "\(waiter.count)", waiter.duration.spoken, dateText(waiter.since), waiter.id,
+            ])
+        }
+        return
+            ([headline] + list(holders, inspection.holders.count, of: inspection.holderCount)
+            + list(waiters, inspection.waiters.count, of: inspection.waiterCount))
             .joined(separator: "\n")
     }
 
@@ -112,27 +140,15 @@ private struct InspectedText {
             "\(inspection.name): \(inspection.kind)\(permits), \(inspection.holderCount) holding, \(inspection.waiterCount) waiting"
     }
 
-    private func list(
-        _ parties: [Inspection.Party], of count: Int, _ title: String, areHolders: Bool
-    ) -> [String] {
-        guard !parties.isEmpty else { return [] }
-        var table = TextTable(
-            [.left(title), .right("permits"), .right("for"), .left("since")]
-                + (areHolders ? [.left("fence")] : []) + [.left("id")])
-        for party in parties {
-            table.add(
-                [party.node, "\(party.count)", party.duration.spoken, party.sinceText]
-                    + (areHolders ? ["\(party.since)"] : []) + [party.id])
-        }
-        let missing = count - parties.count
-        return [""] + table.lines + (missing > 0 ? ["and \(missing) more"] : [])
+    private func list(_ table: TextTable, _ shown: Int, of count: Int) -> [String] {
+        if shown == 0 { return [] }
+        return [""] + table.lines + (count > shown ? ["and \(count - shown) more"] : [])
     }
 }
 
-extension Inspection.Party {
-    fileprivate var sinceText: String {
-        Date(timeIntervalSince1970: Double(since) / 1e6).formatted(.iso8601WithMilliseconds)
-    }
+/// - Parameter microseconds: since 1970.
+private func dateText(_ microseconds: UInt64) -> String {
+    Date(timeIntervalSince1970: Double(microseconds) / 1e6).formatted(.iso8601WithMilliseconds)
 }
 
 extension FormatStyle where Self == Date.ISO8601FormatStyle {

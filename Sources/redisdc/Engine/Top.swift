@@ -22,22 +22,22 @@ struct Top: AsyncParsableCommand {
 
     func run() async throws {
         try await engine.withObserver { coordinator in
-            try show(SurveyReport(engine.namespace, try await coordinator.survey()))
+            try show(ResourceListReport(engine.namespace, try await coordinator.list()))
             while !once {
                 do { try await Task.sleep(for: .seconds(interval)) } catch { return }
                 do {
-                    try show(SurveyReport(engine.namespace, try await coordinator.survey()))
+                    try show(ResourceListReport(engine.namespace, try await coordinator.list()))
                 } catch let error as RedisDCError where error.code == .cancelled {
                     return
                 } catch let error as RedisDCError where [.connectionLost, .notConnected].contains(error.code) {
                     // It goes on when Redis is back.
-                    try show(SurveyReport(engine.namespace, error: error.message))
+                    try show(ResourceListReport(engine.namespace, error: error.message))
                 }
             }
         }
     }
 
-    private func show(_ report: SurveyReport) throws {
+    private func show(_ report: ResourceListReport) throws {
         let screen = Screen.current
         guard !once, !engine.global.json, let screen else {
             let text = report.lines(width: nil, height: nil).joined(separator: "\n")
@@ -48,8 +48,8 @@ struct Top: AsyncParsableCommand {
 }
 
 /// A picture of a namespace.
-private struct SurveyReport: Encodable {
-    struct Thing: Encodable {
+private struct ResourceListReport: Encodable {
+    struct Resource: Encodable {
         var name: String
         var kind: String
         var permits: Int
@@ -61,7 +61,7 @@ private struct SurveyReport: Encodable {
     }
     var namespace: String
     var sessions = 0
-    var things: [Thing] = []
+    var resources: [Resource] = []
     var error: String?
 
     init(_ namespace: String, error: String) {
@@ -69,40 +69,42 @@ private struct SurveyReport: Encodable {
         self.error = error
     }
 
-    init(_ namespace: String, _ survey: Survey) {
+    init(_ namespace: String, _ list: ResourceList) {
         self.namespace = namespace
-        sessions = survey.sessions
-        // Reading in pieces may show one thing twice.
-        let found = Dictionary(survey.things.map { ($0.name, $0) }) { _, last in last }
-        things = found.values.map { thing in
-            Thing(
-                name: thing.name, kind: thing.kind, permits: thing.permits,
-                available: thing.available, held: max(0, thing.permits - thing.available), waiting: thing.waiters,
-                longestWait: thing.longestWait?.wholeMilliseconds)
+        sessions = list.sessions
+        // Reading in pieces may show one resource twice.
+        let found = Dictionary(list.resources.map { ($0.name, $0) }) { _, last in last }
+        resources = found.values.map { resource in
+            Resource(
+                name: resource.name, kind: resource.kind, permits: resource.permits,
+                available: resource.available, held: max(0, resource.permits - resource.available),
+                waiting: resource.waiters,
+                longestWait: resource.longestWait?.wholeMilliseconds)
         }
-        things.sort { ($1.waiting, $1.held, $0.name) < ($0.waiting, $0.held, $1.name) }
+        resources.sort { ($1.waiting, $1.held, $0.name) < ($0.waiting, $0.held, $1.name) }
     }
 
     /// - Parameters:
     ///   - width: lines are cut there; `nil` for no end.
     ///   - height: most lines; `nil` for no end.
     func lines(width: Int?, height: Int?) -> [String] {
-        var headline = "\(namespace): \(sessions) sessions, \(things.count) names"
+        var headline = "\(namespace): \(sessions) sessions, \(resources.count) names"
         if let error { headline = "\(namespace): \(error)" }
-        guard !things.isEmpty else { return [headline] }
+        guard !resources.isEmpty else { return [headline] }
         var table = TextTable([
             .left("name"), .left("kind"), .right("permits"), .right("available"), .right("held"), .right("waiting"),
             .right("longest wait"),
         ])
         // The headline, an empty line, the titles, and the line that says how many are not shown.
-        let room = height.map { max(1, $0 - 4) } ?? things.count
-        for thing in things.prefix(room) {
+        let room = height.map { max(1, $0 - 4) } ?? resources.count
+        for resource in resources.prefix(room) {
             table.add([
-                thing.name, thing.kind, "\(thing.permits)", "\(thing.available)", "\(thing.held)", "\(thing.waiting)",
-                thing.longestWait.map { Duration.seconds($0).spoken } ?? "",
+                resource.name, resource.kind, "\(resource.permits)", "\(resource.available)", "\(resource.held)",
+                "\(resource.waiting)",
+                resource.longestWait.map { Duration.seconds($0).spoken } ?? "",
             ])
         }
-        let missing = things.count - room
+        let missing = resources.count - room
         let lines = [headline, ""] + table.lines + (missing > 0 ? ["and \(missing) more"] : [])
         return lines.map { String($0.prefix(width ?? .max)) }
     }

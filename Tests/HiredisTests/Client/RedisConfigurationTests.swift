@@ -31,7 +31,7 @@ struct RedisConfigurationTests {
         ("settleTimeout", { $0.settleTimeout = .zero }),
         ("probeInterval", { $0.probeInterval = .zero }),
         ("blockingSlice", { $0.blockingSlice = .milliseconds(9) }),
-        ("maximumLanes", { $0.maximumLanes = 0 }),
+        ("maxLanes", { $0.maxLanes = 0 }),
         ("limits", { $0.limits.replyBytes = 1023 }),
         ("limits", { $0.limits.replyElements = 0 }),
         ("limits", { $0.limits.replyDepth = 0 }),
@@ -51,7 +51,7 @@ struct RedisConfigurationTests {
             configuration.database = 0
             configuration.clientName = ""
             configuration.blockingSlice = .milliseconds(10)
-            configuration.maximumLanes = 1
+            configuration.maxLanes = 1
             configuration.limits.replyBytes = 1024
             configuration.limits.replyElements = 1
             configuration.limits.replyDepth = 1

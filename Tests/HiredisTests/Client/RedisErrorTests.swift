@@ -32,12 +32,12 @@ struct RedisErrorTests {
         #expect(error.code == code)
         #expect(error.message == message)
         #expect(error.command == "GET")
-        #expect(!error.commandMayHaveRun)
+        #expect(!error.mayHaveRun)
     }
 
     @Test("says whether the command may have run, where that is the question")
     func description() {
-        let lost = RedisError(.connectionLost, "gone", commandMayHaveRun: true, command: "INCR")
+        let lost = RedisError(.connectionLost, "gone", mayHaveRun: true, command: "INCR")
         #expect("\(lost)" == "connectionLost: gone [INCR] (the command may have run)")
         #expect("\(RedisError(.cancelled, "c"))" == "cancelled: c (the command has not run)")
         #expect("\(RedisError(.wrongType, "WRONGTYPE x"))" == "wrongType: WRONGTYPE x")

@@ -98,11 +98,11 @@ struct ConnectionHandlerTests {
         let held = try await connection.send(["B"])
         let neverTaken = try await connection.submit(["C"])
         try await connection.channel.close()
-        #expect(await sent.value.error?.commandMayHaveRun == true)
+        #expect(await sent.value.error?.mayHaveRun == true)
         for reply in [held, neverTaken] {
             let error = await reply.value.error
             #expect(error?.code == .connectionLost)
-            #expect(error?.commandMayHaveRun == false)
+            #expect(error?.mayHaveRun == false)
         }
         #expect(try await connection.arrived().count == 1)
     }
@@ -113,7 +113,7 @@ struct ConnectionHandlerTests {
         let reply = try await connection.send(["INCR", "n"])
         let error = await reply.value.error
         #expect(error?.code == .connectionLost)
-        #expect(error?.commandMayHaveRun == true)
+        #expect(error?.mayHaveRun == true)
     }
 
     // MARK: Deadlines
@@ -129,7 +129,7 @@ struct ConnectionHandlerTests {
         await connection.loop.advanceTime(by: .seconds(5))
         let error = await hurried.value.error
         #expect(error?.code == .timedOut)
-        #expect(error?.commandMayHaveRun == true)
+        #expect(error?.mayHaveRun == true)
         try await connection.answer(.integer(1), .integer(2))
         #expect(await stalled.value.value == .integer(1))
         #expect(settled.withLockedValue { $0 } == [.integer(2)])
@@ -174,7 +174,7 @@ struct ConnectionHandlerTests {
         let error = await held.value.error
         #expect(error?.code == .timedOut)
         // Its bytes stay in the buffer and will be sent.
-        #expect(error?.commandMayHaveRun == true)
+        #expect(error?.mayHaveRun == true)
         try await connection.setWritable(true)
         #expect(try await connection.arrived().count == 1)
     }
@@ -201,7 +201,7 @@ struct ConnectionHandlerTests {
         for reply in [first, second] {
             let error = await reply.value.error
             #expect(error?.code == .connectionLost)
-            #expect(error?.commandMayHaveRun == true)
+            #expect(error?.mayHaveRun == true)
         }
         #expect(try await !connection.isOpen())
     }
@@ -275,7 +275,7 @@ struct ConnectionHandlerTests {
         for reply in [second, third] {
             let error = await reply.value.error
             #expect(error?.code == .replyTooLarge)
-            #expect(error?.commandMayHaveRun == true)
+            #expect(error?.mayHaveRun == true)
         }
         #expect(try await !connection.isOpen())
         #expect(try await connection.submit(["D"]).value.error?.code == .replyTooLarge)
@@ -318,7 +318,7 @@ struct ConnectionHandlerTests {
         #expect(await ends.next()?.message == "first")
         let late = try await connection.submit(["B"], from: .loop).value.error
         #expect(late?.code == .clientStopped)
-        #expect(late?.commandMayHaveRun == false)
+        #expect(late?.mayHaveRun == false)
         #expect(try await connection.arrived().count == 1)
     }
 
@@ -399,7 +399,7 @@ struct ConnectionHandlerTests {
         await connection.loop.run()
         let error = await refused.value.error
         #expect(error?.code == .clientStopped)
-        #expect(error?.commandMayHaveRun == false)
+        #expect(error?.mayHaveRun == false)
         #expect(try await connection.arrived() == [.array([.bytes([65])])])
         try await connection.answer(.integer(1))
         #expect(await owed.value.value == .integer(1))

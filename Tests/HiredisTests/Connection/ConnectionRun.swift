@@ -85,7 +85,7 @@ struct ConnectionRun: ~Copyable {
     private static func sights(_ action: ConnectionStateMachine<String>.EnqueueAction) -> [ConnectionSight] {
         switch action {
         case .none: []
-        case .fail(let name, let error): [.refused(name, error.code, mayHaveRun: error.commandMayHaveRun)]
+        case .fail(let name, let error): [.refused(name, error.code, mayHaveRun: error.mayHaveRun)]
         }
     }
 
@@ -99,7 +99,7 @@ struct ConnectionRun: ~Copyable {
     }
 
     private static func sights(_ failures: [ConnectionStateMachine<String>.Failure]) -> [ConnectionSight] {
-        failures.map { .failed($0.context, $0.error.code, mayHaveRun: $0.error.commandMayHaveRun) }
+        failures.map { .failed($0.context, $0.error.code, mayHaveRun: $0.error.mayHaveRun) }
     }
 }
 

@@ -43,7 +43,7 @@ struct ConnectionStateMachineTests {
         let failure = try #require(machine.cancel(1))
         #expect(failure.context == "a")
         #expect(failure.error.code == .cancelled)
-        #expect(failure.error.commandMayHaveRun)
+        #expect(failure.error.mayHaveRun)
         #expect(machine.count == 2)
         let late = try #require(machine.received(.integer(1)).settled)
         #expect(late == ("a", .integer(1)))
@@ -74,7 +74,7 @@ struct ConnectionStateMachineTests {
         let failures = machine.expire(now: second(5))
         #expect(failures.map(\.context) == ["hurried"])
         #expect(failures.first?.error.code == .timedOut)
-        #expect(failures.first?.error.commandMayHaveRun == true)
+        #expect(failures.first?.error.mayHaveRun == true)
         #expect(machine.nextDeadline == .distantFuture)
         #expect(machine.expire(now: second(100)).isEmpty)
         #expect(machine.received(.integer(1)).delivered?.0 == "stalled")
@@ -90,7 +90,7 @@ struct ConnectionStateMachineTests {
         machine.enqueue(2, "held", now: second(0))
         let failures = machine.close(RedisError(.connectionLost, "gone"))
         #expect(failures.map(\.context) == ["written", "held"])
-        #expect(failures.map(\.error.commandMayHaveRun) == [true, false])
+        #expect(failures.map(\.error.mayHaveRun) == [true, false])
         #expect(machine.close(RedisError(.connectionLost, "again")).isEmpty)
     }
 
@@ -107,11 +107,11 @@ struct ConnectionStateMachineTests {
     @Test("a closed connection refuses with its reason, and nothing has run")
     func refusedAfterClose() throws {
         let machine = MachineBox()
-        _ = machine.close(RedisError(.replyTooLarge, "too much", commandMayHaveRun: true))
+        _ = machine.close(RedisError(.replyTooLarge, "too much", mayHaveRun: true))
         let (name, error) = try #require(machine.enqueue(1, "late", now: second(0)))
         #expect(name == "late")
         #expect(error.code == .replyTooLarge)
-        #expect(!error.commandMayHaveRun)
+        #expect(!error.mayHaveRun)
     }
 
     @Test("a reply before anything was asked, or before it was written, is unexpected")
@@ -131,7 +131,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.drain() == .none)
         let (_, error) = try #require(machine.enqueue(3, "late", now: second(0)))
         #expect(error.code == .clientStopped)
-        #expect(!error.commandMayHaveRun)
+        #expect(!error.mayHaveRun)
         #expect(machine.cancel(2) != nil)
         #expect(!machine.isDrained)
         _ = machine.received(.integer(1))

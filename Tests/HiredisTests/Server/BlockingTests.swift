@@ -105,13 +105,13 @@ extension ServerTests {
         @Test("beyond the cap a blocking command fails with a clear error, and works when a lane is free")
         func cap() async throws {
             try await withServer {
-                $0.maximumLanes = 3
+                $0.maxLanes = 3
             } _: { _, redis in
                 let waits = (0..<3).map { _ in Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } } }
                 try await until("all lanes are blocked") { try await redis.blockedClients() == 3 }
                 let error = await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }
                 #expect(error?.code == .tooManyLanes)
-                #expect(error?.message.contains("maximumLanes") == true)
+                #expect(error?.message.contains("maxLanes") == true)
                 _ = try await redis.send("LPUSH", "list", "a", "b", "c")
                 for wait in waits { #expect(try await wait.value != nil) }
                 #expect(try await redis.block(.brpop("list"), timeout: .milliseconds(1)) { _ in } == nil)
@@ -140,7 +140,7 @@ extension ServerTests {
                 _ = try await redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                 let error = await wait.value
                 #expect(error?.code == .connectionLost)
-                #expect(error?.commandMayHaveRun == true)
+                #expect(error?.mayHaveRun == true)
                 _ = try await redis.send("SET", "s", "x")
                 let wrong = await redisError { _ = try await redis.block(.brpop("s"), timeout: nil) { _ in } }
                 #expect(wrong?.code == .wrongType)
@@ -164,7 +164,7 @@ extension ServerTests {
                     wait.cancel()
                     let error = await redisError { _ = try await wait.value }
                     #expect(error?.code == .cancelled)
-                    #expect(error?.commandMayHaveRun == true)
+                    #expect(error?.mayHaveRun == true)
                     try await server.resume()
                     _ = try await push.value
                     // The server met the push and the interruption in an order of its own.

@@ -128,7 +128,7 @@ extension ServerTests {
                 #expect(wrongType?.command == "LPUSH")
                 let unknown = await redisError { _ = try await redis.send("NOSUCH") }
                 #expect(unknown?.code == .serverError)
-                #expect(unknown?.commandMayHaveRun == false)
+                #expect(unknown?.mayHaveRun == false)
                 #expect(try await redis.info("total_connections_received") == "2")
             }
         }

@@ -37,7 +37,7 @@ extension ServerTests {
                 }
                 let error = await redisError { try await task.value }
                 #expect(error?.code == .cancelled)
-                #expect(error?.commandMayHaveRun == false)
+                #expect(error?.mayHaveRun == false)
                 #expect(try await redis.send("GET", "n").isNull)
             }
         }
@@ -72,7 +72,7 @@ extension ServerTests {
                     _ = try await redis.send(["ECHO", "second"], timeout: .milliseconds(50))
                 }
                 #expect(second?.code == .timedOut)
-                #expect(second?.commandMayHaveRun == true)
+                #expect(second?.mayHaveRun == true)
                 try await server.resume()
                 #expect(try await first.value.string == "first")
                 #expect(try await redis.send("ECHO", "third").string == "third")
@@ -91,7 +91,7 @@ extension ServerTests {
                 await server.kill()
                 let error = await underWay.value
                 #expect(error?.code == .connectionLost)
-                #expect(error?.commandMayHaveRun == true)
+                #expect(error?.mayHaveRun == true)
                 let waiting = Task { try await redis.send(["GET", "k"], timeout: .seconds(60)) }
                 try await server.restart()
                 #expect(try await waiting.value.string == "kept")
@@ -105,7 +105,7 @@ extension ServerTests {
             try await withRedisClient(configuration) { redis in
                 let error = await redisError { _ = try await redis.send("PING") }
                 #expect(error?.code == .timedOut)
-                #expect(error?.commandMayHaveRun == false)
+                #expect(error?.mayHaveRun == false)
                 #expect(error?.message.contains("127.0.0.1:1") == true)
                 #expect(error?.message.contains("refused") == true)
             }
@@ -125,7 +125,7 @@ extension ServerTests {
                                     done.add(true)
                                 } catch let error as RedisError {
                                     #expect(error.code == .connectionLost)
-                                    #expect(error.commandMayHaveRun)
+                                    #expect(error.mayHaveRun)
                                     unknown.add(true)
                                 }
                             }
@@ -154,7 +154,7 @@ extension ServerTests {
                     await proxy.dropNextReply(matching: "INCR")
                     let error = await redisError { _ = try await redis.send("INCR", "n") }
                     #expect(error?.code == .connectionLost)
-                    #expect(error?.commandMayHaveRun == true)
+                    #expect(error?.mayHaveRun == true)
                     #expect(try await direct.integer("GET", "n") == round)
                 }
             }

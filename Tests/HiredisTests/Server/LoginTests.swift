@@ -104,7 +104,7 @@ extension ServerTests {
                     try await withRedisClient(configuration) { redis in
                         let error = await redisError { _ = try await redis.send("PING") }
                         #expect(error?.code == .timedOut)
-                        #expect(error?.commandMayHaveRun == false)
+                        #expect(error?.mayHaveRun == false)
                         let reason = (error?.underlying as? RedisError)?.message ?? ""
                         #expect(reason.contains("CERTIFICATE") || reason.lowercased().contains("hostname"), "\(reason)")
                     }

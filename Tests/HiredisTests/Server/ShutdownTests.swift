@@ -45,7 +45,7 @@ extension ServerTests {
             private func untilRefused(_ redis: RedisClient) async throws {
                 try await until("commands are refused") {
                     let error = await redisError { _ = try await redis.send(["PING"], timeout: .milliseconds(20)) }
-                    return error?.code == .clientStopped && error?.commandMayHaveRun == false
+                    return error?.code == .clientStopped && error?.mayHaveRun == false
                 }
             }
 

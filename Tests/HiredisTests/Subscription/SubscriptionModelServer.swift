@@ -4,13 +4,13 @@ struct Listener: Identifiable, Hashable, Sendable {
     let id: UInt64
 }
 
-typealias ListenerMachine = SubscriptionStateMachine<Listener>
+typealias ListenerStateMachine = SubscriptionStateMachine<Listener>
 
 /// The server's end of one subscription connection: it carries out one command after the other, and its answers and
 /// messages arrive in that order. It notes what a client must not do.
 struct SubscriptionModelServer {
     enum Reply {
-        case event(ListenerMachine.Event)
+        case event(ListenerStateMachine.Event)
         case message(SubscriptionTopic, Int)
     }
 
@@ -22,7 +22,7 @@ struct SubscriptionModelServer {
 
     private(set) var subscribed: Set<SubscriptionTopic> = []
     private(set) var faults: [String] = []
-    private var commands: [ListenerMachine.Command] = []
+    private var commands: [ListenerStateMachine.Command] = []
     private var replies: [Reply] = []
 
     init(batch: Int) { self.batch = batch }
@@ -45,7 +45,7 @@ struct SubscriptionModelServer {
         subscribed = []
     }
 
-    mutating func send(_ commands: [ListenerMachine.Command]) { self.commands += commands }
+    mutating func send(_ commands: [ListenerStateMachine.Command]) { self.commands += commands }
 
     mutating func publish(_ number: Int, on topic: SubscriptionTopic) {
         if subscribed.contains(topic) { replies.append(.message(topic, number)) }
@@ -64,7 +64,7 @@ struct SubscriptionModelServer {
         return "server: \(command)"
     }
 
-    private mutating func carryOut(_ command: ListenerMachine.Command) {
+    private mutating func carryOut(_ command: ListenerStateMachine.Command) {
         switch command {
         case .ping:
             replies.append(.event(mayPing ? .pong : .error("NOPERM this user may not PING")))
@@ -94,7 +94,7 @@ struct SubscriptionModelServer {
     }
 }
 
-extension ListenerMachine.Command {
+extension ListenerStateMachine.Command {
     fileprivate func isAbout(_ topic: SubscriptionTopic) -> Bool {
         switch self {
         case .ping: false

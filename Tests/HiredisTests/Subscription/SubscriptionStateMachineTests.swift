@@ -7,17 +7,21 @@ struct SubscriptionStateMachineTests {
     private let alice = Listener(id: 1)
     private let bob = Listener(id: 2)
 
-    private func connected(batch: Int = 1000) -> ListenerMachine {
-        var machine = ListenerMachine(batch: batch)
+    private func connected(batch: Int = 1000) -> ListenerStateMachine {
+        var machine = ListenerStateMachine(batch: batch)
         _ = machine.connected()
         return machine
     }
 
-    private func confirm(_ machine: inout ListenerMachine, _ topics: SubscriptionTopic...) -> ListenerMachine.Outcome {
-        topics.reduce(into: ListenerMachine.Outcome()) { $0.add(machine.received(.confirmed(subscribe: true, $1))) }
+    private func confirm(_ machine: inout ListenerStateMachine, _ topics: SubscriptionTopic...)
+        -> ListenerStateMachine.Outcome
+    {
+        topics.reduce(into: ListenerStateMachine.Outcome()) {
+            $0.add(machine.received(.confirmed(subscribe: true, $1)))
+        }
     }
 
-    private func heard(_ machine: inout ListenerMachine, _ topic: SubscriptionTopic) -> [String] {
+    private func heard(_ machine: inout ListenerStateMachine, _ topic: SubscriptionTopic) -> [String] {
         var heard: [String] = []
         machine.message(on: topic) { listener, gapFirst in heard.append("\(listener.id)\(gapFirst ? " gap" : "")") }
         return heard
@@ -49,7 +53,7 @@ struct SubscriptionStateMachineTests {
 
     @Test("what is joined without a connection is asked for when there is one")
     func beforeConnection() {
-        var machine = ListenerMachine()
+        var machine = ListenerStateMachine()
         let action = machine.join(alice, to: ["a"], id: 10)
         #expect(action.commands.isEmpty && !action.isComplete)
         #expect(machine.isNeeded)
@@ -59,7 +63,7 @@ struct SubscriptionStateMachineTests {
 
     @Test("commands name no more topics than a batch holds")
     func batches() {
-        var machine = ListenerMachine(batch: 3)
+        var machine = ListenerStateMachine(batch: 3)
         let topics = (0..<8).map { SubscriptionTopic.channel("c\($0)") }
         _ = machine.join(alice, to: topics, id: 10)
         let commands = machine.connected()
@@ -237,7 +241,7 @@ struct SubscriptionStateMachineTests {
 
     // MARK: Refusals
 
-    private let noPerm = ListenerMachine.Event.error("NOPERM this user has no permissions to access the channel")
+    private let noPerm = ListenerStateMachine.Event.error("NOPERM this user has no permissions to access the channel")
 
     @Test("a refused batch is tried topic by topic, and only who wants the forbidden one fails")
     func refused() throws {
@@ -288,7 +292,7 @@ struct SubscriptionStateMachineTests {
 
     @Test("a PING is answered in its turn, by an error too, and is sent only on a connection")
     func ping() {
-        var machine = ListenerMachine()
+        var machine = ListenerStateMachine()
         #expect(machine.ping().isEmpty)
         _ = machine.connected()
         #expect(machine.ping() == [.ping])
@@ -303,10 +307,10 @@ struct SubscriptionStateMachineTests {
     @Test(
         "an answer that fits nothing that was sent is unexpected",
         arguments: [
-            ListenerMachine.Event.pong, .confirmed(subscribe: true, "b"), .confirmed(subscribe: false, "a"),
+            ListenerStateMachine.Event.pong, .confirmed(subscribe: true, "b"), .confirmed(subscribe: false, "a"),
             .confirmed(subscribe: true, .pattern("a")),
         ])
-    func unexpected(event: ListenerMachine.Event) {
+    func unexpected(event: ListenerStateMachine.Event) {
         var machine = connected()
         #expect(machine.received(event).isUnexpected)
         #expect(machine.received(noPerm).isUnexpected)

@@ -23,7 +23,7 @@ final class SubscriptionTrial {
         var wanted: Set<SubscriptionTopic>
     }
 
-    private var machine: ListenerMachine
+    private var machine: ListenerStateMachine
     private(set) var server: SubscriptionModelServer
     private var isConnected = false
     private var accounts: [UInt64: Account] = [:]
@@ -38,7 +38,7 @@ final class SubscriptionTrial {
     private(set) var deliveries = 0
 
     init(batch: Int) {
-        machine = ListenerMachine(batch: batch)
+        machine = ListenerStateMachine(batch: batch)
         server = SubscriptionModelServer(batch: batch)
     }
 
@@ -115,7 +115,7 @@ final class SubscriptionTrial {
 
     // MARK: What the connection does
 
-    private func send(_ commands: [ListenerMachine.Command]) {
+    private func send(_ commands: [ListenerStateMachine.Command]) {
         expect(isConnected || commands.isEmpty, "commands without a connection")
         server.send(commands)
     }
@@ -190,7 +190,7 @@ final class SubscriptionTrial {
         }
     }
 
-    private func handle(_ outcome: ListenerMachine.Outcome) {
+    private func handle(_ outcome: ListenerStateMachine.Outcome) {
         expect(!outcome.isUnexpected, "an answer is unexpected")
         send(outcome.commands)
         for (listener, error) in outcome.ended {

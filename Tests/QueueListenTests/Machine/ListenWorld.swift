@@ -37,13 +37,13 @@ struct ListenWorld {
     }
 
     private enum Command {
-        case read(ListenMachine.Read)
-        case check([ListenMachine.Check])
+        case read(ListenStateMachine.Read)
+        case check([ListenStateMachine.Check])
     }
 
     private enum Answer {
-        case read(UInt64, Result<ReadReply, ListenMachine.Failure>)
-        case checked(Result<[UInt64], ListenMachine.Failure>)
+        case read(UInt64, Result<ReadReply, ListenStateMachine.Failure>)
+        case checked(Result<[UInt64], ListenStateMachine.Failure>)
     }
 
     private enum News {
@@ -52,7 +52,7 @@ struct ListenWorld {
     }
 
     var treachery: Treachery?
-    private(set) var machine: ListenMachine
+    private(set) var machine: ListenStateMachine
     private(set) var boxes: [String: Box] = [:]
     private(set) var wishes: [UInt64: Poll.Wish] = [:]
     private(set) var finished: [UInt64: Result<Delivery, QueueListenError>] = [:]
@@ -79,8 +79,8 @@ struct ListenWorld {
     /// Where each device has got to.
     private var places: [String: Cursor] = [:]
 
-    init(settings: ListenMachine.Settings = .init(), treachery: Treachery? = nil) {
-        machine = ListenMachine(settings: settings)
+    init(settings: ListenStateMachine.Settings = .init(), treachery: Treachery? = nil) {
+        machine = ListenStateMachine(settings: settings)
         self.treachery = treachery
     }
 
@@ -89,7 +89,7 @@ struct ListenWorld {
     mutating func listen(_ mailbox: String, device: String = "d", timeout: Duration? = nil, isTry: Bool = false) {
         lastID += 1
         let wish = Poll.Wish(
-            mailbox: mailbox, device: device, cursor: places["\(mailbox) \(device)"], most: 10, mostBytes: 1000,
+            mailbox: mailbox, device: device, cursor: places["\(mailbox) \(device)"], most: 10, maxBytes: 1000,
             deadline: timeout.map { now + $0 }, isTry: isTry)
         wishes[lastID] = wish
         perform(machine.listen(Poll(lastID, wish), now: now))
@@ -106,7 +106,7 @@ struct ListenWorld {
 
     var unfinished: [UInt64] { wishes.keys.filter { finished[$0] == nil }.sorted() }
 
-    private mutating func perform(_ actions: [ListenMachine.Action]) {
+    private mutating func perform(_ actions: [ListenStateMachine.Action]) {
         for action in actions {
             switch action {
             case .subscribe(let generation):
@@ -217,7 +217,7 @@ struct ListenWorld {
     /// The next command does not get through, or its answer does not.
     mutating func failNext(afterRunning: Bool) {
         guard !commands.isEmpty else { return }
-        let failure = ListenMachine.Failure.passing(QueueListenError(.connectionLost, "", mayHaveRun: true))
+        let failure = ListenStateMachine.Failure.passing(QueueListenError(.connectionLost, "", mayHaveRun: true))
         switch commands.removeFirst() {
         case .read(let read):
             if afterRunning { _ = carryOut(read) }
@@ -228,7 +228,7 @@ struct ListenWorld {
         }
     }
 
-    private mutating func carryOut(_ read: ListenMachine.Read) -> ReadReply {
+    private mutating func carryOut(_ read: ListenStateMachine.Read) -> ReadReply {
         now += .microseconds(1)
         began[read.id] = began[read.id] ?? now
         var box = boxes[read.wish.mailbox] ?? made(read.wish.mailbox)
@@ -251,7 +251,7 @@ struct ListenWorld {
         return reply
     }
 
-    private mutating func carryOut(_ checks: [ListenMachine.Check]) -> [UInt64] {
+    private mutating func carryOut(_ checks: [ListenStateMachine.Check]) -> [UInt64] {
         checks.filter { check in
             guard let box = boxes[check.mailbox] else { return true }
             let isSame = box.end == check.cursor && box.owner[check.device]?.id == check.id

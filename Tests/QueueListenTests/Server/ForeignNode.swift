@@ -60,7 +60,7 @@ struct ForeignNode: Sendable {
     func begin(_ id: String, fingerprint: String = "f") async throws -> Reply {
         try await run(
             ["mail_begin"], [key("meta"), key("split:\(id)"), key("splits")],
-            ["1", .string(id), .string(fingerprint), "parcel", "60000"])
+            ["1", .string(id), .string(fingerprint), "encodedSend", "60000"])
     }
 
     func finish(_ id: String, indices: String) async throws {

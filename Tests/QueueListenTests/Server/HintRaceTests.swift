@@ -92,7 +92,7 @@ extension QueueListenTests {
                     for name in ["alice", "bob"] { try await office.send("a", to: name) }
                 }
                 var configuration = PostOfficeConfiguration()
-                configuration.limits.timeToLive = nil
+                configuration.limits.ttl = nil
                 try await withPostOffice(redis: redis, configuration: configuration) { office in
                     try await office.send("b", to: "alice")
                     _ = try await office.mailbox("bob").look()
@@ -110,7 +110,7 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let seconds: [Int64] = [1 << 36, 280_474_976_711, 281_474_976_711, 1 << 40, .max]
                 for seconds in seconds {
-                    try await office.send(Message("a", timeToLive: .seconds(seconds)), to: "alice")
+                    try await office.send(Message("a", ttl: .seconds(seconds)), to: "alice")
                 }
                 #expect(try await office.mailbox("alice").look().messages.count == 5)
             }
@@ -203,12 +203,12 @@ extension QueueListenTests {
                     _ = try await mailbox.acknowledge(cursor, device: device)
                 }
                 let limit = Int.random(in: 1...20, using: &generator)
-                let maximumBytes =
+                let maxBytes =
                     Bool.random(using: &generator) ? 1 << 20 : Int.random(in: 1...2000, using: &generator)
                 let timeout = Duration.milliseconds([1, 5, 50, 5000].randomElement(using: &generator)!)
                 let waiting = Task { [cursor] in
                     try await mailbox.listen(
-                        after: cursor, device: device, limit: limit, maximumBytes: maximumBytes, timeout: timeout)
+                        after: cursor, device: device, limit: limit, maxBytes: maxBytes, timeout: timeout)
                 }
                 if Int.random(in: 0..<4, using: &generator) == 0 {
                     for _ in 0..<Int.random(in: 0..<20, using: &generator) { await Task.yield() }
@@ -296,7 +296,7 @@ extension QueueListenTests {
         func lossesAtRandom() async throws {
             let seed = UInt64.random(in: 0...999_999)
             try await withOffice(configure: {
-                $0.limits.maximumMessages = 8
+                $0.limits.maxMessages = 8
                 $0.limits.whenFull = .dropOldest
             }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -313,7 +313,7 @@ extension QueueListenTests {
                     let count = min(1000 - next, Int.random(in: 1...3, using: &generator))
                     let messages = (next..<next + count).map { number in
                         Message(
-                            "\(number)", timeToLive: Bool.random(using: &generator) ? .milliseconds(1) : nil,
+                            "\(number)", ttl: Bool.random(using: &generator) ? .milliseconds(1) : nil,
                             collapseKey: ["a", "b", nil, nil].randomElement(using: &generator)!)
                     }
                     try await office.send(messages, to: ["alice"])

@@ -11,14 +11,14 @@ extension QueueListenTests {
     struct HintTests {
         /// What a listener gets of a send that comes while it waits, and how many scripts that takes.
         private static func listening(
-            limit: Int = 1000, maximumBytes: Int = 1 << 20, to messages: [Message]
+            limit: Int = 1000, maxBytes: Int = 1 << 20, to messages: [Message]
         ) async throws -> (delivery: Delivery, scripts: Int, next: String) {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("before", to: "alice")
                 let cursor = try await mailbox.look().cursor
                 let waiting = Task {
-                    try await mailbox.listen(after: cursor, limit: limit, maximumBytes: maximumBytes)
+                    try await mailbox.listen(after: cursor, limit: limit, maxBytes: maxBytes)
                 }
                 try await office.untilWaiting(1, at: "alice")
                 let before = try await scriptCount(redis)
@@ -31,7 +31,7 @@ extension QueueListenTests {
 
         @Test("a small message comes with its hint: sending it is the only script")
         func brings() async throws {
-            let message = Message("hi", type: "t", headers: ["h": "v"], timeToLive: .seconds(60), collapseKey: "k")
+            let message = Message("hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
             let (delivery, scripts, next) = try await Self.listening(to: [message])
             #expect(scripts == 1)
             let received = try #require(delivery.messages.first)
@@ -58,10 +58,10 @@ extension QueueListenTests {
             #expect(large.scripts == 2)
             let several = try await Self.listening(limit: 1, to: [Message("a"), Message("b")])
             #expect(several.delivery.word == "a" && several.next == "b" && several.scripts == 2)
-            let bytes = try await Self.listening(maximumBytes: 1, to: [Message("a"), Message("b")])
+            let bytes = try await Self.listening(maxBytes: 1, to: [Message("a"), Message("b")])
             #expect(bytes.delivery.word == "a" && bytes.next == "b" && bytes.scripts == 2)
             // One message always comes.
-            let one = try await Self.listening(maximumBytes: 1, to: [Message("a")])
+            let one = try await Self.listening(maxBytes: 1, to: [Message("a")])
             #expect(one.delivery.word == "a" && one.scripts == 1)
         }
 

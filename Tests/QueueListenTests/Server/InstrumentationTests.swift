@@ -19,7 +19,7 @@
                 var configuration = PostOfficeConfiguration()
                 configuration.instruments.metrics = metrics
                 configuration.instruments.tracer = tracer
-                configuration.limits.maximumMessages = 3
+                configuration.limits.maxMessages = 3
                 try await withServer { _, redis, _ in
                     try await withPostOffice(redis: redis, configuration: configuration) { office in
                         let mailbox = try office.mailbox("name-SECRET")

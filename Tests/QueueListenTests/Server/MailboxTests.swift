@@ -98,17 +98,17 @@ extension QueueListenTests {
             try await withOffice(configure: {
                 ($0.callTimeout, $0.recheckInterval, $0.pollInterval) = (longest, longest, longest)
                 ($0.subscriptionLinger, $0.sendIDLifetime, $0.takeOverAfter) = (longest, longest, longest)
-                ($0.limits.timeToLive, $0.limits.deviceTimeToLive) = (longest, longest)
-                ($0.limits.maximumAge, $0.limits.backlogAge) = (longest, longest)
-                ($0.limits.maximumMessages, $0.limits.maximumBytes, $0.limits.backlogCount) = (
+                ($0.limits.ttl, $0.limits.deviceTTL) = (longest, longest)
+                ($0.limits.maxAge, $0.limits.backlogAge) = (longest, longest)
+                ($0.limits.maxMessages, $0.limits.maxBytes, $0.limits.backlogCount) = (
                     100_000_000, 1 << 46, 100_000_000
                 )
-                $0.largestMessage = .max
+                $0.maxMessageBytes = .max
             }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                let waiting = Task { try await mailbox.listen(maximumBytes: .max, timeout: longest) }
+                let waiting = Task { try await mailbox.listen(maxBytes: .max, timeout: longest) }
                 try await office.untilWaiting(1, at: "alice")
-                try await office.send(Message("a", timeToLive: longest), to: "alice")
+                try await office.send(Message("a", ttl: longest), to: "alice")
                 let delivery = try await waiting.value
                 #expect(delivery.word == "a")
                 try await office.send([Message("b")], to: ["alice", "bob"], id: "x")

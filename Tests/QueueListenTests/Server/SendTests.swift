@@ -65,7 +65,7 @@ extension QueueListenTests {
 
         @Test("bad input is refused, and nothing is sent", arguments: badSends)
         func badInput(_ bad: BadSend) async throws {
-            try await withOffice(configure: { $0.largestMessage = 100 }) { office, redis, _ in
+            try await withOffice(configure: { $0.maxMessageBytes = 100 }) { office, redis, _ in
                 let error = await errorOf { try await bad.body(office) }
                 #expect(error?.code == .invalidArgument, "\(bad)")
                 #expect(error?.mayHaveRun == false)
@@ -76,7 +76,7 @@ extension QueueListenTests {
 
         @Test("a full mailbox refuses the send for all its recipients")
         func reject() async throws {
-            try await withOffice(configure: { $0.limits.maximumMessages = 3 }) { office, _, _ in
+            try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, _, _ in
                 try await office.send([Message("a"), Message("b")], to: ["alice"])
                 let error = await errorOf {
                     try await office.send([Message("c"), Message("d")], to: ["bob", "alice"])
@@ -95,7 +95,7 @@ extension QueueListenTests {
         @Test("the oldest make room if that is wanted, and who has not read them is told")
         func dropOldest() async throws {
             try await withOffice(configure: {
-                $0.limits.maximumBytes = 2048
+                $0.limits.maxBytes = 2048
                 $0.limits.whenFull = .dropOldest
             }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -127,7 +127,7 @@ extension QueueListenTests {
                     try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
                 }
                 var limits = MailboxLimits()
-                limits.maximumMessages = 3
+                limits.maxMessages = 3
                 limits.whenFull = .dropOldest
                 try await mailbox.setLimits(limits)
                 try await office.send("last", to: "alice")
@@ -140,8 +140,8 @@ extension QueueListenTests {
         @Test("who waits long is not forgotten, nor is his mailbox")
         func longWait() async throws {
             try await withOffice(configure: {
-                $0.limits.timeToLive = .seconds(1)
-                $0.limits.deviceTimeToLive = .seconds(1)
+                $0.limits.ttl = .seconds(1)
+                $0.limits.deviceTTL = .seconds(1)
             }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 let cursor = try await mailbox.look().cursor
@@ -162,18 +162,18 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 var limits = MailboxLimits()
-                limits.maximumMessages = 1
+                limits.maxMessages = 1
                 limits.backlogAge = .seconds(5)
-                limits.timeToLive = nil
+                limits.ttl = nil
                 try await mailbox.setLimits(limits)
                 #expect(try await mailbox.inspect()?.limits == limits)
                 try await office.send("a", to: "alice")
-                #expect(try await mailbox.inspect()?.timeToLive == nil)
+                #expect(try await mailbox.inspect()?.ttl == nil)
                 let error = await errorOf { try await office.send("b", to: "alice") }
                 #expect(error?.code == .mailboxFull)
                 try await mailbox.setLimits(nil)
                 try await office.send("b", to: "alice")
-                #expect(try await mailbox.inspect()?.timeToLive != nil)
+                #expect(try await mailbox.inspect()?.ttl != nil)
                 #expect(try await mailbox.look().word == "a b")
             }
         }
@@ -198,7 +198,7 @@ extension QueueListenTests {
 
         @Test("collapsed messages make room before anything else does")
         func collapseWhenFull() async throws {
-            try await withOffice(configure: { $0.limits.maximumMessages = 2 }) { office, _, _ in
+            try await withOffice(configure: { $0.limits.maxMessages = 2 }) { office, _, _ in
                 for position in 0..<20 {
                     try await office.send(Message("at \(position)", collapseKey: "p"), to: "alice")
                 }
@@ -208,10 +208,10 @@ extension QueueListenTests {
 
         @Test("an expired message is passed over and counted")
         func expired() async throws {
-            try await withOffice(configure: { $0.limits.maximumMessages = 3 }) { office, redis, _ in
+            try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send(
-                    [Message("a"), Message("b", timeToLive: .milliseconds(1)), Message("c")], to: ["alice"])
+                    [Message("a"), Message("b", ttl: .milliseconds(1)), Message("c")], to: ["alice"])
                 let sent = try await mailbox.peek().last!.sent
                 try await until("the server's clock has gone on") {
                     let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
@@ -241,7 +241,7 @@ extension QueueListenTests {
 
         @Test("a device that is not seen any more keeps nothing")
         func deadDevice() async throws {
-            try await withOffice(configure: { $0.limits.deviceTimeToLive = .seconds(1) }) { office, _, _ in
+            try await withOffice(configure: { $0.limits.deviceTTL = .seconds(1) }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
                 _ = try await mailbox.look(device: "dead")
@@ -255,8 +255,8 @@ extension QueueListenTests {
         }
 
         @Test("an abandoned mailbox is deleted, one in use is not")
-        func timeToLive() async throws {
-            try await withOffice(configure: { $0.limits.timeToLive = .seconds(1) }) { office, redis, _ in
+        func ttl() async throws {
+            try await withOffice(configure: { $0.limits.ttl = .seconds(1) }) { office, redis, _ in
                 try await office.send("a", to: "alice")
                 try await until("it is gone, with its list and all") {
                     _ = try await office.mailbox("bob").look()
@@ -272,10 +272,10 @@ extension QueueListenTests {
                 let mailbox = try office.mailbox("alice")
                 let body = [UInt8](repeating: 7, count: 1024 * 1024)
                 for _ in 0..<5 { try await office.send(Message(bytes: body), to: "alice") }
-                let page = try await mailbox.listen(maximumBytes: 3 * 1024 * 1024, timeout: .zero)
+                let page = try await mailbox.listen(maxBytes: 3 * 1024 * 1024, timeout: .zero)
                 #expect(page.messages.count == 2)
                 #expect(page.messages.allSatisfy { $0.body == body })
-                #expect(try await mailbox.listen(maximumBytes: 1, timeout: .zero).messages.count == 1)
+                #expect(try await mailbox.listen(maxBytes: 1, timeout: .zero).messages.count == 1)
             }
         }
 
@@ -333,7 +333,7 @@ private let badSends: [BadSend] = [
     BadSend(testDescription: "a header with an equals sign under an accent") {
         try await $0.send(Message("a", headers: ["a=\u{301}": ""]), to: "alice")
     },
-    BadSend(testDescription: "no time to live") { try await $0.send(Message("a", timeToLive: .zero), to: "alice") },
+    BadSend(testDescription: "no time to live") { try await $0.send(Message("a", ttl: .zero), to: "alice") },
     BadSend(testDescription: "an empty collapse key") { try await $0.send(Message("a", collapseKey: ""), to: "alice") },
     BadSend(testDescription: "an empty id") { try await $0.send("a", to: "alice", id: "") },
     BadSend(testDescription: "no replicas") { try await $0.send("a", to: "alice", durability: .replicated(0)) },

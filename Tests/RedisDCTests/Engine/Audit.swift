@@ -22,7 +22,7 @@ struct Audit {
         var created: Double
     }
 
-    struct Thing {
+    struct Resource {
         var kind: Character
         var permits: Int
         var limit: Int
@@ -35,7 +35,7 @@ struct Audit {
 
     private(set) var claims: [String: Claim] = [:]
     private(set) var answers: Set<String> = []
-    private(set) var things: [String: Thing] = [:]
+    private(set) var resources: [String: Resource] = [:]
     /// By name, zero byte and group.
     private(set) var groups: [[UInt8]: Group] = [:]
     /// By name, zero byte and tick: of buffers, and of meetings.
@@ -58,7 +58,7 @@ struct Audit {
             switch String(decoding: field.prefix(2), as: UTF8.self) {
             case "c:":
                 if value.first == UInt8(ascii: "d") { answers.insert(rest) } else { claims[rest] = Self.claim(value) }
-            case "t:": things[rest] = Self.thing(value)
+            case "t:": resources[rest] = Self.resource(value)
             case "g:":
                 let numbers = Self.doubles(value[...], 2)
                 groups[key] = Group(count: Int(numbers[0]), created: numbers[1])
@@ -88,9 +88,9 @@ struct Audit {
             name: String(decoding: name, as: UTF8.self), note: Array(bytes[name.endIndex...]))
     }
 
-    private static func thing(_ bytes: [UInt8]) -> Thing {
+    private static func resource(_ bytes: [UInt8]) -> Resource {
         let n = doubles(bytes[2...], 7)
-        return Thing(
+        return Resource(
             kind: Character(UnicodeScalar(bytes[0])), permits: Int(n[0]), limit: Int(n[1]), free: Int(n[2]),
             waiting: Int(n[3]), created: n[4], signalled: Int(n[5]), consumed: Int(n[6]))
     }
@@ -121,20 +121,21 @@ struct Audit {
             }
             #expect(group.count == members && members > 0, comment, sourceLocation: sourceLocation)
         }
-        for (name, thing) in things {
+        for (name, resource) in resources {
             let own = claims.values.filter { $0.name == name }
-            let taken = own.filter { ($0.state == "h" || $0.state == "g") && $0.tick > thing.created }
+            let taken = own.filter { ($0.state == "h" || $0.state == "g") && $0.tick > resource.created }
                 .reduce(0) { $0 + $1.count }
             let together = groups.count {
-                $0.key.starts(with: Array("\(name)\0".utf8)) && $0.value.created == thing.created
+                $0.key.starts(with: Array("\(name)\0".utf8)) && $0.value.created == resource.created
             }
             // Barriers, phasers and latches do not count permits.
-            let countsPermits = !"beplz".contains(thing.kind)
+            let countsPermits = !"beplz".contains(resource.kind)
             #expect(
-                !countsPermits || thing.free + taken + together == thing.limit + thing.signalled - thing.consumed,
-                "conservation of \(name): \(thing), \(taken) taken. \(comment?.rawValue ?? "")",
+                !countsPermits
+                    || resource.free + taken + together == resource.limit + resource.signalled - resource.consumed,
+                "conservation of \(name): \(resource), \(taken) taken. \(comment?.rawValue ?? "")",
                 sourceLocation: sourceLocation)
-            #expect(thing.waiting == own.count { $0.state == "w" }, comment, sourceLocation: sourceLocation)
+            #expect(resource.waiting == own.count { $0.state == "w" }, comment, sourceLocation: sourceLocation)
         }
     }
 
@@ -143,10 +144,10 @@ struct Audit {
         let free = lines.filter { $0[0] == UInt8(ascii: "v") }.map { Array($0.dropFirst()) }
         let held = claims.values.filter { $0.mode == "i" }.map { Array($0.name.utf8) + $0.note }
         #expect(items == Set(free + held), comment, sourceLocation: sourceLocation)
-        for (name, thing) in things where thing.kind == "i" {
+        for (name, resource) in resources where resource.kind == "i" {
             let unread = claims.values.count { $0.name == name && $0.mode == "l" && $0.state == "h" }
             let own = free.count { $0.starts(with: Array("\(name)\0".utf8)) }
-            #expect(own == thing.free + unread, comment, sourceLocation: sourceLocation)
+            #expect(own == resource.free + unread, comment, sourceLocation: sourceLocation)
         }
         let met = claims.values.filter { $0.mode == "e" && $0.state == "h" }.map { Array($0.name.utf8) + $0.note }
         #expect(meetings == Set(met), comment, sourceLocation: sourceLocation)

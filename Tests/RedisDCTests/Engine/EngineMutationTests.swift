@@ -23,7 +23,7 @@ extension EngineTests {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
                     var found = false
-                    for name in ["head", "thing", "tail", "acquire", "release", "signal", "count", "pass", "read"] {
+                    for name in ["head", "resource", "tail", "acquire", "release", "signal", "count", "pass", "read"] {
                         found = try ForeignNode.source(name).contains(hazard.guardian) || found
                     }
                     try #require(found, "the scripts do not contain \(hazard.guardian)")
@@ -43,7 +43,7 @@ extension EngineTests {
 
 private let long = Duration.seconds(60)
 
-private func thing(_ redis: RedisClient) async throws -> Audit.Thing? { try await Audit(redis).things["s"] }
+private func resource(_ redis: RedisClient) async throws -> Audit.Resource? { try await Audit(redis).resources["s"] }
 
 private func untilDead(_ node: ForeignNode, _ redis: RedisClient) async throws {
     // By the server's clock, which decides.
@@ -80,7 +80,7 @@ private let hazards: [Hazard] = [
         _ = try await node.request("resize", "s", ["s", "", "f", 1], number: 7)
         _ = try await other.request("resize", "s", ["s", "", "f", 9])
         _ = try await node.request("resize", "s", ["s", "", "f", 1], number: 7)
-        return try await thing(redis)?.limit == 9
+        return try await resource(redis)?.limit == 9
     },
     Hazard(
         testDescription: "a signal that is sent twice signals once", guardian: "local answer = found[3]",
@@ -88,7 +88,7 @@ private let hazards: [Hazard] = [
     ) { nodes, redis in
         let node = try await nodes(long)
         for _ in 0..<2 { _ = try await node.request("signal", "s", ["s", "0", "f", 1], number: 1) }
-        return try await thing(redis)?.free == 1
+        return try await resource(redis)?.free == 1
     },
     Hazard(
         testDescription: "an acquire that is sent twice takes once", guardian: "local answer = found[3]",
@@ -96,7 +96,7 @@ private let hazards: [Hazard] = [
     ) { nodes, redis in
         let node = try await nodes(long)
         for _ in 0..<2 { _ = try await node.request("acquire", "s", ["s", "5", "f", 1, "c", "0"], number: 1) }
-        return try await thing(redis)?.free == 4
+        return try await resource(redis)?.free == 4
     },
     Hazard(
         testDescription: "nobody overtakes who waits for more", guardian: "(waiting == 0 or policy == 'b')",
@@ -133,7 +133,7 @@ private let hazards: [Hazard] = [
         _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])
         try await untilDead(dying, redis)
         _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
-        return try await thing(redis)?.free == 1
+        return try await resource(redis)?.free == 1
     },
     Hazard(
         testDescription: "what was confirmed does not go back", guardian: "if state == 'g' then",
@@ -144,7 +144,7 @@ private let hazards: [Hazard] = [
         _ = try await dying.request("give", "s", confirming: 1)
         try await untilDead(dying, redis)
         _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
-        return try await thing(redis)?.free == 0
+        return try await resource(redis)?.free == 0
     },
     Hazard(
         testDescription: "fences grow", guardian: "tick = math.max(tick + 1, now)", without: "tick = tick"
@@ -163,7 +163,7 @@ private let hazards: [Hazard] = [
         _ = try await node.request("destroy", "s", ["s"])
         _ = try await node.request("create", "s", ["s", "1", "f"])
         _ = try await node.request("release", "s", ["1", "", "0"])
-        return try await thing(redis)?.free == 1
+        return try await resource(redis)?.free == 1
     },
     Hazard(
         testDescription: "a request that was settled long ago is refused",
@@ -173,7 +173,7 @@ private let hazards: [Hazard] = [
         _ = try await node.request("signal", "s", ["s", "0", "f", 1])
         _ = try await node.request("give", "s", settled: 1)
         _ = try await node.request("signal", "s", ["s", "0", "f", 1], number: 1)
-        return try await thing(redis)?.free == 1
+        return try await resource(redis)?.free == 1
     },
     Hazard(
         testDescription: "nobody ends the claim of a living session", guardian: "their_ends > now and ARGV[8] ~= '1'",
@@ -182,7 +182,7 @@ private let hazards: [Hazard] = [
         let (one, two) = (try await nodes(long), try await nodes(long))
         _ = try await one.request("acquire", "s", ["s", "1", "f", 1, "l", "0"])
         _ = try? await two.request("release", "s", ["1", .string(one.session), "0"])
-        return try await thing(redis)?.free == 0
+        return try await resource(redis)?.free == 0
     },
     Hazard(
         testDescription: "a session that has ended is refused",
@@ -220,7 +220,7 @@ private let hazards: [Hazard] = [
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("signal", "s", ["c", "0", "f", 1])
-        return try await thing(redis) == nil
+        return try await resource(redis) == nil
     },
     Hazard(
         testDescription: "who is preferred passes those who wait, but not those who are preferred too",
@@ -239,7 +239,7 @@ private let hazards: [Hazard] = [
         _ = try await dying.request("arrive", "s", ["b", "2", "o"])
         try await untilDead(dying, redis)
         _ = try await living.request("arrive", "s", ["b", "2", "o"])
-        return try await thing(redis)?.signalled == 0
+        return try await resource(redis)?.signalled == 0
     },
     Hazard(
         testDescription: "an id counts a latch down once", guardian: "if ARGV[9] == '' or", without: "if true or"
@@ -254,7 +254,7 @@ private let hazards: [Hazard] = [
     ) { nodes, redis in
         let node = try await nodes(long)
         for _ in 0..<2 { _ = try await node.request("count", "s", ["l", "3", "d", ""], number: 1) }
-        return try await thing(redis)?.signalled == 1
+        return try await resource(redis)?.signalled == 1
     },
     Hazard(
         testDescription: "an answer that is given again is the same", guardian: "string.sub(answer, 2)",

@@ -65,7 +65,7 @@ final class ForeignNode: Sendable {
             switch name {
             case "join", "leave": [name]
             case "acquire", "signal", "create", "resize", "arrive", "register", "count", "gate", "pass":
-                ["head", "thing", name, "tail"]
+                ["head", "resource", name, "tail"]
             default: ["head", name, "tail"]
             }
         let source = try parts.map { try Self.source($0) }.joined()

@@ -33,7 +33,7 @@ extension EngineTests {
                     // The confirmation travels with any request.
                     _ = try await foreign.request("give", "s", confirming: claim)
                 }
-                try await until("all is confirmed") { try await Audit(redis).things["s"]?.consumed == 2 }
+                try await until("all is confirmed") { try await Audit(redis).resources["s"]?.consumed == 2 }
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.claims.isEmpty)
@@ -55,7 +55,7 @@ extension EngineTests {
                 _ = try await node.request("give", "m", confirming: consumed)
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things["s"]?.consumed == 1)
+                #expect(audit.resources["s"]?.consumed == 1)
             }
         }
     }

@@ -5,10 +5,10 @@ import TestRandom
 
 /// Runs a machine by hand and writes down in words what it wants.
 struct MachineRun {
-    static let thing = Thing(name: "x", kind: .mutex, permits: 1)
+    static let resource = Resource(name: "x", kind: .mutex, permits: 1)
 
-    private var machine: EngineMachine
-    private var actions: [EngineMachine.Action] = []
+    private var machine: EngineStateMachine
+    private var actions: [EngineStateMachine.Action] = []
     private(set) var requests: [UInt64: EngineRequest] = [:]
     private(set) var unanswered: [UInt64: EngineRequest] = [:]
     private(set) var lastNumber: UInt64 = 0
@@ -19,7 +19,7 @@ struct MachineRun {
 
     init() {
         nonisolated(unsafe) var count = 0
-        machine = EngineMachine(settings: EngineMachine.Settings()) {
+        machine = EngineStateMachine(settings: EngineStateMachine.Settings()) {
             count += 1
             return SessionLife(id: "session\(count)", now: { .zero })
         }
@@ -36,15 +36,15 @@ struct MachineRun {
 
     // MARK: Events
 
-    mutating func apply(_ event: (inout EngineMachine) -> [EngineMachine.Action]) {
+    mutating func apply(_ event: (inout EngineStateMachine) -> [EngineStateMachine.Action]) {
         note(event(&machine))
     }
 
-    mutating func apply(_ event: (inout EngineMachine, String, Duration) -> [EngineMachine.Action]) {
+    mutating func apply(_ event: (inout EngineStateMachine, String, Duration) -> [EngineStateMachine.Action]) {
         note(event(&machine, machine.sessionLife.id, now))
     }
 
-    private mutating func note(_ new: [EngineMachine.Action]) {
+    private mutating func note(_ new: [EngineStateMachine.Action]) {
         for action in new {
             switch action {
             case .send(let request, _):
@@ -80,7 +80,7 @@ struct MachineRun {
     }
 
     mutating func acquire(_ id: UInt64, mode: Mode = .lease, deadline: Duration? = nil) {
-        apply { $0.acquire(id, Wish(thing: Self.thing, mode: mode), deadline: deadline, now: $2) }
+        apply { $0.acquire(id, AcquireRequest(resource: Self.resource, mode: mode), deadline: deadline, now: $2) }
     }
 
     mutating func cancel(_ id: UInt64) { apply { $0.abandon(id, RedisDCError(.cancelled, ""), now: $2) } }
@@ -95,7 +95,7 @@ struct MachineRun {
 
     mutating func fail(_ number: UInt64) {
         guard let request = requests[number] else { return }
-        apply { $0.reply(request, .failure(.retry(.init(.connectionLost, "", commandMayHaveRun: true))), now: $2) }
+        apply { $0.reply(request, .failure(.retry(.init(.connectionLost, "", mayHaveRun: true))), now: $2) }
     }
 
     mutating func refuse(_ number: UInt64) {
@@ -120,8 +120,8 @@ struct MachineRun {
         reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isOver: false) : answer)
     }
 
-    mutating func farewell() -> [String] {
-        machine.farewell().map { request in
+    mutating func shutdownRequests() -> [String] {
+        machine.shutdownRequests().map { request in
             guard case .release(_, let claim, _, _) = request.operation else { return "something else" }
             return "release of \(claim)"
         }.sorted()
@@ -129,14 +129,14 @@ struct MachineRun {
 
     // MARK: What it wants
 
-    mutating func takenActions() -> [EngineMachine.Action] {
+    mutating func takenActions() -> [EngineStateMachine.Action] {
         defer { actions = [] }
         return actions
     }
 
     mutating func taken() -> [String] { takenActions().map(Self.words) }
 
-    private static func words(_ action: EngineMachine.Action) -> String {
+    private static func words(_ action: EngineStateMachine.Action) -> String {
         switch action {
         case .listen: return "listen"
         case .join: return "join"

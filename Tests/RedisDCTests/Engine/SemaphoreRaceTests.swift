@@ -36,10 +36,10 @@ extension EngineTests {
                 var taken = 0
                 for task in waiting where try await task.value { taken += 1 }
                 #expect(taken >= 5000)
-                try await until("all is confirmed") { try await Audit(redis).things["s"]?.consumed == taken }
+                try await until("all is confirmed") { try await Audit(redis).resources["s"]?.consumed == taken }
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things["s"]?.free == 10_000 - taken)
+                #expect(audit.resources["s"]?.free == 10_000 - taken)
                 #expect(audit.claims.isEmpty)
             }
         }
@@ -61,10 +61,10 @@ extension EngineTests {
                     }
                     try await signal
                 }
-                try await until("all is confirmed") { try await Audit(redis).things["s"]?.consumed == taken }
+                try await until("all is confirmed") { try await Audit(redis).resources["s"]?.consumed == taken }
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things["s"]?.free == timedOut)
+                #expect(audit.resources["s"]?.free == timedOut)
                 #expect(audit.claims.isEmpty)
             }
         }

@@ -32,7 +32,7 @@ extension PrimitiveTests {
                 #expect(await counts.faults == [])
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things["b"]?.signalled == rounds && audit.things["b"]?.free == 0)
+                #expect(audit.resources["b"]?.signalled == rounds && audit.resources["b"]?.free == 0)
             }
         }
 
@@ -53,7 +53,7 @@ extension PrimitiveTests {
         }
 
         @Test("who gives up is taken out: another one comes in its place")
-        func takesOut() async throws {
+        func removesParty() async throws {
             try await withCoordinators { _, one, two, redis in
                 let barrier = try one.barrier("b", parties: 2)
                 for _ in 0..<20 {
@@ -103,7 +103,7 @@ extension PrimitiveTests {
                 let alone = generations.values.count { $0.count == 1 }
                 #expect(generations.values.allSatisfy { Set($0.map(\.index)).count == $0.count })
                 #expect(await alone <= unknown.all.count)
-                let opened = try await Audit(redis).things["b"]?.signalled ?? 0
+                let opened = try await Audit(redis).resources["b"]?.signalled ?? 0
                 #expect(await opened - generations.count <= unknown.all.count / 2)
             }
         }
@@ -202,7 +202,7 @@ extension PrimitiveTests {
                 #expect(await errorOf { try await b.arriveAndWait() }?.code == .lost)
                 try await Audit(redis).check()
                 try await a.deregister()
-                try await until("nothing is left") { try await Audit(redis).things.isEmpty }
+                try await until("nothing is left") { try await Audit(redis).resources.isEmpty }
             }
         }
 

@@ -26,7 +26,7 @@ extension PrimitiveTests {
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.items.isEmpty && audit.claims.isEmpty)
-                #expect(audit.things["b"]?.free == 3)
+                #expect(audit.resources["b"]?.free == 3)
             }
         }
 
@@ -73,7 +73,7 @@ extension PrimitiveTests {
                 #expect(try await buffer.take(timeout: .seconds(60)) == "first")
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things["b"]?.free == 2)
+                #expect(audit.resources["b"]?.free == 2)
             }
         }
 
@@ -100,7 +100,7 @@ extension PrimitiveTests {
                 try await until("all has ended") { try await Audit(redis).claims.isEmpty }
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.items.isEmpty && audit.claims.isEmpty && audit.things.isEmpty)
+                #expect(audit.items.isEmpty && audit.claims.isEmpty && audit.resources.isEmpty)
             }
         }
 
@@ -127,7 +127,7 @@ extension PrimitiveTests {
                 try await until("all has ended") { try await Audit(redis).claims.isEmpty }
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.items.isEmpty && audit.things["jobs"]?.free == 2)
+                #expect(audit.items.isEmpty && audit.resources["jobs"]?.free == 2)
             }
         }
 
@@ -148,7 +148,7 @@ extension PrimitiveTests {
                 #expect(try await buffer.take() == 2)
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.items.isEmpty && audit.things["b"]?.free == 2)
+                #expect(audit.items.isEmpty && audit.resources["b"]?.free == 2)
             }
         }
 
@@ -195,10 +195,10 @@ extension PrimitiveTests {
                     try await group.waitForAll()
                 }
                 #expect(await handled.faults == [])
-                #expect(await handled.mostInHand <= 3)
+                #expect(await handled.maxInHand <= 3)
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.items.isEmpty && audit.things["b"]?.free == 3)
+                #expect(audit.items.isEmpty && audit.resources["b"]?.free == 3)
             }
         }
     }
@@ -208,13 +208,13 @@ private actor Handled {
     private var inHand: Set<Int> = []
     private var done: Set<Int> = []
     private(set) var faults: [String] = []
-    private(set) var mostInHand = 0
+    private(set) var maxInHand = 0
 
     var count: Int { done.count }
 
     func begin(_ item: Int) {
         if done.contains(item) || !inHand.insert(item).inserted { faults.append("\(item) twice") }
-        mostInHand = max(mostInHand, inHand.count)
+        maxInHand = max(maxInHand, inHand.count)
     }
 
     func leave(_ item: Int) { inHand.remove(item) }

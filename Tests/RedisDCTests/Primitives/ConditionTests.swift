@@ -43,7 +43,7 @@ extension PrimitiveTests {
                 #expect(await taken.all.compactMap { Int($0) } == Array(0..<items))
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things.isEmpty)
+                #expect(audit.resources.isEmpty)
             }
         }
 
@@ -87,7 +87,7 @@ extension PrimitiveTests {
                     try await mutex.withLock { lease in try await condition.wait(lease, timeout: .milliseconds(50)) }
                 }
                 #expect(error?.code == .timedOut)
-                #expect(try await Audit(redis).things.isEmpty)
+                #expect(try await Audit(redis).resources.isEmpty)
             }
         }
 
@@ -106,7 +106,7 @@ extension PrimitiveTests {
                             }
                             #expect(error?.code == (cancels ? .cancelled : .timedOut))
                             #expect(lease.isHeld && lease.fence > before)
-                            let holders = try await two.inspect("m")?.holders.map(\.since)
+                            let holders = try await two.inspect("m")?.holders.map(\.fence)
                             #expect(holders == [lease.fence])
                             await order.add("held")
                         }

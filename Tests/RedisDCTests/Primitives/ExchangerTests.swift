@@ -34,7 +34,7 @@ extension PrimitiveTests {
         func many() async throws {
             try await withCoordinators { _, one, two, redis in
                 let parties = 64
-                let big = String(repeating: "x", count: Exchange.maximumBytes - 10)
+                let big = String(repeating: "x", count: Exchange.maxBytes - 10)
                 let meetings = try await withThrowingTaskGroup(of: [String].self) { group in
                     for number in 0..<parties {
                         let place = try (number.isMultiple(of: 2) ? one : two).exchanger(
@@ -113,7 +113,7 @@ extension PrimitiveTests {
         func refused() async throws {
             try await withCoordinators { _, one, two, redis in
                 let place = try one.exchanger("m", of: String.self)
-                let big = String(repeating: "x", count: Exchange.maximumBytes)
+                let big = String(repeating: "x", count: Exchange.maxBytes)
                 #expect(await errorOf { _ = try await place.exchange(big) }?.code == .invalidArgument)
                 #expect(await errorOf { _ = try await place.exchange("", timeout: .zero) }?.code == .invalidArgument)
                 #expect(
@@ -126,7 +126,7 @@ extension PrimitiveTests {
                 #expect(await waiting.value?.code == .destroyed)
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things.isEmpty && audit.claims.isEmpty)
+                #expect(audit.resources.isEmpty && audit.claims.isEmpty)
             }
         }
     }

@@ -159,7 +159,7 @@ extension PrimitiveTests {
                     }
                     try await group.waitForAll()
                 }
-                #expect(try await Audit(redis).things.isEmpty)
+                #expect(try await Audit(redis).resources.isEmpty)
             }
         }
 

@@ -28,7 +28,7 @@ extension PrimitiveTests {
                 try await alone.release()
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.groups.isEmpty && audit.things.isEmpty)
+                #expect(audit.groups.isEmpty && audit.resources.isEmpty)
             }
         }
 
@@ -61,7 +61,7 @@ extension PrimitiveTests {
                 #expect(await names.all == ["reader", "reader", "reader"])
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things["room"]?.waiting == 2)
+                #expect(audit.resources["room"]?.waiting == 2)
                 // Who comes now comes in before the writer.
                 let late = try await two.mutex("room").lightSwitch("readers").lock()
                 for lease in readers { try await lease.release() }
@@ -231,7 +231,7 @@ extension PrimitiveTests {
                     try await group.waitForAll()
                 }
                 #expect(await inside.faults == 0)
-                #expect(await inside.mostTogether > 1)
+                #expect(await inside.maxTogether > 1)
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.groups.isEmpty && audit.claims.isEmpty)
@@ -245,13 +245,13 @@ private actor Inside {
     private var group = ""
     private var count = 0
     private(set) var faults = 0
-    private(set) var mostTogether = 0
+    private(set) var maxTogether = 0
 
     func enter(_ kind: String) {
         if count > 0, kind.isEmpty || kind != group { faults += 1 }
         group = kind
         count += 1
-        mostTogether = max(mostTogether, count)
+        maxTogether = max(maxTogether, count)
     }
 
     func leave(_ kind: String) { count -= 1 }

@@ -29,10 +29,10 @@ extension PrimitiveTests {
                     try await group.waitForAll()
                 }
                 #expect(await inside.faults == [])
-                #expect(await inside.mostReaders > 1)
+                #expect(await inside.maxReaders > 1)
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.things.isEmpty, "a lock that nobody has or wants leaves nothing behind")
+                #expect(audit.resources.isEmpty, "a lock that nobody has or wants leaves nothing behind")
             }
         }
 
@@ -208,14 +208,14 @@ extension PrimitiveTests {
 /// Who is in at a time, and what must not be.
 private actor Inside {
     private(set) var faults: [String] = []
-    private(set) var mostReaders = 0
+    private(set) var maxReaders = 0
     private var readers = 0
     private var writers = 0
     private var lastFence: UInt64 = 0
 
     func read() async {
         readers += 1
-        mostReaders = max(mostReaders, readers)
+        maxReaders = max(maxReaders, readers)
         if writers > 0 { faults.append("a reader is in with a writer") }
         for _ in 0..<20 { await Task.yield() }
         readers -= 1

@@ -8,7 +8,7 @@ import TestRandom
 public struct HistoryMix: Sendable {
     /// What a resource is made with.
     public static let resources = [
-        "door0": 1, "door1": 1, "pool": 3, "tokens": 2, "catalogue": ReadWriteLock.maximumReaders, "meeting": 2,
+        "door0": 1, "door1": 1, "pool": 3, "tokens": 2, "catalogue": ReadWriteLock.maxReaders, "meeting": 2,
     ].merging((0..<latches).map { ("latch\($0)", latchCount) }) { $1 }
 
     private static let latches = 12
@@ -50,23 +50,25 @@ public struct HistoryMix: Sendable {
         switch Int.random(in: 0..<18, using: &generator) {
         case 0..<3:
             let mutex = try coordinator.mutex(door)
-            try await lease(Wish(task, .take, door, 1, timeout), pause) { try await mutex.lock(timeout: timeout) }
+            try await lease(AcquireRequest(task, .take, door, 1, timeout), pause) {
+                try await mutex.lock(timeout: timeout)
+            }
         case 3:
             let mutex = try coordinator.mutex(door)
-            try await lease(Wish(task, .tryTake, door, 1), pause) { try await mutex.tryLock() }
+            try await lease(AcquireRequest(task, .tryTake, door, 1), pause) { try await mutex.tryLock() }
         case 4:
             let mutex = try coordinator.mutex(door)
-            try await cancelled(Wish(task, .take, door, 1), after: pause) { wish in
-                try await lease(wish, pause) { try await mutex.lock() }
+            try await cancelled(AcquireRequest(task, .take, door, 1), after: pause) { request in
+                try await lease(request, pause) { try await mutex.lock() }
             }
         case 5..<7:
             let pool = try coordinator.semaphore("pool", permits: 3)
-            try await lease(Wish(task, .take, "pool", count, timeout), pause) {
+            try await lease(AcquireRequest(task, .take, "pool", count, timeout), pause) {
                 try await pool.acquire(count, timeout: timeout)
             }
         case 7:
             let pool = try coordinator.semaphore("pool", permits: 3)
-            try await lease(Wish(task, .tryTake, "pool", count), pause) {
+            try await lease(AcquireRequest(task, .tryTake, "pool", count), pause) {
                 do { return try await pool.acquire(count, timeout: .zero) } catch let error as RedisDCError {
                     // The same as the `nil` of `tryLock`.
                     if error.code == .timedOut { return nil }
@@ -75,37 +77,37 @@ public struct HistoryMix: Sendable {
             }
         case 8..<10:
             let tokens = try coordinator.semaphore("tokens", permits: 2)
-            try await call(Wish(task, .signal, "tokens", count)) {
+            try await call(AcquireRequest(task, .signal, "tokens", count)) {
                 try await tokens.signal(count)
                 return true
             }
         case 10:
             let tokens = try coordinator.semaphore("tokens", permits: 2)
             let verb = HistoryRecorder.Verb.tryWait
-            try await call(Wish(task, verb, "tokens", count)) { try await tokens.tryWait(count) }
+            try await call(AcquireRequest(task, verb, "tokens", count)) { try await tokens.tryWait(count) }
         case 11..<13:
             // Readers take one of its permits, writers all.
             let lock = try coordinator.readWriteLock("catalogue")
             let isReader = count == 1
-            let size = isReader ? 1 : ReadWriteLock.maximumReaders
-            try await lease(Wish(task, .take, "catalogue", size, timeout), pause) {
+            let size = isReader ? 1 : ReadWriteLock.maxReaders
+            try await lease(AcquireRequest(task, .take, "catalogue", size, timeout), pause) {
                 isReader ? try await lock.readLock(timeout: timeout) : try await lock.writeLock(timeout: timeout)
             }
         case 13..<15:
             let name = "latch\(Int.random(in: 0..<Self.latches, using: &generator))"
             let latch = try coordinator.latch(name, count: Self.latchCount)
             if count == 1 {
-                let id = begin(Wish(task, .down, name, 1))
+                let id = begin(AcquireRequest(task, .down, name, 1))
                 do { recorder.back(id, .ok, value: try await latch.countDown()) } catch { try note(error, of: id) }
             } else {
-                try await call(Wish(task, .pass, name, 1, timeout)) {
+                try await call(AcquireRequest(task, .pass, name, 1, timeout)) {
                     try await latch.wait(timeout: timeout)
                     return true
                 }
             }
         case 15:
             let barrier = try coordinator.barrier("meeting", parties: 2)
-            let id = begin(Wish(task, .arrive, "meeting", 1, timeout))
+            let id = begin(AcquireRequest(task, .arrive, "meeting", 1, timeout))
             do {
                 let arrival = try await barrier.arriveAndWait(timeout: timeout)
                 recorder.back(id, .ok, value: Int(arrival.generation) * 1024 + arrival.index)
@@ -113,13 +115,13 @@ public struct HistoryMix: Sendable {
         default:
             let tokens = try coordinator.semaphore("tokens", permits: 2)
             if Bool.random(using: &generator) {
-                try await call(Wish(task, .wait, "tokens", count, timeout)) {
+                try await call(AcquireRequest(task, .wait, "tokens", count, timeout)) {
                     try await tokens.wait(count, timeout: timeout)
                     return true
                 }
             } else {
-                try await cancelled(Wish(task, .wait, "tokens", count), after: pause) { wish in
-                    try await call(wish) {
+                try await cancelled(AcquireRequest(task, .wait, "tokens", count), after: pause) { request in
+                    try await call(request) {
                         try await tokens.wait(count)
                         return true
                     }
@@ -131,7 +133,7 @@ public struct HistoryMix: Sendable {
     // MARK: Written down
 
     /// What a task is about to ask for.
-    private struct Wish {
+    private struct AcquireRequest {
         var id = 0
         var task: Int
         var verb: HistoryRecorder.Verb
@@ -148,21 +150,22 @@ public struct HistoryMix: Sendable {
     }
 
     /// - Returns: its number.
-    private func begin(_ wish: Wish, claim: Int = 0) -> Int {
-        let id = wish.id == 0 ? calls.next() : wish.id
+    private func begin(_ request: AcquireRequest, claim: Int = 0) -> Int {
+        let id = request.id == 0 ? calls.next() : request.id
         recorder.call(
-            id, task: wish.task, wish.verb, wish.resource, wish.count, claim: claim, timeout: wish.timeout)
+            id, task: request.task, request.verb, request.resource, request.count, claim: claim,
+            timeout: request.timeout)
         return id
     }
 
-    private func call(_ wish: Wish, _ body: () async throws -> Bool) async throws {
-        let id = begin(wish)
+    private func call(_ request: AcquireRequest, _ body: () async throws -> Bool) async throws {
+        let id = begin(request)
         do { recorder.back(id, try await body() ? .ok : .refused) } catch { try note(error, of: id) }
     }
 
     /// Takes a lease, holds it for a while, and releases it.
-    private func lease(_ wish: Wish, _ pause: Duration, _ body: () async throws -> Lease?) async throws {
-        let id = begin(wish)
+    private func lease(_ request: AcquireRequest, _ pause: Duration, _ body: () async throws -> Lease?) async throws {
+        let id = begin(request)
         let lease: Lease
         do {
             guard let found = try await body() else { return recorder.back(id, .refused) }
@@ -172,7 +175,7 @@ public struct HistoryMix: Sendable {
         // Those that are cancelled do not hold it long.
         try? await Task.sleep(for: pause)
         recorder.held(id) { lease.isHeld }
-        let release = begin(Wish(wish.task, .release, wish.resource, wish.count), claim: id)
+        let release = begin(AcquireRequest(request.task, .release, request.resource, request.count), claim: id)
         do {
             try await lease.release()
             recorder.back(release, .ok)
@@ -180,11 +183,12 @@ public struct HistoryMix: Sendable {
     }
 
     private func cancelled(
-        _ wish: Wish, after pause: Duration, _ body: @escaping @Sendable (Wish) async throws -> Void
+        _ request: AcquireRequest, after pause: Duration,
+        _ body: @escaping @Sendable (AcquireRequest) async throws -> Void
     ) async throws {
-        var wish = wish
-        wish.id = calls.next()
-        let (id, numbered) = (wish.id, wish)
+        var request = request
+        request.id = calls.next()
+        let (id, numbered) = (request.id, request)
         let waiting = Task { try await body(numbered) }
         try await Task.sleep(for: pause)
         recorder.cancel(id)

@@ -20,8 +20,8 @@ func withBenchOffice<Result>(
 extension MailboxLimits {
     static var bench: MailboxLimits {
         var limits = MailboxLimits()
-        limits.maximumMessages = 100_000_000
-        limits.maximumBytes = 1 << 40
+        limits.maxMessages = 100_000_000
+        limits.maxBytes = 1 << 40
         return limits
     }
 }

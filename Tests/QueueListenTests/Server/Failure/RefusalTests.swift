@@ -110,7 +110,7 @@ extension QueueListenTests.FailureTests {
         try await withLocalRedis(.init(aclUsers: ["mail on >secret " + rules.joined(separator: " ")])) { server in
             var configuration = PostOfficeConfiguration()
             configuration.partitions = 4
-            configuration.limits.maximumMessages = 3
+            configuration.limits.maxMessages = 3
             configuration.callTimeout = .seconds(2)
             try await withRedisClient(url: "redis://mail:secret@127.0.0.1:\(server.port)") { redis in
                 try await withPostOffice(redis: redis, configuration: configuration) { office in

@@ -5,7 +5,7 @@ import RedisDCTesting
 import Testing
 
 extension EngineTests {
-    @Suite("When things fail")
+    @Suite("When resources fail")
     struct FailureTests {}
 }
 

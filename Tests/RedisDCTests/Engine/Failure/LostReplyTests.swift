@@ -20,12 +20,12 @@ extension EngineTests.FailureTests {
                 try await semaphore.acquire().release()
                 try await proxy.waitUntil { $0.droppedReplies == 2 * round + 2 }
                 try await until("round \(round) is settled") {
-                    try await Audit(redis).things["tickets"]?.consumed == round + 1
+                    try await Audit(redis).resources["tickets"]?.consumed == round + 1
                 }
             }
             let audit = try await Audit(redis)
             audit.check()
-            #expect(audit.things["tickets"]?.free == 970)
+            #expect(audit.resources["tickets"]?.free == 970)
             #expect(audit.claims.isEmpty)
         }
     }
@@ -42,8 +42,8 @@ extension EngineTests.FailureTests {
             }
             let audit = try await Audit(redis)
             audit.check()
-            #expect(audit.things["tickets"]?.free == 90)
-            #expect(audit.things["tickets"]?.signalled == 90)
+            #expect(audit.resources["tickets"]?.free == 90)
+            #expect(audit.resources["tickets"]?.signalled == 90)
         }
     }
 
@@ -65,7 +65,7 @@ extension EngineTests.FailureTests {
             }
             let audit = try await Audit(redis)
             audit.check()
-            #expect(audit.things.isEmpty && audit.claims.isEmpty)
+            #expect(audit.resources.isEmpty && audit.claims.isEmpty)
         }
     }
 

@@ -57,7 +57,7 @@ extension EngineTests.FailureTests {
                     try await waiting
                     try await coordinator.mutex("m").withLock { _ in }
                     #expect(try await semaphore.value == 1)
-                    #expect(try await coordinator.survey().things.count == 1)
+                    #expect(try await coordinator.list().resources.count == 1)
                     try await semaphore.destroy()
                 }
             }
@@ -154,7 +154,7 @@ extension EngineTests.FailureTests {
                     // Looking needs no session, and would look in the wrong place.
                     let looking = await errorOf { _ = try await second.inspect("m") }
                     #expect(looking?.code == .conflict)
-                    let surveying = await errorOf { _ = try await second.survey() }
+                    let surveying = await errorOf { _ = try await second.list() }
                     #expect(surveying?.code == .conflict)
                 }
             }

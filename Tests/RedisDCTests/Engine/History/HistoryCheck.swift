@@ -8,7 +8,7 @@ extension History {
     ///
     /// - Parameter permits: what each resource was made with; of a latch the count, of a barrier the parties.
     func faults(permits: [String: Int]) -> [String] {
-        let settleTimeout = UInt64(EngineMachine.Settings().settleTimeout / .nanoseconds(1))
+        let settleTimeout = UInt64(EngineStateMachine.Settings().settleTimeout / .nanoseconds(1))
         var faults = fenceFaults()
         for resource in resources {
             let start = permits[resource]!

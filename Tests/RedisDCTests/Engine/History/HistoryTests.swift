@@ -160,8 +160,8 @@ private let mutations: [Mutation] = [
         fault: "no order of what was done to pool"),
     Mutation(
         testDescription: "a signal counts twice",
-        guardian: "free, signalled, thing_changed = free + n, signalled + n, true",
-        without: "free, signalled, thing_changed = free + n + n, signalled + n, true",
+        guardian: "free, signalled, resource_changed = free + n, signalled + n, true",
+        without: "free, signalled, resource_changed = free + n + n, signalled + n, true",
         fault: "no order of what was done to tokens"),
     Mutation(
         testDescription: "fences stand still", guardian: "tick = math.max(tick + 1, now)", without: "tick = tick",

@@ -1,6 +1,6 @@
 // Whether what concurrent callers saw can have happened one after the other.
 
-/// What one thing does when it is used by one caller at a time.
+/// What one resource does when it is used by one caller at a time.
 protocol SequentialModel {
     associatedtype State: Hashable
     associatedtype Step

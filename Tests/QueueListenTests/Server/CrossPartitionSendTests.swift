@@ -52,7 +52,7 @@ private func mortal(_ redis: RedisClient, after steps: Int, hearsLast: Bool) -> 
 
 extension QueueListenTests {
     @Suite("Sending across partitions")
-    struct SplitSendTests {
+    struct CrossPartitionSendTests {
         @Test("all recipients get it, once, however often it is sent under its id")
         func all() async throws {
             try await withServer { _, redis, other in
@@ -94,7 +94,7 @@ extension QueueListenTests {
         @Test("one full mailbox refuses it for all, unless it was begun before")
         func full() async throws {
             var small = passive
-            small.limits.maximumMessages = 1
+            small.limits.maxMessages = 1
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis, configuration: small) { office in
                     try await office.send("a", to: "carol")

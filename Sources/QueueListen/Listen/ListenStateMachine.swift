@@ -13,7 +13,7 @@ import DequeModule
 import HeapModule
 import Wakeup
 
-struct ListenMachine {
+struct ListenStateMachine {
     typealias ID = UInt64
 
     struct Settings: Sendable {
@@ -27,7 +27,7 @@ struct ListenMachine {
         /// So many mailboxes are looked at by one command.
         var batch = 256
         /// So many are read at once: what many callers want at once is not written at once.
-        var mostReads = 512
+        var maxReads = 512
         /// For so long after its time is up a poll waits for the answer to its last look.
         var settleTime: Duration = .seconds(1)
     }
@@ -271,7 +271,7 @@ struct ListenMachine {
     // MARK: Reading
 
     private mutating func read(_ poll: Poll) -> [Action] {
-        guard readCount < settings.mostReads else {
+        guard readCount < settings.maxReads else {
             poll.state = .queued
             queue.append(poll.id)
             return []
@@ -290,7 +290,7 @@ struct ListenMachine {
     mutating func reply(_ id: ID, _ result: Result<ReadReply, Failure>, now: Duration) -> [Action] {
         readCount -= 1
         var actions = take(id, result, now)
-        while readCount < settings.mostReads, let next = queue.popFirst() {
+        while readCount < settings.maxReads, let next = queue.popFirst() {
             if let poll = polls[next], case .queued = poll.state { actions += read(poll) }
         }
         return actions

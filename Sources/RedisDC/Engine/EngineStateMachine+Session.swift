@@ -2,7 +2,7 @@
 import DequeModule
 import Wakeup
 
-extension EngineMachine {
+extension EngineStateMachine {
     mutating func start() -> [Action] {
         guard phase == .idle else { return [] }
         phase = .listening
@@ -87,7 +87,7 @@ extension EngineMachine {
             switch claims[id]!.state {
             case .idle: break
             case .asked, .queued:
-                if settings.failsWaitersOnLoss || claims[id]!.wish.failsOnLoss {
+                if settings.failsWaitersOnLoss || claims[id]!.request.failsOnLoss {
                     actions += drop(id, error)
                 } else {
                     claims[id]!.state = .idle
@@ -111,11 +111,12 @@ extension EngineMachine {
         return actions + [.listen(session)]
     }
 
-    /// Takes no new work. Waiters are let go and holders told. What is to be ended with the server is left to `farewell`.
+    /// Takes no new work. Waiters are let go and holders told. What is to be ended with the server is left to `shutdownRequests`.
     mutating func stop() -> [Action] {
         guard phase != .stopped else { return [] }
         leftovers =
-            phase == .live ? claims.values.compactMap { claim in claim.number.map { (claim.wish.thing.name, $0) } } : []
+            phase == .live
+            ? claims.values.compactMap { claim in claim.number.map { (claim.request.resource.name, $0) } } : []
         let error = RedisDCError(.stopped, "the coordinator is stopping")
         var actions: [Action] = []
         for id in claims.keys.sorted() {
@@ -138,14 +139,14 @@ extension EngineMachine {
     }
 
     /// Ends what was held and waited for; then the session can be ended.
-    mutating func farewell() -> [EngineRequest] {
+    mutating func shutdownRequests() -> [EngineRequest] {
         defer { leftovers = [] }
         var all = leftovers.map {
             EngineRequest(
                 session: session.id, number: window.next(), operation: .release(name: $0.name, claim: $0.number))
         }
         while !acknowledgements.isEmpty {
-            let some = Array(acknowledgements.prefix(Self.mostAcknowledged))
+            let some = Array(acknowledgements.prefix(Self.maxAcknowledged))
             acknowledgements.removeFirst(some.count)
             all.append(
                 EngineRequest(

@@ -13,7 +13,7 @@ import Hiredis
 import Wakeup
 
 /// This process's sends across partitions, and those of others that it finishes.
-final class SplitSender: Sendable {
+final class CrossPartitionSender: Sendable {
     private let redis: any Redis
     private let place: Namespace
     private let partitions: [Partition]
@@ -28,8 +28,8 @@ final class SplitSender: Sendable {
     private static let givenUpAfter = Duration.seconds(29 * 86400)
     private static let remembered = Duration.seconds(30 * 86400)
     /// Partitions that are looked through, and sends that are taken over there, at one time.
-    private static let mostPartitions = 16
-    private static let mostSends = 16
+    private static let maxPartitions = 16
+    private static let maxSends = 16
 
     init(
         redis: any Redis, place: Namespace, partitions: [Partition], senders: [Sender],
@@ -47,26 +47,26 @@ final class SplitSender: Sendable {
     /// What one partition gets.
     private struct Part: Sendable {
         var sender: Sender
-        var parcel: Parcel
+        var encodedSend: EncodedSend
         /// Of its recipients, in the whole.
         var positions: [Int]
     }
 
-    private func parts(of parcel: Parcel) -> [Part] {
-        Dictionary(grouping: parcel.recipients.indices) { place.partition(of: parcel.recipients[$0]) }
+    private func parts(of encodedSend: EncodedSend) -> [Part] {
+        Dictionary(grouping: encodedSend.recipients.indices) { place.partition(of: encodedSend.recipients[$0]) }
             .sorted { $0.key < $1.key }
-            .map { Part(sender: senders[$0.key], parcel: parcel.part($0.value), positions: $0.value) }
+            .map { Part(sender: senders[$0.key], encodedSend: encodedSend.part($0.value), positions: $0.value) }
     }
 
     private func home(of id: String) -> Partition { partitions[place.partition(of: id)] }
 
     // MARK: Send
 
-    func send(_ order: SendOrder, id: String?, _ durability: Durability) async throws(QueueListenError) -> Receipt {
+    func send(_ order: SendRequest, id: String?, _ durability: Durability) async throws(QueueListenError) -> Receipt {
         let name = id ?? randomID()
         let lifetime = id == nil ? configuration.ownIDLifetime : configuration.sendIDLifetime
-        let (parcel, fingerprint) = (order.parcel(id: name), order.fingerprint)
-        let parts = parts(of: parcel)
+        let (encodedSend, fingerprint) = (order.encodedSend(id: name), order.fingerprint)
+        let parts = parts(of: encodedSend)
         let end = clock.now() + configuration.callTimeout
         let confirmation = Confirmation(redis: redis, durability: durability)
         do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
@@ -74,7 +74,7 @@ final class SplitSender: Sendable {
         var times: [Int]
         do {
             times = try await each(parts) { part throws(QueueListenError) in
-                try await part.sender.look(at: part.parcel, id: name, fingerprint: fingerprint, until: end)
+                try await part.sender.look(at: part.encodedSend, id: name, fingerprint: fingerprint, until: end)
             }
         } catch {
             // What was written down before is not refused any more.
@@ -83,7 +83,7 @@ final class SplitSender: Sendable {
             }
             times = try await self.times(parts, until: end)
         }
-        if let firsts = try await begin(parcel, id: name, fingerprint, confirmation, until: end) {
+        if let firsts = try await begin(encodedSend, id: name, fingerprint, confirmation, until: end) {
             guard durability == .memory else {
                 throw QueueListenError(.notDurable, "sent before, and how durably is not known", mayHaveRun: true)
             }
@@ -91,7 +91,7 @@ final class SplitSender: Sendable {
         }
         let firsts: [Int]
         do {
-            firsts = try await carryOut(parcel, parts, id: name, fingerprint, times, durability, until: end)
+            firsts = try await carryOut(encodedSend, parts, id: name, fingerprint, times, durability, until: end)
         } catch {
             throw QueueListenError(
                 error.code == .cancelled || error.code == .notDurable ? error.code : .unfinished,
@@ -104,11 +104,11 @@ final class SplitSender: Sendable {
 
     /// - Returns: the index of each recipient's first message, if all have it already.
     private func begin(
-        _ parcel: Parcel, id: String, _ fingerprint: String, _ confirmation: Confirmation, until end: Duration
+        _ encodedSend: EncodedSend, id: String, _ fingerprint: String, _ confirmation: Confirmation, until end: Duration
     ) async throws(QueueListenError) -> [Int]? {
         let home = home(of: id)
         let arguments: [RedisArgument] = [
-            .integer(home.total), .string(id), .string(fingerprint), .bytes(parcel.encoded),
+            .integer(home.total), .string(id), .string(fingerprint), .bytes(encodedSend.encoded),
             .integer(Self.givenUpAfter.wholeMilliseconds),
         ]
         return try await repeating(until: end, clock) {
@@ -138,15 +138,16 @@ final class SplitSender: Sendable {
     /// - Parameter times: by each partition's clock, from before it was known that the send is unfinished.
     /// - Returns: the index of each recipient's first message.
     private func carryOut(
-        _ parcel: Parcel, _ parts: [Part], id: String, _ fingerprint: String, _ times: [Int], _ durability: Durability,
+        _ encodedSend: EncodedSend, _ parts: [Part], id: String, _ fingerprint: String, _ times: [Int],
+        _ durability: Durability,
         until end: Duration
     ) async throws(QueueListenError) -> [Int] {
         let answers = try await each(Array(zip(parts, times))) { (part, time) throws(QueueListenError) in
             try await part.sender.carryOut(
-                part.parcel, id: id, fingerprint: fingerprint, by: time + Self.window, kept: Self.remembered,
+                part.encodedSend, id: id, fingerprint: fingerprint, by: time + Self.window, kept: Self.remembered,
                 durability, until: end)
         }
-        var firsts = Array(repeating: 0, count: parcel.recipients.count)
+        var firsts = Array(repeating: 0, count: encodedSend.recipients.count)
         for (part, answer) in zip(parts, answers) {
             for (position, first) in zip(part.positions, answer) { firsts[position] = first }
         }
@@ -194,7 +195,7 @@ final class SplitSender: Sendable {
         var next = Int.random(in: 0..<partitions.count)
         while true {
             do { try await clock.sleep(configuration.takeOverAfter / 2) } catch { return }
-            for _ in 0..<min(Self.mostPartitions, partitions.count) {
+            for _ in 0..<min(Self.maxPartitions, partitions.count) {
                 await takeOver(in: partitions[next])
                 next = (next + 1) % partitions.count
             }
@@ -204,7 +205,7 @@ final class SplitSender: Sendable {
     private func takeOver(in home: Partition) async {
         let reply = try? await redis.script(
             Scripts.takeOver, keys: [home.splits],
-            arguments: [.integer(configuration.takeOverAfter.wholeMilliseconds), .integer(Self.mostSends)],
+            arguments: [.integer(configuration.takeOverAfter.wholeMilliseconds), .integer(Self.maxSends)],
             timeout: configuration.callTimeout)
         for id in reply?.array?.compactMap(\.string) ?? [] {
             // What fails here comes again.
@@ -215,7 +216,7 @@ final class SplitSender: Sendable {
     private func goOn(with id: String, _ home: Partition) async throws {
         let key = RedisArgument.string(home.split(id))
         let found = try await redis.send("HMGET", key, "p", "f").array ?? []
-        guard found.count == 2, let parcel = found[0].bytes.flatMap({ Parcel(encoded: $0) }),
+        guard found.count == 2, let encodedSend = found[0].bytes.flatMap({ EncodedSend(encoded: $0) }),
             let fingerprint = found[1].string
         else {
             // It is gone, or was finished in this moment.
@@ -224,10 +225,10 @@ final class SplitSender: Sendable {
             return
         }
         let end = clock.now() + configuration.callTimeout
-        let parts = parts(of: parcel)
+        let parts = parts(of: encodedSend)
         let times = try await times(parts, until: end)
         guard try await redis.send("HEXISTS", key, "p").integer == 1 else { return }
-        let firsts = try await carryOut(parcel, parts, id: id, fingerprint, times, .memory, until: end)
+        let firsts = try await carryOut(encodedSend, parts, id: id, fingerprint, times, .memory, until: end)
         await finish(parts, id: id, firsts, max(configuration.sendIDLifetime, configuration.ownIDLifetime))
         instruments.tookOver()
     }

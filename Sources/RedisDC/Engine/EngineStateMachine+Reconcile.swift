@@ -1,6 +1,6 @@
 // What comes from Redis unasked, and what there is when it is asked: hints make it fast, the comparison makes it right.
 
-extension EngineMachine {
+extension EngineStateMachine {
     /// Pairs of a claim's number and its fence, or a word.
     mutating func hint(_ id: String, _ text: String, now: Duration) -> [Action] {
         var actions = expire(now)
@@ -31,18 +31,19 @@ extension EngineMachine {
     mutating func told(_ id: ID, _ claim: Claim, _ word: Substring) -> [Action] {
         switch (word, claim.state) {
         case ("gone", .asked), ("gone", .queued):
-            return drop(id, RedisDCError(.destroyed, "\"\(claim.wish.thing.name)\" has been destroyed"))
+            return drop(id, RedisDCError(.destroyed, "\"\(claim.request.resource.name)\" has been destroyed"))
         case ("broken", .asked), ("broken", .queued):
             return drop(
                 id,
-                RedisDCError(.broken, "\"\(claim.wish.thing.name)\" is broken: one who took part has died or given up"))
-        case ("try", .asked), ("try", .queued): return [send(.give(name: claim.wish.thing.name), .chore)]
+                RedisDCError(
+                    .broken, "\"\(claim.request.resource.name)\" is broken: one who took part has died or given up"))
+        case ("try", .asked), ("try", .queued): return [send(.give(name: claim.request.resource.name), .background)]
         case ("lost", .held):
             forget(id)
-            return [.lose(id, RedisDCError(.lost, "\"\(claim.wish.thing.name)\" was taken away by an operator"))]
+            return [.lose(id, RedisDCError(.lost, "\"\(claim.request.resource.name)\" was taken away by an operator"))]
         case ("lost", .asked), ("lost", .queued):
             // The news of the grant comes later, or never: it is over all the same.
-            return drop(id, RedisDCError(.lost, "\"\(claim.wish.thing.name)\" was taken away by an operator"))
+            return drop(id, RedisDCError(.lost, "\"\(claim.request.resource.name)\" was taken away by an operator"))
         default: return []
         }
     }
@@ -89,7 +90,7 @@ extension EngineMachine {
             if claimOf[line.number] == nil {
                 // Given to a request that nobody waits for any more, unless its receipt is being confirmed.
                 if pending[line.number] == nil, !confirming.contains(line.number) {
-                    actions.append(send(.release(name: line.name, claim: line.number), .chore))
+                    actions.append(send(.release(name: line.name, claim: line.number), .background))
                 }
             } else if line.state == "h" || line.state == "g" {
                 actions += granted(line.number, line.fence, line.count, now)
@@ -101,10 +102,10 @@ extension EngineMachine {
             switch claim.state {
             case .held:
                 forget(id)
-                let error = RedisDCError(.lost, "Redis has lost that \"\(claim.wish.thing.name)\" was held")
+                let error = RedisDCError(.lost, "Redis has lost that \"\(claim.request.resource.name)\" was held")
                 actions.append(.lose(id, error))
                 // If only its line is gone, nobody would find its permits again.
-                actions.append(send(.release(name: claim.wish.thing.name, claim: number), .chore))
+                actions.append(send(.release(name: claim.request.resource.name, claim: number), .background))
             case .queued:
                 // Redis has lost the place in the queue.
                 claimOf[number] = nil

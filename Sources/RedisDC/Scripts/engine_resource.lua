@@ -1,4 +1,4 @@
--- For operations that make the thing if it is not there.
+-- For operations that make the resource if it is not there.
 -- ARGV[6] kind  [7] permits that it is made with, or empty if it must be there  [8] policy
 -- Refusals: {'missing'}, {'gone'} (being destroyed), {'broken'}, {'conflict', kind, permits, policy that it has}.
 local refusal

@@ -6,7 +6,7 @@ import Testing
 
 /// The engine's client side in memory: every event at any time, with a clock that the test moves.
 @Suite("Engine machine")
-struct EngineMachineTests {
+struct EngineStateMachineTests {
     // MARK: Joining
 
     @Test("the channel comes first, then the session, then what has waited for it")
@@ -210,7 +210,7 @@ struct EngineMachineTests {
     @Test("a signal under way when the session is lost may have run")
     func lostSignal() {
         var run = MachineRun.live()
-        run.apply { $0.call(1, .signal(MachineRun.thing, count: 1), now: $2) }
+        run.apply { $0.call(1, .signal(MachineRun.resource, count: 1), now: $2) }
         run.reply(1, .lost(isOver: false))
         #expect(
             run.taken() == ["send signal 1", "event lost dataLost", "finish 1 connectionLost may have run", "listen"])
@@ -236,7 +236,7 @@ struct EngineMachineTests {
     func tryInLostSession() {
         var run = MachineRun.live()
         run.apply { machine, _, now in
-            machine.acquire(1, Wish(thing: MachineRun.thing, queues: false), deadline: nil, now: now)
+            machine.acquire(1, AcquireRequest(resource: MachineRun.resource, queues: false), deadline: nil, now: now)
         }
         run.reply(1, .lost(isOver: false))
         #expect(run.taken() == ["send acquire 1", "event lost dataLost", "listen"])
@@ -247,9 +247,9 @@ struct EngineMachineTests {
     }
 
     @Test("so many requests are under way, the next one is sent when one is answered, in the order in which they came")
-    func mostPending() {
+    func maxPending() {
         var run = MachineRun.live()
-        let most = UInt64(EngineMachine.mostPending)
+        let most = UInt64(EngineStateMachine.maxPending)
         for id in 1...(most + 2) { run.acquire(id) }
         #expect(run.taken().count == Int(most) && run.lastNumber == most)
         run.reply(7, .queued)
@@ -274,8 +274,8 @@ struct EngineMachineTests {
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
         run.apply { machine, _, now in
-            let wish = Wish(thing: MachineRun.thing, failsOnLoss: true, detail: .letsGo(1))
-            return machine.acquire(2, wish, deadline: nil, now: now)
+            let request = AcquireRequest(resource: MachineRun.resource, failsOnLoss: true, detail: .letsGo(1))
+            return machine.acquire(2, request, deadline: nil, now: now)
         }
         _ = run.taken()
         return run
@@ -334,7 +334,7 @@ struct EngineMachineTests {
         #expect(run.taken() == ["lose 1", "finish 2 stopped"])
         run.acquire(3)
         #expect(run.taken() == ["finish 3 stopped"])
-        #expect(run.farewell() == ["release of 1", "release of 2"])
+        #expect(run.shutdownRequests() == ["release of 1", "release of 2"])
     }
 
     // MARK: At random

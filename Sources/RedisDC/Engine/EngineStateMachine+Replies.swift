@@ -1,10 +1,10 @@
 // What Redis answers, and what becomes of the claim, the call or the lease that it is about. Answers to heartbeats and
-// comparisons are in EngineMachine+Time.swift and EngineMachine+Reconcile.swift.
+// comparisons are in EngineStateMachine+Time.swift and EngineStateMachine+Reconcile.swift.
 import DequeModule
 import Hiredis
 import Wakeup
 
-extension EngineMachine {
+extension EngineStateMachine {
     mutating func reply(
         _ request: EngineRequest, _ result: Result<EngineReply, Failure>, now: Duration
     ) -> [Action] {
@@ -33,13 +33,13 @@ extension EngineMachine {
         let claim = claims[id]
         guard claim != nil || calls[id] != nil else { return }
         backlog.append(id)
-        if claim?.wish.queues != true, claim?.deadline == nil { remind(id, at: now + settings.callTimeout) }
+        if claim?.request.queues != true, claim?.deadline == nil { remind(id, at: now + settings.callTimeout) }
     }
 
     /// Begins what has waited until fewer requests are under way.
     private mutating func catchUp(_ now: Duration) -> [Action] {
         var actions: [Action] = []
-        while phase == .live, pending.count < Self.mostPending, let next = backlog.popFirst() {
+        while phase == .live, pending.count < Self.maxPending, let next = backlog.popFirst() {
             actions += begin(next, now)
         }
         return actions
@@ -52,7 +52,7 @@ extension EngineMachine {
 
     mutating func retry(_ number: UInt64, _ error: RedisError) -> [Action] {
         pending[number]!.failures += 1
-        if case .call(let id) = pending[number]!.purpose, error.commandMayHaveRun { calls[id]?.mayHaveRun = true }
+        if case .call(let id) = pending[number]!.purpose, error.mayHaveRun { calls[id]?.mayHaveRun = true }
         let pause = Duration.milliseconds(10 << min(pending[number]!.failures - 1, 6))
         return [.send(pending[number]!.request, after: pause)]
     }
@@ -69,7 +69,7 @@ extension EngineMachine {
             return [.finish(id, result(of: entry.request.operation, reply))] + more(entry.request.operation, reply)
         case .heartbeat(let sent): return beaten(sent, reply, now)
         case .reconcile(let known, let found): return reconciled(known, found, reply, now)
-        case .chore: return more(entry.request.operation, reply)
+        case .background: return more(entry.request.operation, reply)
         }
     }
 
@@ -95,7 +95,7 @@ extension EngineMachine {
         case .reconcile:
             isReconciling = false
             return []
-        case .chore: return []
+        case .background: return []
         }
     }
 
@@ -119,7 +119,7 @@ extension EngineMachine {
             return [.finish(id, .success(.notAvailable))]
         default:
             forget(id)
-            return [.finish(id, result(of: .claim(claim.wish), reply))]
+            return [.finish(id, result(of: .claim(claim.request), reply))]
         }
     }
 
@@ -127,7 +127,7 @@ extension EngineMachine {
         _ id: ID, _ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration
     ) -> [Action] {
         let others = letGo(for: id, now)
-        let isLease = claims[id]!.wish.mode != .consume
+        let isLease = claims[id]!.request.mode != .consume
         let grant = Grant(
             claim: id, fence: fence, value: value, life: session, watch: isLease ? LeaseWatch() : nil)
         if !isLease {
@@ -142,7 +142,9 @@ extension EngineMachine {
 
     /// It has its place: what it was to let go for it can go.
     private mutating func letGo(for id: ID, _ now: Duration) -> [Action] {
-        guard let claim = claims[id], !claim.hasLetGo, case .letsGo(let other)? = claim.wish.detail else { return [] }
+        guard let claim = claims[id], !claim.hasLetGo, case .letsGo(let other)? = claim.request.detail else {
+            return []
+        }
         claims[id]!.hasLetGo = true
         return release(other, releaser: nil, now: now)
     }
@@ -157,8 +159,8 @@ extension EngineMachine {
         /// Gives all but so many of its permits back.
         case reduce(keep: Int)
         case read
-        /// Turns it into a permit of another thing.
-        indirect case pass(to: Thing, item: [UInt8]?)
+        /// Turns it into a permit of another resource.
+        indirect case pass(to: Resource, item: [UInt8]?)
     }
 
     mutating func use(_ id: ID, claim: ID, _ use: Use, now: Duration) -> [Action] {
@@ -166,20 +168,22 @@ extension EngineMachine {
         guard let held = claims[claim], case .held(let number, let fence) = held.state else {
             return late + [.finish(id, .failure(RedisDCError(.lost, "it was not held any more")))]
         }
-        let name = held.wish.thing.name
+        let name = held.request.resource.name
         switch use {
         case .reduce(let keep): return late + call(id, .reduce(name: name, claim: number, keep: keep), now: now)
         case .read: return late + call(id, .read(name: name, claim: number), now: now)
-        case .pass(let thing, let item):
+        case .pass(let resource, let item):
             claims[claim]!.state = .releasing(number, fence: fence)
-            return late + call(id, .pass(thing, claim: number, from: name, item: item), now: now)
+            return late + call(id, .pass(resource, claim: number, from: name, item: item), now: now)
         }
     }
 
     mutating func ended(_ id: ID, _ operation: Operation, _ reply: EngineReply, _ now: Duration) -> [Action] {
         if case .granted(let fence, let value) = reply, case .leave(let name, let number) = operation {
             // It was granted before it could leave. If nobody wants it any more, it goes.
-            guard case .leaving? = claims[id]?.state else { return [send(.release(name: name, claim: number), .chore)] }
+            guard case .leaving? = claims[id]?.state else {
+                return [send(.release(name: name, claim: number), .background)]
+            }
             return granted(id, number, fence, value, now)
         }
         guard let claim = claims[id] else { return [] }
@@ -197,7 +201,7 @@ extension EngineMachine {
         guard case .done(_, let more) = reply, more else { return [] }
         switch operation {
         case .release, .leave, .give, .destroy, .signal, .resize, .gate, .count, .reduce, .pass:
-            return [send(.give(name: operation.name), .chore)]
+            return [send(.give(name: operation.name), .background)]
         case .claim, .create, .read, .heartbeat, .reconcile: return []
         }
     }
@@ -209,7 +213,7 @@ extension EngineMachine {
         case .values(let values): return .success(.values(values))
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" was not held any more"))
         case .conflict(let kind, let permits, let policy):
-            let found = Thing.describe(Thing.Kind(rawValue: kind), permits: permits, policy: policy)
+            let found = Resource.describe(Resource.Kind(rawValue: kind), permits: permits, policy: policy)
             return .failure(
                 RedisDCError(
                     .conflict, "\"\(name)\" is \(found), which is not what this call wants\(operation.wanted)"))
@@ -243,16 +247,16 @@ extension EngineMachine {
 extension Operation {
     fileprivate var wanted: String {
         switch self {
-        case .claim(let wish): " (\(wish.thing.description))"
-        case .signal(let thing, _), .create(let thing), .resize(let thing, _), .gate(let thing, _),
-            .count(let thing, _), .destroy(let thing), .pass(let thing, _, _, _):
-            " (\(thing.description))"
+        case .claim(let request): " (\(request.resource.description))"
+        case .signal(let resource, _), .create(let resource), .resize(let resource, _), .gate(let resource, _),
+            .count(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
+            " (\(resource.description))"
         default: ""
         }
     }
 }
 
-extension Thing {
+extension Resource {
     fileprivate var description: String { Self.describe(kind, permits: permits, policy: String(policy)) }
 
     fileprivate static func describe(_ kind: Kind?, permits: Int?, policy: String) -> String {

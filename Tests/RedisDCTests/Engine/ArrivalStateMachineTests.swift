@@ -5,11 +5,11 @@ import Testing
 
 /// What the machine does with those who arrive and leave, and with leases that are passed on.
 @Suite("Engine machine: arrivals and passing on")
-struct ArrivalMachineTests {
+struct ArrivalStateMachineTests {
     private func arrived() -> MachineRun {
         var run = MachineRun.live()
         run.apply { machine, _, now in
-            machine.acquire(1, Wish(thing: MachineRun.thing, way: .arrive), deadline: nil, now: now)
+            machine.acquire(1, AcquireRequest(resource: MachineRun.resource, way: .arrive), deadline: nil, now: now)
         }
         run.reply(1, .queued)
         _ = run.taken()
@@ -40,7 +40,7 @@ struct ArrivalMachineTests {
     func notTold() {
         var run = arrived()
         run.cancel(1)
-        run.advance(EngineMachine.Settings().settleTimeout)
+        run.advance(EngineStateMachine.Settings().settleTimeout)
         #expect(run.taken() == ["send leave 2 of 1", "finish 1 cancelled may have run"])
         run.reply(2, .granted(fence: 7, value: 1025))
         #expect(run.taken() == ["send release 3 of 1"])
@@ -51,7 +51,7 @@ struct ArrivalMachineTests {
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
         run.apply { machine, _, now in
-            machine.use(2, claim: 1, .pass(to: MachineRun.thing, item: [1]), now: now)
+            machine.use(2, claim: 1, .pass(to: MachineRun.resource, item: [1]), now: now)
         }
         #expect(run.taken() == ["send acquire 1", "finish 1 granted 7", "send pass 2 of 1"])
         return run

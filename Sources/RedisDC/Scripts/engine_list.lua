@@ -1,4 +1,4 @@
--- Shows a part of the things of the partition. Needs no session and changes nothing.
+-- Shows a part of the resources of the partition. Needs no session and changes nothing.
 -- KEYS as in engine_head
 -- ARGV[1] cursor, '0' to begin
 -- Reply: {next cursor, '0' at the end, microseconds now, living sessions, {NAME, kind, limit, free, waiting, tick of the first

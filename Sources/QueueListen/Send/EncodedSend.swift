@@ -2,7 +2,7 @@
 import Hiredis
 
 /// Messages with their envelopes, and who gets which of them.
-struct Parcel: Sendable, Equatable {
+struct EncodedSend: Sendable, Equatable {
     struct Content: Sendable, Equatable {
         /// Milliseconds, or 0.
         var life: Int
@@ -22,9 +22,9 @@ struct Parcel: Sendable, Equatable {
     func last(of recipient: Int) -> Int { shares?[recipient].last ?? contents.count - 1 }
 
     /// What these recipients, by their positions, get.
-    func part(_ positions: [Int]) -> Parcel {
+    func part(_ positions: [Int]) -> EncodedSend {
         let recipients = positions.map { self.recipients[$0] }
-        guard let shares else { return Parcel(contents: contents, recipients: recipients) }
+        guard let shares else { return EncodedSend(contents: contents, recipients: recipients) }
         var places: [Int: Int] = [:]
         var contents: [Content] = []
         let own = positions.map { recipient in
@@ -35,7 +35,7 @@ struct Parcel: Sendable, Equatable {
                 return contents.count - 1
             }
         }
-        return Parcel(contents: contents, recipients: recipients, shares: own)
+        return EncodedSend(contents: contents, recipients: recipients, shares: own)
     }
 
     // MARK: For mail_send.lua
@@ -102,7 +102,7 @@ struct Parcel: Sendable, Equatable {
             return rest.prefix(count)
         }
         func number() -> Int? { word().flatMap { Int(String(decoding: $0, as: UTF8.self)) } }
-        guard let count = number(), (1...SendOrder.mostMessages).contains(count) else { return nil }
+        guard let count = number(), (1...SendRequest.maxMessages).contains(count) else { return nil }
         contents = []
         for _ in 0..<count {
             guard let life = number(), let key = word(), let envelope = word() else { return nil }

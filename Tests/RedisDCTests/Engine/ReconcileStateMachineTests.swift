@@ -6,7 +6,7 @@ import Testing
 /// What the engine's client side makes of hints that were missed, of comparisons with Redis, and of replies that no script
 /// gives, in memory.
 @Suite("Engine machine, compared with Redis")
-struct ReconcileMachineTests {
+struct ReconcileStateMachineTests {
     @Test("after a gap: a grant that was missed is delivered, one that nobody waits for is given back, a loss is told")
     func reconcile() {
         var run = MachineRun.live()
@@ -87,7 +87,7 @@ struct ReconcileMachineTests {
 
     @Test("numbers that no script says are refused")
     func hostileReplies() {
-        let operation = Operation.claim(Wish(thing: MachineRun.thing))
+        let operation = Operation.claim(AcquireRequest(resource: MachineRun.resource))
         func array(_ words: String...) -> RESPValue { .array(words.map { .bytes(Array($0.utf8)) }) }
         #expect(EngineReply(array("granted", "-1"), to: operation) == nil)
         #expect(EngineReply(array("granted", "1", "-1"), to: operation) == nil)

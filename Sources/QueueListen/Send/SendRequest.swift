@@ -3,12 +3,12 @@ import Hiredis
 import Wakeup
 
 /// The messages of one send, and who gets which of them.
-struct SendOrder: Sendable {
-    static let mostRecipients = 256
-    static let mostMessages = 1000
+struct SendRequest: Sendable {
+    static let maxRecipients = 256
+    static let maxMessages = 1000
     /// Messages times recipients.
-    static let mostDeliveries = 65_536
-    static let mostBytes = 64 * 1024 * 1024
+    static let maxDeliveries = 65_536
+    static let maxBytes = 64 * 1024 * 1024
 
     private(set) var messages: [Message]
     /// Each once, in the order in which they were given.
@@ -52,19 +52,19 @@ struct SendOrder: Sendable {
             if !holds { throw QueueListenError(.invalidArgument, message()) }
         }
         try require(
-            (1...Self.mostRecipients).contains(recipients.count),
-            "\(recipients.count) recipients, expected 1 to \(Self.mostRecipients)")
+            (1...Self.maxRecipients).contains(recipients.count),
+            "\(recipients.count) recipients, expected 1 to \(Self.maxRecipients)")
         try require(
-            messages.count <= Self.mostMessages, "\(messages.count) messages, expected at most \(Self.mostMessages)")
+            messages.count <= Self.maxMessages, "\(messages.count) messages, expected at most \(Self.maxMessages)")
         let deliveries = shares.map { $0.reduce(0) { $0 + $1.count } } ?? messages.count * recipients.count
         try require(
-            deliveries <= Self.mostDeliveries,
-            "\(deliveries) messages times recipients, expected at most \(Self.mostDeliveries)")
+            deliveries <= Self.maxDeliveries,
+            "\(deliveries) messages times recipients, expected at most \(Self.maxDeliveries)")
         for name in recipients { try MailName.validate(name, "recipient's name") }
         if let fault = faultOfNames(recipients) { throw QueueListenError(.invalidArgument, fault) }
         for message in messages { try message.validate(largest: largest) }
         let bytes = messages.reduce(0) { $0 + $1.body.count }
-        try require(bytes <= Self.mostBytes, "\(bytes) bytes in one send, expected at most \(Self.mostBytes)")
+        try require(bytes <= Self.maxBytes, "\(bytes) bytes in one send, expected at most \(Self.maxBytes)")
     }
 
     /// Tells this send from another one under the same id: FNV-1a, 64 bits, over recipients, shares and messages.
@@ -84,11 +84,11 @@ struct SendOrder: Sendable {
     }
 
     /// As it is sent.
-    func parcel(id: String) -> Parcel {
-        Parcel(
+    func encodedSend(id: String) -> EncodedSend {
+        EncodedSend(
             contents: messages.enumerated().map { number, message in
-                Parcel.Content(
-                    life: message.timeToLive?.wholeMilliseconds ?? 0, collapseKey: message.collapseKey ?? "",
+                EncodedSend.Content(
+                    life: message.ttl?.wholeMilliseconds ?? 0, collapseKey: message.collapseKey ?? "",
                     envelope: Envelope.encode(message, id: "\(id)/\(number)"))
             }, recipients: recipients, shares: shares)
     }

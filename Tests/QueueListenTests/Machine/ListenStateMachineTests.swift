@@ -4,14 +4,14 @@ import Testing
 @testable import QueueListen
 
 @Suite("Listen machine")
-struct ListenMachineTests {
+struct ListenStateMachineTests {
     /// No slow look: what is found is found by reads and hints alone.
-    private static let settings: ListenMachine.Settings = {
-        var settings = ListenMachine.Settings()
+    private static let settings: ListenStateMachine.Settings = {
+        var settings = ListenStateMachine.Settings()
         settings.recheckInterval = .seconds(1_000_000)
         settings.pollInterval = .seconds(1_000_000)
         settings.batch = 2
-        settings.mostReads = 2
+        settings.maxReads = 2
         return settings
     }()
 
@@ -126,7 +126,7 @@ struct ListenMachineTests {
 
     @Test("without wake-ups polls are found by looking, many with one command")
     func polling() {
-        var settings = ListenMachine.Settings()
+        var settings = ListenStateMachine.Settings()
         settings.usesWakeUps = false
         var world = ListenWorld(settings: settings)
         for number in 0..<1000 { world.listen("\(number)") }
@@ -229,9 +229,9 @@ struct ListenMachineTests {
 
     @Test("of two polls of one device the one with the greater number is the newer one, whichever comes first")
     func order() {
-        let wish = Poll.Wish(mailbox: "a", device: "d", most: 1, mostBytes: 1)
+        let wish = Poll.Wish(mailbox: "a", device: "d", most: 1, maxBytes: 1)
         for ids in [[1, 2], [2, 1]] as [[UInt64]] {
-            var machine = ListenMachine(settings: .init())
+            var machine = ListenStateMachine(settings: .init())
             var ended: [UInt64] = []
             for action in ids.flatMap({ machine.listen(Poll($0, wish), now: .zero) }) {
                 if case .finish(let id, .success(let delivery)) = action, delivery.word == "superseded" {
@@ -244,8 +244,8 @@ struct ListenMachineTests {
 
     @Test("stopping ends every poll")
     func stop() {
-        var machine = ListenMachine(settings: .init())
-        let wish = Poll.Wish(mailbox: "a", device: "d", most: 1, mostBytes: 1)
+        var machine = ListenStateMachine(settings: .init())
+        let wish = Poll.Wish(mailbox: "a", device: "d", most: 1, maxBytes: 1)
         _ = machine.listen(Poll(1, wish), now: .zero)
         let ended = machine.stop() + machine.listen(Poll(2, wish), now: .zero)
         let errors = ended.compactMap { action -> QueueListenError.Code? in

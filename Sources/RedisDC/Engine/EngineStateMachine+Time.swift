@@ -1,7 +1,7 @@
 // Deadlines, heartbeats and the end of the session by the process's own clock.
 import HeapModule
 
-extension EngineMachine {
+extension EngineStateMachine {
     mutating func remind(_ id: ID, at deadline: Duration) {
         // Those of waits that have ended stay until their time; when they are the most, they are cleared away.
         if deadlines.count > 64, deadlines.count > 4 * (claims.count + calls.count) {
@@ -61,12 +61,12 @@ extension EngineMachine {
         guard let claim = claims[id] else { return [] }
         switch claim.state {
         case .idle, .asked, .queued:
-            if claim.deadline == nil, !claim.wish.queues, claim.number == nil {
+            if claim.deadline == nil, !claim.request.queues, claim.number == nil {
                 return drop(id, RedisDCError(.notConnected, "no session with Redis within \(settings.callTimeout)"))
             }
             guard claim.deadline != nil else { return [] }
             return abandon(
-                id, RedisDCError(.timedOut, "\"\(claim.wish.thing.name)\" was not to be had in time"), now: now)
+                id, RedisDCError(.timedOut, "\"\(claim.request.resource.name)\" was not to be had in time"), now: now)
         case .leaving(_, let error):
             // The caller has waited long enough; its claim goes on being ended.
             let number = claim.number!
@@ -74,7 +74,7 @@ extension EngineMachine {
             claimOf[number] = nil
             var unsettled = error
             // Who cannot be told whether the others have passed with it must know that they may have.
-            if claim.wish.way == .arrive { unsettled.mayHaveRun = true }
+            if claim.request.way == .arrive { unsettled.mayHaveRun = true }
             return [.finish(id, .failure(unsettled))]
         case .held, .releasing: return []
         }
@@ -91,11 +91,11 @@ extension EngineMachine {
             self.grants = grants
             actions += reconcile()
         }
-        for name in duties.names { actions.append(send(.give(name: name), .chore)) }
+        for name in duties.names { actions.append(send(.give(name: name), .background)) }
         if let dead = duties.dead {
             for claim in dead.claims {
                 let release = Operation.release(name: claim.name, claim: claim.number, owner: dead.session)
-                actions.append(send(release, .chore))
+                actions.append(send(release, .background))
             }
             // There may be more of them, and then the session's own record goes.
             heartbeatAt = now + .milliseconds(10)

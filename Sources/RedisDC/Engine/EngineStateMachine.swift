@@ -10,7 +10,7 @@ import HeapModule
 import Hiredis
 import Wakeup
 
-struct EngineMachine {
+struct EngineStateMachine {
     typealias ID = UInt64
 
     struct Settings: Sendable {
@@ -67,9 +67,9 @@ struct EngineMachine {
     }
 
     /// A script of the engine takes so many confirmations at once.
-    static let mostAcknowledged = 100
+    static let maxAcknowledged = 100
     /// So many requests of callers are under way at most: more would not be faster, and would take memory for a burst.
-    static let mostPending = 512
+    static let maxPending = 512
 
     // MARK: State
 
@@ -94,7 +94,7 @@ struct EngineMachine {
             case releasing(UInt64, fence: UInt64)
         }
         var state = State.idle
-        var wish: Wish
+        var request: AcquireRequest
         var hasLetGo = false
         /// Who releases the lease; the claim's own caller waits under the claim's id.
         var releaser: ID?
@@ -123,7 +123,7 @@ struct EngineMachine {
         case heartbeat(sent: Duration)
         case reconcile(known: Set<UInt64>, found: [EngineReply.Line])
         /// Nobody waits for the answer.
-        case chore
+        case background
     }
 
     struct Pending {
@@ -176,10 +176,10 @@ struct EngineMachine {
     // MARK: What callers want
 
     mutating func acquire(
-        _ id: ID, _ wish: Wish, deadline: Duration?, now: Duration
+        _ id: ID, _ request: AcquireRequest, deadline: Duration?, now: Duration
     ) -> [Action] {
         guard phase != .stopped else { return [.finish(id, .failure(Self.stopped))] }
-        claims[id] = Claim(wish: wish, deadline: deadline)
+        claims[id] = Claim(request: request, deadline: deadline)
         if let deadline { remind(id, at: deadline) }
         return expire(now) + begin(id, now)
     }
@@ -197,11 +197,11 @@ struct EngineMachine {
         case .idle: return drop(id, error)
         case .asked(let number), .queued(let number):
             claims[id]!.state = .leaving(number, error)
-            if case .claim? = pending[number]?.purpose { pending[number]!.purpose = .chore }
+            if case .claim? = pending[number]?.purpose { pending[number]!.purpose = .background }
             remind(id, at: now + settings.settleTimeout)
-            let name = claim.wish.thing.name
+            let name = claim.request.resource.name
             // Who has arrived cannot have gone away before, once the others have passed.
-            if claim.wish.way == .arrive { return [send(.leave(name: name, claim: number), .end(id))] }
+            if claim.request.way == .arrive { return [send(.leave(name: name, claim: number), .end(id))] }
             return [send(.release(name: name, claim: number), .end(id))]
         case .leaving, .held, .releasing: return []
         }
@@ -216,19 +216,19 @@ struct EngineMachine {
         }
         claims[id]!.state = .releasing(number, fence: fence)
         claims[id]!.releaser = releaser
-        return late + [send(.release(name: claim.wish.thing.name, claim: number), .end(id))]
+        return late + [send(.release(name: claim.request.resource.name, claim: number), .end(id))]
     }
 
     static var stopped: RedisDCError { RedisDCError(.stopped, "the coordinator has stopped") }
 
     /// Asks for it now, or when there is a session.
     mutating func begin(_ id: ID, _ now: Duration) -> [Action] {
-        guard phase == .live, pending.count < Self.mostPending else {
+        guard phase == .live, pending.count < Self.maxPending else {
             postpone(id, now)
             return []
         }
         if let claim = claims[id] {
-            let action = send(.claim(claim.wish), .claim(id))
+            let action = send(.claim(claim.request), .claim(id))
             if case .send(let request, _) = action {
                 claims[id]!.state = .asked(request.number)
                 claimOf[request.number] = id
@@ -244,10 +244,10 @@ struct EngineMachine {
     }
 
     mutating func send(_ operation: Operation, _ purpose: Purpose) -> Action {
-        let isChore = if case .heartbeat = operation { true } else { false }
+        let isBackground = if case .heartbeat = operation { true } else { false }
         let request = EngineRequest(
-            session: session.id, number: window.next(), settled: window.news(always: isChore),
-            acknowledged: Array(acknowledgements.prefix(Self.mostAcknowledged)), operation: operation)
+            session: session.id, number: window.next(), settled: window.news(always: isBackground),
+            acknowledged: Array(acknowledgements.prefix(Self.maxAcknowledged)), operation: operation)
         acknowledgements.removeFirst(request.acknowledged.count)
         // What does not fit goes at the next look at the clock.
         acknowledgeAt = acknowledgements.isEmpty ? nil : .zero
