@@ -78,11 +78,11 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .target(name: "Wakeup", dependencies: ["Hiredis"], swiftSettings: settings),
+        .target(name: "CoordinationBase", dependencies: ["Hiredis"], swiftSettings: settings),
         .target(
             name: "RedisDC",
             dependencies: [
-                "Hiredis", "Wakeup",
+                "Hiredis", "CoordinationBase",
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
@@ -100,7 +100,7 @@ let package = Package(
         .target(
             name: "QueueListen",
             dependencies: [
-                "Hiredis", "Wakeup",
+                "Hiredis", "CoordinationBase",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),

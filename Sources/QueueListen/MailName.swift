@@ -1,4 +1,4 @@
-import Wakeup
+import CoordinationBase
 
 /// The rules for names: of mailboxes and namespaces, of devices, ids, types and headers.
 enum MailName {

@@ -1,6 +1,6 @@
 // A partition's keys, and what every script is told.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// One partition of the namespace, as a post office sees it. A class, so that mailboxes and the frames of those who listen
 /// are small.

@@ -1,6 +1,6 @@
 // The process's part in sending and receiving messages.
 public import Hiredis
-import Wakeup
+import CoordinationBase
 
 #if ServiceLifecycleSupport
     public import ServiceLifecycle

@@ -1,7 +1,7 @@
 // The process's part in coordinating with others: its session, and the resources it makes handles for.
 import Foundation
 public import Hiredis
-import Wakeup
+import CoordinationBase
 
 #if ServiceLifecycleSupport
     public import ServiceLifecycle

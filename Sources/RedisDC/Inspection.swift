@@ -1,6 +1,6 @@
 // Who holds what, since when, and who waits for it.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// A picture of one semaphore or mutex at one moment.
 public struct Inspection: Sendable {

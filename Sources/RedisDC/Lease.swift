@@ -1,7 +1,7 @@
 // What a holder has in hand: the fence, the deadline, and the news when it is lost.
 import Hiredis
 import Synchronization
-import Wakeup
+import CoordinationBase
 
 /// Something that is held until it is released, or until the session that holds it ends.
 ///

@@ -1,4 +1,4 @@
-import Wakeup
+import CoordinationBase
 
 /// The rule for names of semaphores and all other primitives.
 enum ResourceName {

@@ -11,7 +11,7 @@
 // Hints are never needed: what waits is looked at again after every gap, and now and then, in batches.
 import DequeModule
 import HeapModule
-import Wakeup
+import CoordinationBase
 
 struct ListenStateMachine {
     typealias ID = UInt64

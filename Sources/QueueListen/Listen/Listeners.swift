@@ -1,7 +1,7 @@
 // Runs a ListenStateMachine against Redis: sends what it asks for, keeps its timer and its channel, resumes the callers.
 import Hiredis
 import Synchronization
-import Wakeup
+import CoordinationBase
 
 /// Those of this process who listen to mailboxes of one partition.
 actor Listeners {
@@ -184,7 +184,7 @@ actor Listeners {
         listener?.cancel()
         let (own, all) = partition.channels
         listener = Task {
-            await Wakeup.listen(redis, to: own, all) { wakeUp in
+            await CoordinationBase.listen(redis, to: own, all) { wakeUp in
                 self.assumeIsolated { $0.received(wakeUp, generation) }
             }
         }

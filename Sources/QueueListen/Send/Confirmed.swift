@@ -1,6 +1,6 @@
 // What a sender remembers of the mailboxes that it has sent to.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// The last message that was confirmed in each of the mailboxes that were sent to lately.
 ///

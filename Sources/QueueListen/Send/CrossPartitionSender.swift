@@ -10,7 +10,7 @@
 // carry it out asks for this time first, and only then whether the send is still unfinished. So all times that are compared
 // are of one clock.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// This process's sends across partitions, and those of others that it finishes.
 final class CrossPartitionSender: Sendable {

@@ -1,6 +1,6 @@
 // A request is sent again while its failure is one that passes.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// Carries a request out, again after a pause, until there is an answer or the time is up. It must have one effect however
 /// often it is sent.

@@ -1,6 +1,6 @@
 // What is to be sent to whom, checked and put together for the script.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// The messages of one send, and who gets which of them.
 struct SendRequest: Sendable {

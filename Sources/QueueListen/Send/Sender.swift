@@ -1,6 +1,6 @@
 // Sends to the mailboxes of one partition, again when the answer is lost, with one effect.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// Numbers the sends of this process to one partition, and sees each through.
 final class Sender: Sendable {

@@ -1,7 +1,7 @@
 // Runs an EngineStateMachine against Redis: sends what it asks for, keeps its timer and its channel, resumes the callers.
 import Hiredis
 import Synchronization
-import Wakeup
+import CoordinationBase
 
 actor Engine {
     typealias Machine = EngineStateMachine
@@ -303,7 +303,7 @@ actor Engine {
             return
         }
         listener = Task {
-            await Wakeup.listen(redis, to: wakePrefix + life.id) { wakeUp in
+            await CoordinationBase.listen(redis, to: wakePrefix + life.id) { wakeUp in
                 self.assumeIsolated { $0.received(wakeUp, for: life) }
             }
         }

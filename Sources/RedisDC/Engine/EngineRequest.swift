@@ -1,6 +1,6 @@
 // What the engine asks of Redis, and how it reads the answers. The scripts are in Scripts/engine_*.lua.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// Who gets permits when several want them.
 public enum Fairness: Sendable, Hashable {

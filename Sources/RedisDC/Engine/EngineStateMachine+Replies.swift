@@ -2,7 +2,7 @@
 // comparisons are in EngineStateMachine+Time.swift and EngineStateMachine+Reconcile.swift.
 import DequeModule
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 extension EngineStateMachine {
     mutating func reply(

@@ -1,6 +1,6 @@
 // How a session begins, is lost, is followed by another, and ends.
 import DequeModule
-import Wakeup
+import CoordinationBase
 
 extension EngineStateMachine {
     mutating func start() -> [Action] {

@@ -8,7 +8,7 @@
 import DequeModule
 import HeapModule
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 struct EngineStateMachine {
     typealias ID = UInt64

@@ -1,6 +1,6 @@
 // Waiting, while holding a mutex, for something to become true.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// A condition of a ``DistributedMutex``: wait for something that is looked at under the mutex.
 ///

@@ -1,6 +1,6 @@
 // One leader among nodes.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// Who leads.
 public struct Leader: Sendable, Hashable {

@@ -1,6 +1,6 @@
 // A group that holds one permit together.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// The first of a group to come in takes a mutex, or a permit of a semaphore, for all of them; the last one to go out gives
 /// it back.

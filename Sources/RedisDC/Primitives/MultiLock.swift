@@ -1,6 +1,6 @@
 // Several mutexes at once, without deadlock.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 extension Coordinator {
     /// Runs `body` while holding all these mutexes, or none.

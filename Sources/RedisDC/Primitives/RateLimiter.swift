@@ -1,6 +1,6 @@
 // So many in a time, for all nodes together.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// Limits how often something happens, over all nodes: the generic cell rate algorithm, in one script.
 ///

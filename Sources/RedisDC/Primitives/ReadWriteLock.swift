@@ -1,6 +1,6 @@
 // Many readers, or one writer.
 import Hiredis
-import Wakeup
+import CoordinationBase
 
 /// A lock that many readers hold together, or one writer alone, among nodes.
 ///

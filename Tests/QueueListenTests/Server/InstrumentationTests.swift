@@ -8,7 +8,7 @@
     import TestSupport
     import Testing
     import Tracing
-    import Wakeup
+    import CoordinationBase
 
     extension QueueListenTests {
         @Suite("What mailboxes count and trace")

@@ -2,7 +2,7 @@ import Hiredis
 import TestSupport
 import TestRandom
 import Testing
-import Wakeup
+import CoordinationBase
 
 @testable import RedisDC
 
