@@ -1,15 +1,18 @@
 // Time, injectable.
 
-/// The process's monotonic clock, which also runs while the machine sleeps, or a test's.
+/// A monotonic clock: the process's own, which also runs while the machine sleeps, or a test's.
 package struct MonotonicClock: Sendable {
+    /// The time since the clock was made.
     package var now: @Sendable () -> Duration
+    /// Suspends the task for a duration. Throws when the task is cancelled.
     package var sleep: @Sendable (Duration) async throws -> Void
 
     package init(now: @escaping @Sendable () -> Duration, sleep: @escaping @Sendable (Duration) async throws -> Void) {
         (self.now, self.sleep) = (now, sleep)
     }
 
-    /// It sleeps for thirty years at most, because Swift's own clock traps on what does not fit into its nanoseconds.
+    /// The process's clock. It sleeps for 30 years at most, because Swift's own clock traps on a duration that does not fit
+    /// into its nanoseconds.
     package static func continuous() -> MonotonicClock {
         let start = ContinuousClock.now
         return MonotonicClock(

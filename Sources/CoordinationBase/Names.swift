@@ -1,12 +1,12 @@
-// The rules for all names.
+// The rules for all names, and how names are compared.
 
-/// What is wrong with a name: it is UTF-8 of 1 to so many bytes, without control characters or braces, which would change a
-/// cluster's slot. `nil` when nothing is.
-package func faultOfName(_ name: String, _ what: String = "name", longest: Int = 512) -> String? {
+/// What is wrong with a name, or `nil` when it is valid: 1 to `maxBytes` bytes of UTF-8 without control characters and without
+/// braces, which would change a cluster's slot.
+package func faultOfName(_ name: String, _ what: String = "name", maxBytes: Int = 512) -> String? {
     let length = name.utf8.count
-    guard (1...longest).contains(length) else { return "a \(what) has 1 to \(longest) bytes, this one has \(length)" }
+    guard (1...maxBytes).contains(length) else { return "a \(what) has 1 to \(maxBytes) bytes, this one has \(length)" }
     for scalar in name.unicodeScalars {
-        // The tables of Unicode are slow to ask.
+        // Looking up a Unicode category is slow; ASCII does not need it.
         let isControl =
             scalar.isASCII
             ? scalar.value < 0x20 || scalar.value == 0x7F : scalar.properties.generalCategory == .control
@@ -18,7 +18,7 @@ package func faultOfName(_ name: String, _ what: String = "name", longest: Int =
     return nil
 }
 
-/// A name as the server compares them: by its bytes. Two texts that Swift takes for equal may be two names.
+/// A name that is compared by its bytes, as the server does. Two strings that Swift considers equal may be two names.
 package struct ByteName: Hashable {
     private let text: String
 
@@ -33,8 +33,8 @@ package struct ByteName: Hashable {
     }
 }
 
-/// What is wrong with a list of names that is to be kept in a dictionary of texts: two of them that are different to the
-/// server, and the same to Swift. `nil` when nothing is.
+/// What is wrong with names that become keys of a dictionary of strings, or `nil` when nothing is: two of them differ in their
+/// bytes, and Swift considers them equal.
 package func faultOfNames(_ names: [String]) -> String? {
     var seen: [String: String] = [:]
     for name in names {

@@ -1,11 +1,11 @@
-// Where things live in Redis: the namespace, its partitions, and the keys of each.
+// Where data is in Redis: the namespace, its partitions, and the keys of each.
 
-/// A namespace of which everything lies in a fixed number of partitions, each in one slot of a cluster.
+/// A namespace, divided into a fixed number of partitions, each in one slot of a cluster.
 package struct Namespace: Sendable, Hashable {
     package let name: String
-    /// 1 to 1,024. With one, everything can be atomic with everything.
+    /// 1 to 1,024. Within one partition, an operation on several names is atomic.
     package let partitions: Int
-    /// Whose keys these are: those of coordination and those of mailboxes may be in one namespace.
+    /// Tells the keys of coordination (`rdc`) from those of mailboxes (`ql`) in a namespace of the same name.
     private let prefix: String
 
     package init(_ name: String, partitions: Int, prefix: String = "rdc") {
@@ -14,8 +14,8 @@ package struct Namespace: Sendable, Hashable {
         self.prefix = prefix
     }
 
-    /// The partition of a name: FNV-1a, 32 bits, over its UTF-8 up to the first `#`, modulo the number of partitions. So
-    /// what must act together is kept together: `orders` and `orders#arrived`.
+    /// The partition of a name: FNV-1a, 32 bits, over its UTF-8 up to the first `#`, modulo the number of partitions. Names
+    /// that belong together, such as `orders` and `orders#arrived`, are in one partition.
     package func partition(of name: String) -> Int {
         guard partitions > 1 else { return 0 }
         var hash: UInt32 = 2_166_136_261
@@ -23,11 +23,11 @@ package struct Namespace: Sendable, Hashable {
         return Int(hash % UInt32(partitions))
     }
 
-    /// A key, or a channel, of a partition. The braces are a hash tag.
+    /// A key or channel of a partition. The part in braces is a hash tag.
     package func key(_ suffix: String, partition: Int) -> String { "\(prefix):{\(name):\(partition)}:\(suffix)" }
 }
 
-/// 128 random bits as 32 hexadecimal digits: names a session, or a table's epoch.
+/// 128 random bits as 32 hexadecimal digits. Names sessions, senders and epochs.
 package func randomID() -> String {
     var generator = SystemRandomNumberGenerator()
     return [generator.next(), generator.next()].map { (half: UInt64) in

@@ -1,25 +1,27 @@
-// Numbers for requests, and how far they are settled.
+// Request numbers, and up to which one all are settled.
 
-/// Gives each request of a session its number, and knows up to which one all answers have arrived.
+/// Numbers the requests of a session, and knows up to which number all replies have arrived.
 ///
-/// The server keeps the answer to a request until it hears that it has arrived, so that the same request sent a second
-/// time has no second effect. Hearing it rarely is enough.
+/// The server keeps the reply to a request until the client reports that it has arrived, so that a request that is sent a
+/// second time has no second effect. Reporting it rarely is enough.
 package struct RequestWindow: Sendable {
-    /// So many more must be settled before it is worth telling.
+    /// The number of newly settled requests that makes a report worthwhile.
     package static let stride: UInt64 = 32
 
     private var last: UInt64 = 0
     private var settledUpTo: UInt64 = 0
     private var settledBeyond: Set<UInt64> = []
-    private var told: UInt64 = 0
+    private var reported: UInt64 = 0
 
     package init() {}
 
+    /// Returns the number of a new request.
     package mutating func next() -> UInt64 {
         last += 1
         return last
     }
 
+    /// Records that the reply to a request has arrived, or that the request will not be sent again.
     package mutating func settle(_ number: UInt64) {
         guard number == settledUpTo + 1 else {
             if number > settledUpTo { settledBeyond.insert(number) }
@@ -29,10 +31,12 @@ package struct RequestWindow: Sendable {
         while settledBeyond.remove(settledUpTo + 1) != nil { settledUpTo += 1 }
     }
 
-    /// What to tell the server with the next request, if it is worth it.
-    package mutating func news(always: Bool = false) -> UInt64? {
-        guard settledUpTo > told, always || settledUpTo - told >= Self.stride else { return nil }
-        told = settledUpTo
-        return told
+    /// Returns the number to report with the next request, or `nil` when it is not worthwhile yet.
+    ///
+    /// - Parameter always: reports anything new, however little.
+    package mutating func report(always: Bool = false) -> UInt64? {
+        guard settledUpTo > reported, always || settledUpTo - reported >= Self.stride else { return nil }
+        reported = settledUpTo
+        return reported
     }
 }

@@ -3,7 +3,7 @@ import CoordinationBase
 /// The rules for names: of mailboxes and namespaces, of devices, ids, types and headers.
 enum MailName {
     static func validate(_ name: String, _ what: String = "name", longest: Int = 512) throws(QueueListenError) {
-        if let fault = faultOfName(name, what, longest: longest) { throw QueueListenError(.invalidArgument, fault) }
+        if let fault = faultOfName(name, what, maxBytes: longest) { throw QueueListenError(.invalidArgument, fault) }
     }
 
     /// One line of at most so many bytes, which may be empty.

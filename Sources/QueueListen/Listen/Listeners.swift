@@ -184,7 +184,7 @@ actor Listeners {
         listener?.cancel()
         let (own, all) = partition.channels
         listener = Task {
-            await CoordinationBase.listen(redis, to: own, all) { wakeUp in
+            await receiveWakeUps(from: redis, on: own, all) { wakeUp in
                 self.assumeIsolated { $0.received(wakeUp, generation) }
             }
         }
@@ -193,8 +193,8 @@ actor Listeners {
     private func received(_ wakeUp: WakeUp, _ generation: Int) {
         let now = clock.now()
         switch wakeUp {
-        case .listening: perform(machine.listening(generation, hears: true, now: now))
-        case .deaf: perform(machine.listening(generation, hears: false, now: now))
+        case .subscribed: perform(machine.listening(generation, hears: true, now: now))
+        case .unsubscribed: perform(machine.listening(generation, hears: false, now: now))
         case .gap: perform(machine.gap(generation, now: now))
         case .hint(let bytes): perform(machine.hint(generation, MailHint.all(in: bytes), now: now))
         }

@@ -43,7 +43,7 @@ final class Sender: Sendable {
             let firsts = try await deliver(order.encodedSend(id: id), request, confirmation, until: end)
             return Receipt(id: id, order, firsts, durability)
         }
-        let (number, settled) = window.withLock { ($0.next(), $0.news()) }
+        let (number, settled) = window.withLock { ($0.next(), $0.report()) }
         // Whatever becomes of it: it is not sent again after this.
         defer { window.withLock { $0.settle(number) } }
         let own = "\(name)-\(number)"

@@ -1,9 +1,10 @@
-// Deadlines, heartbeats and the end of the session by the process's own clock.
+// Deadlines, heartbeats, and the expiry of the session by the process's own clock.
 import HeapModule
 
 extension EngineStateMachine {
+    /// Looks at an operation again at its deadline.
     mutating func remind(_ id: ID, at deadline: Duration) {
-        // Those of waits that have ended stay until their time; when they are the most, they are cleared away.
+        // Those of ended operations stay until their time. When they are the majority, they are removed.
         if deadlines.count > 64, deadlines.count > 4 * (claims.count + calls.count) {
             deadlines = Heap(deadlines.unordered.filter { claims[$0.id] != nil || calls[$0.id] != nil })
         }
@@ -14,92 +15,113 @@ extension EngineStateMachine {
     var nextTick: Duration? {
         var next = deadlines.min?.at
         func consider(_ at: Duration?) { if let at { next = min(next ?? at, at) } }
-        if phase == .live {
-            consider(session.end)
-            if !isBeating { consider(heartbeatAt) }
-            consider(acknowledgeAt)
-            consider(pollAt)
-        }
+        guard case .live(let session) = phase else { return next }
+        consider(life.end)
+        consider(session.confirmations.dueAt)
+        if case .due(let at) = session.heartbeat { consider(at) }
+        if case .unsubscribed(let pollAt) = session.channel { consider(pollAt) }
         return next
     }
 
-    mutating func tick(now: Duration) -> [Action] {
-        var actions = expire(now)
+    enum TickAction {
+        case sessionEnded([SessionEndAction])
+        case send(EngineRequest)
+        case fail(ID, RedisDCError)
+    }
+
+    mutating func tick(now: Duration) -> [TickAction] {
+        var actions: [TickAction] = []
+        if isExpired(at: now) { actions.append(.sessionEnded(endSession(.expired, now))) }
         while let first = deadlines.min, first.at <= now {
             deadlines.removeMin()
-            actions += due(first.id, now)
-        }
-        guard phase == .live else { return actions }
-        let isDue = [heartbeatAt, acknowledgeAt].contains { $0.map { $0 <= now } ?? false }
-        if isDue, !isBeating {
-            isBeating = true
-            heartbeatAt = now + settings.heartbeatInterval
-            actions.append(send(.heartbeat, .heartbeat(sent: now)))
-        } else if let acknowledgeAt, acknowledgeAt <= now {
-            // A heartbeat is under way already.
-            self.acknowledgeAt = now + settings.acknowledgeDelay
-        }
-        if let pollAt, pollAt <= now {
-            self.pollAt = now + settings.pollInterval
-            if claims.values.contains(where: { if case .queued = $0.state { true } else { false } }) {
-                actions += reconcile()
+            switch deadlinePassed(first.id, now) {
+            case .none: break
+            case .send(let request): actions.append(.send(request))
+            case .fail(let id, let error): actions.append(.fail(id, error))
             }
+        }
+        guard isLive else { return actions }
+        if let request = heartbeatIfDue(now) { actions.append(.send(request)) }
+        if case .unsubscribed(let pollAt) = live.channel, pollAt <= now {
+            live.channel = .unsubscribed(pollAt: now + settings.pollInterval)
+            let isWaiting = claims.values.contains { if case .queued = $0.state { true } else { false } }
+            if isWaiting, let request = reconcile() { actions.append(.send(request)) }
         }
         return actions
     }
 
-    /// The session is over by our own clock: nobody must be told that he holds something.
-    mutating func expire(_ now: Duration) -> [Action] {
-        phase == .live && now >= session.end ? lose(.expired, now) : []
-    }
-
-    mutating func due(_ id: ID, _ now: Duration) -> [Action] {
+    private mutating func deadlinePassed(_ id: ID, _ now: Duration) -> AbandonAction {
         if let call = calls[id] {
-            guard call.number == nil else { return [] }
-            return drop(id, RedisDCError(.notConnected, "no session with Redis within \(settings.callTimeout)"))
+            guard call.number == nil, drop(id) else { return .none }
+            return .fail(id, notConnected)
         }
-        guard let claim = claims[id] else { return [] }
+        guard let claim = claims[id] else { return .none }
         switch claim.state {
-        case .idle, .asked, .queued:
-            if claim.deadline == nil, !claim.request.queues, claim.number == nil {
-                return drop(id, RedisDCError(.notConnected, "no session with Redis within \(settings.callTimeout)"))
+        case .idle, .requested, .queued:
+            if let timeout = claim.timeout {
+                return abandon(id, .acquireTimedOut(claim.request.resource, timeout), now: now)
             }
-            guard claim.deadline != nil else { return [] }
-            return abandon(
-                id, RedisDCError(.timedOut, "\"\(claim.request.resource.name)\" was not to be had in time"), now: now)
-        case .leaving(_, let error):
-            // The caller has waited long enough; its claim goes on being ended.
-            let number = claim.number!
+            guard !claim.request.queues, claim.number == nil, drop(id) else { return .none }
+            return .fail(id, notConnected)
+        case .abandoned(let number, let error):
+            // The caller has waited long enough. Its claim is still being ended.
             claims[id] = nil
-            claimOf[number] = nil
+            live.claimIDs[number] = nil
             var unsettled = error
-            // Who cannot be told whether the others have passed with it must know that they may have.
+            // Whether the other parties have passed with it is not known.
             if claim.request.way == .arrive { unsettled.mayHaveRun = true }
-            return [.finish(id, .failure(unsettled))]
-        case .held, .releasing: return []
+            return .fail(id, unsettled)
+        case .held, .releasing: return .none
         }
     }
 
-    mutating func beaten(_ sent: Duration, _ reply: EngineReply, _ now: Duration) -> [Action] {
-        isBeating = false
-        guard case .heartbeat(let grants, let claims, let duties) = reply else { return [] }
-        session.prolong(to: sent + settings.ttl - settings.margin)
-        // Only when nothing is under way do the counts have to agree.
-        let isQuiet = pending.isEmpty && acknowledgements.isEmpty
-        var actions: [Action] = []
-        if grants != self.grants || (isQuiet && claims != self.claims.count) {
-            self.grants = grants
-            actions += reconcile()
+    private var notConnected: RedisDCError {
+        RedisDCError(
+            .notConnected, "no session with Redis within \(settings.callTimeout); check that the server is reachable")
+    }
+
+    // MARK: Heartbeats
+
+    private mutating func heartbeatIfDue(_ now: Duration) -> EngineRequest? {
+        let confirmationIsDue = live.confirmations.dueAt.map { $0 <= now } ?? false
+        switch live.heartbeat {
+        case .due(let at) where at <= now || confirmationIsDue:
+            live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
+            return send(.heartbeat, .heartbeat(sent: now))
+        case .inFlight where confirmationIsDue:
+            live.confirmations.postpone(to: now + settings.acknowledgeDelay)
+            return nil
+        case .due, .inFlight: return nil
         }
-        for name in duties.names { actions.append(send(.give(name: name), .background)) }
+    }
+
+    mutating func heartbeatAnswered(_ sent: Duration, _ reply: EngineReply, _ now: Duration) -> [ReplyAction] {
+        if case .inFlight(let next) = live.heartbeat { live.heartbeat = .due(at: next) }
+        guard case .heartbeat(let grants, let claims, let duties) = reply else { return [] }
+        life.extend(to: sent + settings.ttl - settings.margin)
+        // The counts must agree only when nothing is in flight.
+        let isQuiet = live.pending.isEmpty && live.confirmations.isEmpty
+        var actions: [ReplyAction] = []
+        if grants != live.grants || (isQuiet && claims != self.claims.count) {
+            live.grants = grants
+            if let request = reconcile() { actions.append(.send(request)) }
+        }
+        for name in duties.names { actions.append(.send(send(.give(name: name), .background))) }
         if let dead = duties.dead {
             for claim in dead.claims {
                 let release = Operation.release(name: claim.name, claim: claim.number, owner: dead.session)
-                actions.append(send(release, .background))
+                actions.append(.send(send(release, .background)))
             }
-            // There may be more of them, and then the session's own record goes.
-            heartbeatAt = now + .milliseconds(10)
+            // There may be more of them. When there are none, the session's own record goes.
+            live.heartbeat = .due(at: now + .milliseconds(10))
         }
         return actions
+    }
+}
+
+extension RedisDCError {
+    /// The wait for a resource has timed out.
+    static func acquireTimedOut(_ resource: Resource, _ timeout: Duration) -> RedisDCError {
+        RedisDCError(.timedOut, "cannot acquire \(resource): timed out after \(timeout)")
     }
 }

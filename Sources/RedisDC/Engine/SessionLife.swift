@@ -1,10 +1,10 @@
-// How long a session certainly lives, to be asked from any thread at any time.
+// How long a session certainly lives. Any thread can ask at any time.
 import Synchronization
 
-/// The local end of a session: until then, and not a moment longer, Redis certainly keeps what it holds.
+/// The end of a session by the process's own clock: until then Redis certainly keeps what the session holds.
 ///
-/// It is the start of the last heartbeat that was answered, plus the TTL, less a margin, on the process's own clock. A
-/// process that was stopped and goes on finds it passed before any timer tells it.
+/// It is the start of the last heartbeat that was answered, plus the TTL, less a margin. A process that was stopped and
+/// continues finds it in the past before any timer fires.
 final class SessionLife: Sendable {
     let id: String
     private let ends = Atomic<Int64>(.min)
@@ -20,10 +20,11 @@ final class SessionLife: Sendable {
 
     var remaining: Duration { max(.zero, end - now()) }
 
-    func prolong(to end: Duration) {
+    func extend(to end: Duration) {
         let (seconds, attoseconds) = end.components
         ends.store(seconds * 1_000_000_000 + attoseconds / 1_000_000_000, ordering: .releasing)
     }
 
+    /// Ends the session now.
     func finish() { ends.store(.min, ordering: .releasing) }
 }

@@ -60,7 +60,7 @@ extension Engine {
         if timeout == .zero {
             throw RedisDCError(.invalidArgument, "the timeout is 0: who does not wait does not arrive")
         }
-        guard let grant = try await take(AcquireRequest(resource: resource, way: .arrive), timeout: timeout) else {
+        guard let grant = try await acquire(AcquireRequest(resource: resource, way: .arrive), timeout: timeout) else {
             throw RedisDCError(.timedOut, "not all came to \"\(resource.name)\" in time")
         }
         return Arrival(grant)

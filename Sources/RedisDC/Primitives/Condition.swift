@@ -47,10 +47,10 @@ public struct Condition: Sendable {
             throw RedisDCError(.invalidArgument, "the lease is of \"\(lease.name)\", not of \"\(mutex.name)\"")
         }
         try lease.check()
-        let request = AcquireRequest(resource: resource, failsOnLoss: true, detail: .letsGo(lease.claim))
+        let request = AcquireRequest(resource: resource, failsOnLoss: true, detail: .releases(lease.claim))
         lease.lendOut()
         let outcome: Result<Bool, RedisDCError>
-        do { outcome = .success(try await engine.take(request, timeout: timeout) != nil) } catch {
+        do { outcome = .success(try await engine.acquire(request, timeout: timeout) != nil) } catch {
             outcome = .failure(error)
         }
         try await takeAgain(lease)
@@ -66,7 +66,7 @@ public struct Condition: Sendable {
         // Not in this task, which may be cancelled.
         let request = mutex.request
         let again = await Task { () -> Result<EngineStateMachine.Grant?, RedisDCError> in
-            do { return .success(try await engine.take(request, timeout: nil)) } catch {
+            do { return .success(try await engine.acquire(request, timeout: nil)) } catch {
                 return .failure(error as? RedisDCError ?? RedisDCError(.lost, "\(error)"))
             }
         }.value

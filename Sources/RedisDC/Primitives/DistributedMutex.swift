@@ -62,7 +62,7 @@ public struct DistributedMutex: Sendable {
 
     /// Locks it if it is free now.
     public func tryLock() async throws(RedisDCError) -> Lease? {
-        guard let grant = try await engine.take(request, timeout: .zero) else { return nil }
+        guard let grant = try await engine.acquire(request, timeout: .zero) else { return nil }
         return Lease(grant, name: name, count: 1, engine: engine)
     }
 

@@ -59,9 +59,9 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
         }
         let request = AcquireRequest(
             resource: resource, way: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
-        let pendingOperation = try engine.pendingOperation(request, timeout: timeout)
-        await engine.carryOut(pendingOperation)
-        guard let grant = try pendingOperation.grant() else { throw pendingOperation.timedOut }
+        let operation = try engine.operation(request, timeout: timeout)
+        await engine.carryOutAcquire(operation)
+        guard let grant = try operation.grant() else { throw operation.notAvailable }
         // What has been fetched is not needed any more, whether anybody hears of that now or not.
         defer { engine.releaseSoon(grant.claim) }
         let all = try await engine.read(grant.claim)

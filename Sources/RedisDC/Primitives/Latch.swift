@@ -36,7 +36,7 @@ public struct Latch: Sendable {
     @discardableResult
     public func countDown(id: String? = nil) async throws(RedisDCError) -> Int {
         if let id { try ResourceName.validate(id) }
-        return try await engine.call(.count(resource, id: id))
+        return try await engine.call(.countDown(resource, id: id))
     }
 
     /// Waits until it is open.
@@ -44,7 +44,7 @@ public struct Latch: Sendable {
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
     /// - Throws: `.timedOut`, `.cancelled`, `.broken`, `.destroyed`, `.conflict`, `.stopped`.
     public func wait(timeout: Duration? = nil) async throws(RedisDCError) {
-        guard try await engine.take(AcquireRequest(resource: resource), timeout: timeout) != nil else {
+        guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
             throw RedisDCError(.timedOut, "the latch \"\(name)\" did not open in time")
         }
     }

@@ -50,7 +50,7 @@ public struct LightSwitch: Sendable {
 
     init(_ group: String, of resource: Resource, _ engine: Engine) throws(RedisDCError) {
         try ResourceName.validate(group)
-        request = AcquireRequest(resource: resource, mode: .together, detail: .group(group))
+        request = AcquireRequest(resource: resource, mode: .group, detail: .group(group))
         (self.group, self.engine) = (group, engine)
     }
 }

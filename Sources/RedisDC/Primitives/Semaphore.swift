@@ -71,46 +71,46 @@ public struct Semaphore: Sendable {
             throw RedisDCError(
                 .invalidArgument, "count is \(count), but the semaphore has \(permits) permits: it would wait for ever")
         }
-        let pendingOperation = try pendingOperation(count, .lease, timeout)
-        try await engine.obtain(pendingOperation)
-        guard let grant = try pendingOperation.grant() else { throw pendingOperation.timedOut }
+        let operation = try operation(count, .lease, timeout)
+        try await engine.obtain(operation)
+        guard let grant = try operation.grant() else { throw operation.notAvailable }
         return Lease(grant, name: name, count: count, engine: engine)
     }
 
     // MARK: Consume
 
     /// Takes a permit for good, waiting for it as long as it takes.
-    public func wait() async throws(RedisDCError) { try await engine.obtain(try pendingOperation(1, .consume, nil)) }
+    public func wait() async throws(RedisDCError) { try await engine.obtain(try operation(1, .consume, nil)) }
 
     /// Takes a permit for good, waiting at most so long.
     ///
     /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
     /// - Throws: `.timedOut`, and what ``acquire(_:timeout:)`` throws. Then nothing was taken.
     public func wait(timeout: Duration) async throws(RedisDCError) {
-        try await engine.obtain(try pendingOperation(1, .consume, timeout))
+        try await engine.obtain(try operation(1, .consume, timeout))
     }
 
     /// Takes `count` permits for good, all at once.
     ///
     /// - Parameter count: 1 to 1,000,000.
     public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
-        try await engine.obtain(try pendingOperation(count, .consume, timeout))
+        try await engine.obtain(try operation(count, .consume, timeout))
     }
 
     /// Takes `count` permits for good if they are there now.
     public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
-        let pendingOperation = try pendingOperation(count, .consume, .zero)
-        await engine.carryOut(pendingOperation)
-        return try pendingOperation.isGranted()
+        let operation = try operation(count, .consume, .zero)
+        await engine.carryOutAcquire(operation)
+        return try operation.isGranted()
     }
 
     /// Apart, so that what it takes to make it is not in the frames of those who wait.
     @inline(never)
-    private func pendingOperation(_ count: Int, _ mode: Mode, _ timeout: Duration?) throws(RedisDCError)
-        -> PendingOperation
+    private func operation(_ count: Int, _ mode: AcquireRequest.Mode, _ timeout: Duration?) throws(RedisDCError)
+        -> EngineOperation
     {
         try Self.check(count)
-        return try engine.pendingOperation(
+        return try engine.operation(
             AcquireRequest(resource: resource, count: count, mode: mode), timeout: timeout)
     }
 

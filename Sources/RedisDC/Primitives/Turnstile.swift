@@ -21,7 +21,7 @@ public struct Turnstile: Sendable {
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
     /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.stopped`. Then it has not passed, and used no pass.
     public func pass(timeout: Duration? = nil) async throws(RedisDCError) {
-        guard try await engine.take(AcquireRequest(resource: resource), timeout: timeout) != nil else {
+        guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
             throw RedisDCError(.timedOut, "the turnstile \"\(name)\" was locked")
         }
     }
@@ -37,10 +37,10 @@ public struct Turnstile: Sendable {
     }
 
     /// Lets everyone pass until it is locked.
-    public func unlock() async throws(RedisDCError) { _ = try await engine.call(.gate(resource, isOpen: true)) }
+    public func unlock() async throws(RedisDCError) { _ = try await engine.call(.setTurnstile(resource, isOpen: true)) }
 
     /// Lets nobody pass any more. Passes that were admitted and not used are gone.
-    public func lock() async throws(RedisDCError) { _ = try await engine.call(.gate(resource, isOpen: false)) }
+    public func lock() async throws(RedisDCError) { _ = try await engine.call(.setTurnstile(resource, isOpen: false)) }
 
     /// Deletes it, and wakes everyone who waits with `.destroyed`.
     @discardableResult

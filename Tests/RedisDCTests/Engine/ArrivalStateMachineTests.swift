@@ -8,9 +8,7 @@ import Testing
 struct ArrivalStateMachineTests {
     private func arrived() -> MachineRun {
         var run = MachineRun.live()
-        run.apply { machine, _, now in
-            machine.acquire(1, AcquireRequest(resource: MachineRun.resource, way: .arrive), deadline: nil, now: now)
-        }
+        run.acquire(1, AcquireRequest(resource: MachineRun.resource, way: .arrive))
         run.reply(1, .queued)
         _ = run.taken()
         return run
@@ -50,9 +48,7 @@ struct ArrivalStateMachineTests {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
-        run.apply { machine, _, now in
-            machine.use(2, claim: 1, .pass(to: MachineRun.resource, item: [1]), now: now)
-        }
+        run.call(2) { $0.use(2, claim: 1, .pass(to: MachineRun.resource, item: [1]), now: $1) }
         #expect(run.taken() == ["send acquire 1", "finish 1 granted 7", "send pass 2 of 1"])
         return run
     }
@@ -64,7 +60,7 @@ struct ArrivalStateMachineTests {
         #expect(run.taken() == ["send pass 2 of 1"])
         run.reply(2, .done(count: 1, more: false))
         #expect(run.taken() == ["finish 2"])
-        run.apply { machine, _, now in machine.release(1, releaser: 3, now: now) }
+        run.call(3) { $0.release(1, releaser: 3, now: $1) }
         #expect(run.taken() == ["finish 3 lost"])
     }
 
@@ -73,7 +69,7 @@ struct ArrivalStateMachineTests {
         var run = passing()
         if isGone { run.reply(2, .gone) } else { run.refuse(2) }
         #expect(run.taken() == [isGone ? "finish 2 destroyed" : "finish 2 notPermitted"])
-        run.apply { machine, _, now in machine.release(1, releaser: 3, now: now) }
+        run.call(3) { $0.release(1, releaser: 3, now: $1) }
         #expect(run.taken() == ["send release 3 of 1"])
     }
 

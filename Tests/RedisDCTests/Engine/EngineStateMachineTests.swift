@@ -15,7 +15,7 @@ struct EngineStateMachineTests {
         run.acquire(1)
         #expect(run.taken().isEmpty)
         run.apply { $0.start() }
-        #expect(run.taken() == ["listen"])
+        #expect(run.taken() == ["subscribe"])
         run.listening()
         #expect(run.taken() == ["join"])
         run.joined()
@@ -27,7 +27,7 @@ struct EngineStateMachineTests {
         var run = MachineRun()
         run.apply { $0.start() }
         _ = run.taken()
-        run.listening(hears: false)
+        run.listening(isSubscribed: false)
         #expect(run.taken() == ["join"])
     }
 
@@ -50,7 +50,7 @@ struct EngineStateMachineTests {
         run.listening()
         _ = run.taken()
         run.apply { machine, id, _ in machine.joinedTooLate(id) }
-        #expect(run.taken() == ["listen"])
+        #expect(run.taken() == ["subscribe"])
         run.listening()
         run.joined()
         #expect(run.taken() == ["join", "event started", "send acquire 1"])
@@ -117,7 +117,7 @@ struct EngineStateMachineTests {
     @Test("a wait whose time is up has taken nothing")
     func timeOut() {
         var run = MachineRun.live()
-        run.acquire(1, deadline: .milliseconds(50))
+        run.acquire(1, timeout: .milliseconds(50))
         run.reply(1, .queued)
         _ = run.taken()
         run.advance(.milliseconds(51))
@@ -181,7 +181,7 @@ struct EngineStateMachineTests {
         run.now += .seconds(14)
         // A grant that comes too late is nobody's.
         run.hint("2 8")
-        #expect(run.taken() == ["event lost expired", "lose 1", "listen"])
+        #expect(run.taken() == ["event lost expired", "lose 1", "subscribe"])
         run.listening()
         run.joined()
         #expect(run.taken() == ["join", "event started", "send acquire 1"])
@@ -210,10 +210,12 @@ struct EngineStateMachineTests {
     @Test("a signal under way when the session is lost may have run")
     func lostSignal() {
         var run = MachineRun.live()
-        run.apply { $0.call(1, .signal(MachineRun.resource, count: 1), now: $2) }
-        run.reply(1, .lost(isOver: false))
+        run.call(1) { $0.call(1, .signal(MachineRun.resource, count: 1), now: $1) }
+        run.reply(1, .lost(isExpired: false))
         #expect(
-            run.taken() == ["send signal 1", "event lost dataLost", "finish 1 connectionLost may have run", "listen"])
+            run.taken() == [
+                "send signal 1", "event lost dataLost", "finish 1 connectionLost may have run", "subscribe",
+            ])
     }
 
     @Test("a release under way when the session is lost says so")
@@ -221,12 +223,12 @@ struct EngineStateMachineTests {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
-        run.apply { $0.release(1, releaser: 9, now: $2) }
-        run.reply(2, .lost(isOver: false))
+        run.call(9) { $0.release(1, releaser: 9, now: $1) }
+        run.reply(2, .lost(isExpired: false))
         #expect(
             run.taken() == [
                 "send acquire 1", "finish 1 granted 7", "send release 2 of 1", "event lost dataLost", "finish 9 lost",
-                "listen",
+                "subscribe",
             ])
     }
 
@@ -235,11 +237,9 @@ struct EngineStateMachineTests {
     @Test("a try that was under way when the session was lost is told when there is no other one in time")
     func tryInLostSession() {
         var run = MachineRun.live()
-        run.apply { machine, _, now in
-            machine.acquire(1, AcquireRequest(resource: MachineRun.resource, queues: false), deadline: nil, now: now)
-        }
-        run.reply(1, .lost(isOver: false))
-        #expect(run.taken() == ["send acquire 1", "event lost dataLost", "listen"])
+        run.acquire(1, AcquireRequest(resource: MachineRun.resource, queues: false))
+        run.reply(1, .lost(isExpired: false))
+        #expect(run.taken() == ["send acquire 1", "event lost dataLost", "subscribe"])
         run.advance(.seconds(9))
         #expect(run.taken() == [])
         run.advance(.seconds(1))
@@ -273,10 +273,7 @@ struct EngineStateMachineTests {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
-        run.apply { machine, _, now in
-            let request = AcquireRequest(resource: MachineRun.resource, failsOnLoss: true, detail: .letsGo(1))
-            return machine.acquire(2, request, deadline: nil, now: now)
-        }
+        run.acquire(2, AcquireRequest(resource: MachineRun.resource, failsOnLoss: true, detail: .releases(1)))
         _ = run.taken()
         return run
     }
@@ -314,8 +311,8 @@ struct EngineStateMachineTests {
         run.reply(2, .queued)
         _ = run.taken()
         run.acquire(4)
-        run.reply(4, .lost(isOver: false))
-        #expect(run.taken() == ["send acquire 4", "event lost dataLost", "finish 2 lost", "listen"])
+        run.reply(4, .lost(isExpired: false))
+        #expect(run.taken() == ["send acquire 4", "event lost dataLost", "finish 2 lost", "subscribe"])
         run.rejoin()
         #expect(run.taken() == ["join", "event started", "send acquire 1"])
     }
@@ -364,7 +361,7 @@ struct EngineStateMachineTests {
             case 0..<3:
                 asked.insert(nextID)
                 run.acquire(
-                    nextID, deadline: Bool.random(using: &generator) ? run.now + .milliseconds(20) : nil)
+                    nextID, timeout: Bool.random(using: &generator) ? .milliseconds(20) : nil)
                 nextID += 1
             case 3: if let id = asked.randomElement(using: &generator) { run.cancel(id) }
             case 4..<8:
@@ -378,7 +375,7 @@ struct EngineStateMachineTests {
             default:
                 if let id = held.randomElement(using: &generator) {
                     held.remove(id)
-                    run.apply { $0.release(id, releaser: nil, now: $2) }
+                    run.call(0) { $0.release(id, releaser: nil, now: $1) }
                 } else {
                     run.apply { $0.gap($1, now: $2) }
                 }

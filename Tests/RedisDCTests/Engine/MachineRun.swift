@@ -8,11 +8,10 @@ struct MachineRun {
     static let resource = Resource(name: "x", kind: .mutex, permits: 1)
 
     private var machine: EngineStateMachine
-    private var actions: [EngineStateMachine.Action] = []
+    private var actions: [Action] = []
     private(set) var requests: [UInt64: EngineRequest] = [:]
     private(set) var unanswered: [UInt64: EngineRequest] = [:]
     private(set) var lastNumber: UInt64 = 0
-    private var session: SessionLife?
     private var wantsListen = false
     private var wantsJoin = false
     var now = Duration.zero
@@ -36,36 +35,48 @@ struct MachineRun {
 
     // MARK: Events
 
-    mutating func apply(_ event: (inout EngineStateMachine) -> [EngineStateMachine.Action]) {
-        note(event(&machine))
+    /// What the machine wants, whatever the event: the cases of all its action enums.
+    enum Action {
+        case subscribe
+        case join
+        case send(EngineRequest)
+        case finish(UInt64, EngineStateMachine.Finish)
+        case lose(UInt64, RedisDCError)
+        case event(CoordinatorEvent)
     }
 
-    mutating func apply(_ event: (inout EngineStateMachine, String, Duration) -> [EngineStateMachine.Action]) {
-        note(event(&machine, machine.sessionLife.id, now))
-    }
-
-    private mutating func note(_ new: [EngineStateMachine.Action]) {
+    mutating func apply<Event: MachineAction>(_ event: (inout EngineStateMachine, String, Duration) -> Event) {
+        let new = event(&machine, machine.life.id, now).recorded
         for action in new {
             switch action {
-            case .send(let request, _):
-                if request.session == machine.sessionLife.id {
+            case .send(let request):
+                if request.session == machine.life.id {
                     requests[request.number] = request
                     unanswered[request.number] = request
                     lastNumber = max(lastNumber, request.number)
                 }
-            case .listen(let life):
-                session = life
-                (wantsListen, unanswered) = (true, [:])
+            case .subscribe: (wantsListen, unanswered) = (true, [:])
             case .join: wantsJoin = true
-            default: break
+            case .finish, .lose, .event: break
             }
         }
         actions += new
     }
 
-    mutating func listening(hears: Bool = true) {
+    mutating func apply<Event: MachineAction>(_ event: (inout EngineStateMachine) -> Event) {
+        apply { machine, _, _ in event(&machine) }
+    }
+
+    /// Makes a call whose failure ends the operation with this id.
+    mutating func call(
+        _ id: UInt64, _ event: (inout EngineStateMachine, Duration) -> EngineStateMachine.CallAction
+    ) {
+        apply { machine, _, now in CallOf(id: id, action: event(&machine, now)) }
+    }
+
+    mutating func listening(isSubscribed: Bool = true) {
         wantsListen = false
-        apply { $0.listening($1, hears: hears, now: $2) }
+        apply { $0.subscriptionChanged($1, isSubscribed: isSubscribed, now: $2) }
     }
 
     mutating func joined() {
@@ -79,8 +90,13 @@ struct MachineRun {
         if wantsJoin { joined() }
     }
 
-    mutating func acquire(_ id: UInt64, mode: Mode = .lease, deadline: Duration? = nil) {
-        apply { $0.acquire(id, AcquireRequest(resource: Self.resource, mode: mode), deadline: deadline, now: $2) }
+    mutating func acquire(_ id: UInt64, mode: AcquireRequest.Mode = .lease, timeout: Duration? = nil) {
+        acquire(id, AcquireRequest(resource: Self.resource, mode: mode), timeout: timeout)
+    }
+
+    mutating func acquire(_ id: UInt64, _ request: AcquireRequest, timeout: Duration? = nil) {
+        let limit = timeout.map { WaitLimit(timeout: $0, deadline: now + $0) }
+        call(id) { $0.acquire(id, request, limit: limit, now: $1) }
     }
 
     mutating func cancel(_ id: UInt64) { apply { $0.abandon(id, RedisDCError(.cancelled, ""), now: $2) } }
@@ -117,7 +133,7 @@ struct MachineRun {
             case .reconcile: .page(next: "", [])
             default: .done(count: 1, more: Int.random(in: 0..<8, using: &generator) == 0)
             }
-        reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isOver: false) : answer)
+        reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isExpired: false) : answer)
     }
 
     mutating func shutdownRequests() -> [String] {
@@ -129,16 +145,16 @@ struct MachineRun {
 
     // MARK: What it wants
 
-    mutating func takenActions() -> [EngineStateMachine.Action] {
+    mutating func takenActions() -> [Action] {
         defer { actions = [] }
         return actions
     }
 
     mutating func taken() -> [String] { takenActions().map(Self.words) }
 
-    private static func words(_ action: EngineStateMachine.Action) -> String {
+    private static func words(_ action: Action) -> String {
         switch action {
-        case .listen: return "listen"
+        case .subscribe: return "subscribe"
         case .join: return "join"
         case .lose(let id, _): return "lose \(id)"
         case .event(.sessionStarted): return "event started"
@@ -149,7 +165,7 @@ struct MachineRun {
         case .finish(let id, .success): return "finish \(id)"
         case .finish(let id, .failure(let error)):
             return "finish \(id) \(error.code)" + (error.mayHaveRun ? " may have run" : "")
-        case .send(let request, _):
+        case .send(let request):
             let what: String =
                 switch request.operation {
                 case .claim: "acquire \(request.number)"
@@ -168,5 +184,137 @@ struct MachineRun {
 }
 
 extension EngineReply.Duties {
-    static var none: EngineReply.Duties { EngineReply.Duties([], []) }
+    static var none: EngineReply.Duties { EngineReply.Duties(dead: [], names: []) }
+}
+
+// MARK: Recording
+
+/// An action enum of the machine, or several actions, as ``MachineRun`` records them.
+protocol MachineAction {
+    var recorded: [MachineRun.Action] { get }
+}
+
+extension Array: MachineAction where Element: MachineAction {
+    var recorded: [MachineRun.Action] { flatMap(\.recorded) }
+}
+
+/// What follows from a call, together with the operation that it is about.
+private struct CallOf: MachineAction {
+    var id: UInt64
+    var action: EngineStateMachine.CallAction
+
+    var recorded: [MachineRun.Action] {
+        switch action {
+        case .none: []
+        case .send(let request): [.send(request)]
+        case .fail(let error): [.finish(id, .failure(error))]
+        case .sessionEnded(let end, let failure):
+            end.recorded + (failure.map { [.finish(id, .failure($0))] } ?? [])
+        }
+    }
+}
+
+extension EngineStateMachine.StartAction: MachineAction {
+    var recorded: [MachineRun.Action] { if case .subscribe = self { [.subscribe] } else { [] } }
+}
+
+extension EngineStateMachine.SubscriptionAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .none: []
+        case .join: [.join]
+        case .send(let request): [.send(request)]
+        }
+    }
+}
+
+extension EngineStateMachine.JoinAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .event(let event): [.event(event)]
+        case .send(let request): [.send(request)]
+        }
+    }
+}
+
+extension EngineStateMachine.JoinFailureAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .none: []
+        case .joinAgain(_, _, let failing): failing.map { .finish($0, .failure($1)) } + [.join]
+        }
+    }
+}
+
+extension EngineStateMachine.AbandonAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .none: []
+        case .send(let request): [.send(request)]
+        case .fail(let id, let error): [.finish(id, .failure(error))]
+        }
+    }
+}
+
+extension EngineStateMachine.SessionEndAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .event(let event): [.event(event)]
+        case .fail(let id, let error): [.finish(id, .failure(error))]
+        case .lose(let id, let error): [.lose(id, error)]
+        case .subscribe: [.subscribe]
+        }
+    }
+}
+
+extension EngineStateMachine.ReplyAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .sessionEnded(let end): end.recorded
+        case .send(let request), .retry(let request, _): [.send(request)]
+        case .finish(let id, let result): [.finish(id, result)]
+        case .lose(let id, let error): [.lose(id, error)]
+        case .event(let event): [.event(event)]
+        }
+    }
+}
+
+extension EngineStateMachine.HintAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .sessionEnded(let end): end.recorded
+        case .send(let request): [.send(request)]
+        case .finish(let id, let result): [.finish(id, result)]
+        case .lose(let id, let error): [.lose(id, error)]
+        }
+    }
+}
+
+extension EngineStateMachine.GapAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .none: []
+        case .sessionEnded(let end): end.recorded
+        case .send(let request): [.send(request)]
+        }
+    }
+}
+
+extension EngineStateMachine.TickAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .sessionEnded(let end): end.recorded
+        case .send(let request): [.send(request)]
+        case .fail(let id, let error): [.finish(id, .failure(error))]
+        }
+    }
+}
+
+extension EngineStateMachine.StopAction: MachineAction {
+    var recorded: [MachineRun.Action] {
+        switch self {
+        case .finish(let id, let result): [.finish(id, result)]
+        case .lose(let id, let error): [.lose(id, error)]
+        }
+    }
 }

@@ -23,9 +23,9 @@ struct ReconcileStateMachineTests {
             .page(
                 next: "",
                 [
-                    .init(number: 2, state: "h", fence: 9, name: "x"),
-                    .init(number: 3, state: "w", fence: 5, name: "x"),
-                    .init(number: 77, state: "h", fence: 6, name: "y"),
+                    .init(number: 2, state: .held, fence: 9, name: "x"),
+                    .init(number: 3, state: .waiting, fence: 5, name: "x"),
+                    .init(number: 77, state: .held, fence: 6, name: "y"),
                 ]))
         #expect(
             run.taken() == [
@@ -53,8 +53,8 @@ struct ReconcileStateMachineTests {
             .page(
                 next: "",
                 [
-                    .init(number: 1, state: "g", fence: 6, name: "x"),
-                    .init(number: 2, state: "g", fence: 7, name: "x"),
+                    .init(number: 1, state: .granted, fence: 6, name: "x"),
+                    .init(number: 2, state: .granted, fence: 7, name: "x"),
                 ]))
         #expect(run.taken() == ["send release 6 of 1"])
     }

@@ -1,0 +1,48 @@
+// The channel on which a process learns that something may have changed for it.
+package import Hiredis
+
+/// What arrives on a wake-up channel.
+package enum WakeUp: Sendable {
+    /// The server has confirmed the subscription: messages published from now on arrive.
+    case subscribed
+    /// The subscription failed and will be tried again.
+    case unsubscribed(RedisError)
+    /// A message.
+    case hint([UInt8])
+    /// Messages may have been missed.
+    case gap
+}
+
+/// Receives wake-ups until the task is cancelled, through every loss of the connection.
+///
+/// A wake-up is a hint. The receiver must reach the same state, only later, when none arrives.
+///
+/// - Parameter receive: called on the client's executor, on which the caller must be too.
+package func receiveWakeUps(
+    from redis: any Redis, on channels: String..., isolation: isolated (any Actor)? = #isolation,
+    _ receive: @escaping @Sendable (WakeUp) -> Void
+) async {
+    var pause = Duration.milliseconds(50)
+    while !Task.isCancelled {
+        do {
+            let subscription = try await redis.subscribe(
+                to: channels.map { .channel($0) }, buffer: SubscriptionBuffer(messages: 16_384, policy: .dropOldest))
+            pause = .milliseconds(50)
+            receive(.subscribed)
+            try await subscription.drain { event in
+                switch event {
+                case .message(let message): receive(.hint(message.payload))
+                case .gap: receive(.gap)
+                }
+            }
+            // The client has stopped. Callers that wait learn it from their next request.
+            if !Task.isCancelled { receive(.unsubscribed(RedisError(.clientStopped, "the client has stopped"))) }
+            return
+        } catch {
+            if Task.isCancelled { return }
+            receive(.unsubscribed(error as? RedisError ?? RedisError(.connectionLost, "\(error)")))
+            try? await Task.sleep(for: pause)
+            pause = min(pause * 2, .seconds(5))
+        }
+    }
+}

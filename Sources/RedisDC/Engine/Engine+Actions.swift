@@ -1,0 +1,242 @@
+// Carries out the state machine's actions, one function for each event's enum, and takes Redis's replies back to it.
+import CoordinationBase
+import Hiredis
+
+extension Engine {
+    typealias Machine = EngineStateMachine
+
+    // MARK: Actions
+
+    func perform(_ action: Machine.StartAction) {
+        if case .subscribe(let life) = action { subscribe(life) }
+        arm()
+    }
+
+    func perform(_ action: Machine.SubscriptionAction) {
+        switch action {
+        case .none: break
+        case .join(let life): Task { await join(life) }
+        case .send(let request): send(request)
+        }
+        arm()
+    }
+
+    func perform(_ actions: [Machine.JoinAction]) {
+        for action in actions {
+            switch action {
+            case .event(let event): happened(event)
+            case .send(let request): send(request)
+            }
+        }
+        arm()
+    }
+
+    /// - Parameter id: the caller's operation.
+    func perform(_ action: Machine.CallAction, for id: UInt64?) {
+        switch action {
+        case .none: break
+        case .send(let request): send(request)
+        case .fail(let error): if let id { finish(id, .failure(error)) }
+        case .sessionEnded(let end, let failure):
+            perform(end)
+            if let id, let failure { finish(id, .failure(failure)) }
+        }
+        arm()
+    }
+
+    func perform(_ action: Machine.AbandonAction) {
+        switch action {
+        case .none: break
+        case .send(let request): send(request)
+        case .fail(let id, let error): finish(id, .failure(error))
+        }
+        arm()
+    }
+
+    func perform(_ actions: [Machine.ReplyAction]) {
+        for action in actions {
+            switch action {
+            case .sessionEnded(let end): perform(end)
+            case .send(let request): send(request)
+            case .retry(let request, let pause): Task { await send(request, after: pause) }
+            case .finish(let id, let result): granted(id, result)
+            case .lose(let claim, let error): lose(claim, error)
+            case .event(let event): happened(event)
+            }
+        }
+        arm()
+    }
+
+    func perform(_ actions: [Machine.HintAction]) {
+        for action in actions {
+            switch action {
+            case .sessionEnded(let end): perform(end)
+            case .send(let request): send(request)
+            case .finish(let id, let result): granted(id, result)
+            case .lose(let claim, let error): lose(claim, error)
+            }
+        }
+        arm()
+    }
+
+    func perform(_ action: Machine.GapAction) {
+        switch action {
+        case .none: break
+        case .sessionEnded(let end): perform(end)
+        case .send(let request): send(request)
+        }
+        arm()
+    }
+
+    func perform(_ actions: [Machine.TickAction]) {
+        for action in actions {
+            switch action {
+            case .sessionEnded(let end): perform(end)
+            case .send(let request): send(request)
+            case .fail(let id, let error): finish(id, .failure(error))
+            }
+        }
+        arm()
+    }
+
+    func perform(_ actions: [Machine.StopAction]) {
+        for action in actions {
+            switch action {
+            case .finish(let id, let result): finish(id, result)
+            case .lose(let claim, let error): lose(claim, error)
+            }
+        }
+    }
+
+    private func perform(_ actions: [Machine.SessionEndAction]) {
+        for action in actions {
+            switch action {
+            case .event(let event): happened(event)
+            case .fail(let id, let error): finish(id, .failure(error))
+            case .lose(let claim, let error): lose(claim, error)
+            case .subscribe(let life): subscribe(life)
+            }
+        }
+    }
+
+    /// Watches a lease before its caller has it, so that no loss is missed.
+    private func granted(_ id: UInt64, _ result: Machine.Finish) {
+        if case .success(.granted(let grant)) = result, runner.operations[id] != nil { watches[id] = grant.watch }
+        finish(id, result)
+    }
+
+    private func lose(_ claim: UInt64, _ error: RedisDCError) {
+        instruments.leaseLost()
+        watches.removeValue(forKey: claim)?.lose(error)
+    }
+
+    // MARK: Requests
+
+    private func send(_ request: EngineRequest, after pause: Duration) async {
+        try? await clock.sleep(pause)
+        send(request)
+    }
+
+    private func send(_ request: EngineRequest) {
+        redis.post(
+            request.script, keys: request.usesSessionsKey ? keys.all : keys.resources,
+            arguments: request.arguments(ttl: settings.ttl), timeout: settings.heartbeatInterval
+        ) { result in self.assumeIsolated { $0.received(result, request) } }
+    }
+
+    private func received(_ result: Result<RESPValue, RedisError>, _ request: EngineRequest) {
+        let answer: Result<EngineReply, Machine.Failure>
+        switch result {
+        case .success(let reply):
+            answer =
+                EngineReply(reply, to: request.operation).map { .success($0) }
+                ?? .failure(.fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
+        case .failure(let error):
+            let failure = Machine.Failure(error, keys: keys)
+            if case .retry = failure { instruments.retried() }
+            answer = .failure(failure)
+        }
+        if case .success(.heartbeat) = answer { instruments.heartbeat(waiting: runner.operations.count) }
+        perform(machine.reply(request, answer, now: now))
+    }
+
+    // MARK: The session
+
+    private func join(_ life: SessionLife) async {
+        let arguments: [RedisArgument] = [
+            .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
+            .integer(namespace.partitions), .string(info),
+        ]
+        do {
+            let reply = try await redis.script(
+                Scripts.engineJoin, keys: keys.all, arguments: arguments, timeout: settings.heartbeatInterval)
+            switch (reply.array?.first?.string, reply.array?.last?.string) {
+            case ("ok", let epoch?): perform(machine.joined(life.id, epoch: epoch, now: now))
+            case ("lost", _): perform(machine.joinedTooLate(life.id))
+            case ("conflict", let partitions?):
+                await joinFailed(life, .fatal(namespace.conflict(with: partitions)))
+            default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
+            }
+        } catch {
+            await joinFailed(life, Machine.Failure(error, keys: keys))
+        }
+    }
+
+    private func joinFailed(_ life: SessionLife, _ failure: Machine.Failure) async {
+        if case .fatal(let error) = failure { happened(.sessionRefused(error)) }
+        guard case .joinAgain(let life, let pause, let failing) = machine.joinFailed(life.id, failure, now: now) else {
+            return
+        }
+        for (id, error) in failing { finish(id, .failure(error)) }
+        try? await clock.sleep(pause)
+        await join(life)
+    }
+
+    private func subscribe(_ life: SessionLife) {
+        wakeUps?.cancel()
+        guard usesWakeUps else {
+            perform(machine.subscriptionChanged(life.id, isSubscribed: false, now: now))
+            return
+        }
+        wakeUps = Task {
+            await receiveWakeUps(from: redis, on: keys.wakeUpChannel(of: life.id)) { wakeUp in
+                self.assumeIsolated { $0.received(wakeUp, for: life) }
+            }
+        }
+    }
+
+    private func received(_ wakeUp: WakeUp, for life: SessionLife) {
+        switch wakeUp {
+        case .subscribed: perform(machine.subscriptionChanged(life.id, isSubscribed: true, now: now))
+        case .unsubscribed(let error) where error.code == .clientStopped:
+            let error = RedisDCError(error, key: keys.wakeUpChannel(of: life.id))
+            for (id, error) in machine.clientStopped(error) { finish(id, .failure(error)) }
+        case .unsubscribed: perform(machine.subscriptionChanged(life.id, isSubscribed: false, now: now))
+        case .hint(let bytes): perform(machine.hint(life.id, String(decoding: bytes, as: UTF8.self), now: now))
+        case .gap: perform(machine.gap(life.id, now: now))
+        }
+    }
+}
+
+extension Namespace {
+    /// Nodes that disagree about the number of partitions would look for a name in different places.
+    func conflict(with partitions: String) -> RedisDCError {
+        RedisDCError(
+            .conflict,
+            "namespace \"\(name)\" has \(partitions) partitions, this coordinator is configured with \(self.partitions)"
+        )
+    }
+}
+
+extension EngineStateMachine.Failure {
+    init(_ error: any Error, keys: PartitionKeys) {
+        guard let error = error as? RedisError else {
+            self = .fatal(RedisDCError(error, key: keys.all[0]))
+            return
+        }
+        switch error.code {
+        case .connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly: self = .retry(error)
+        default: self = .fatal(RedisDCError(error, key: keys.all.joined(separator: ", ")))
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// What the primitives ask of the engine.
+import CoordinationBase
+import Hiredis
+
+// A task on the client's executor does not change its executor for a call; one elsewhere does so once.
+extension Engine {
+    nonisolated var now: Duration { clock.now() }
+
+    private nonisolated func operation(_ work: EngineWork) -> EngineOperation {
+        EngineOperation(id: ids.next(), work)
+    }
+
+    // MARK: Acquire
+
+    /// Returns the operation that a request is carried out by.
+    ///
+    /// - Parameter timeout: `nil` sets no limit; 0 does not wait.
+    nonisolated func operation(_ request: AcquireRequest, timeout: Duration?) throws(RedisDCError) -> EngineOperation {
+        if let timeout, timeout < .zero {
+            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+        }
+        if timeout == .zero { return operation(.acquire(request.withoutQueueing, nil)) }
+        let limit = timeout.map { WaitLimit(timeout: $0, deadline: now + min($0, .longest)) }
+        return operation(.acquire(request, limit))
+    }
+
+    /// Waits until the operation has ended, and records it.
+    nonisolated func carryOutAcquire(_ operation: EngineOperation) async {
+        if instruments.isDisabled { await carryOut(operation) } else { await carryOutObserved(operation) }
+    }
+
+    /// A function of its own: what it keeps while it waits is not needed without instruments.
+    @inline(never)
+    private nonisolated func carryOutObserved(_ operation: EngineOperation) async {
+        _ = try? await instruments.waiting { () async throws(RedisDCError) in
+            await carryOut(operation)
+            return try operation.isGranted()
+        } isGranted: {
+            $0
+        }
+    }
+
+    /// Waits until the request is granted.
+    ///
+    /// - Throws: `.timedOut` too when it was to be granted immediately and was not.
+    nonisolated func obtain(_ operation: EngineOperation) async throws(RedisDCError) {
+        await carryOutAcquire(operation)
+        try operation.expectGranted()
+    }
+
+    /// Waits until the request is granted.
+    ///
+    /// - Returns: `nil` when the timeout is 0 and there are not enough permits.
+    nonisolated func acquire(
+        _ request: AcquireRequest, timeout: Duration?
+    ) async throws(RedisDCError) -> EngineStateMachine.Grant? {
+        let operation = try operation(request, timeout: timeout)
+        await carryOutAcquire(operation)
+        return try operation.grant()
+    }
+
+    /// Waits until the request is granted, and returns the lease.
+    nonisolated func lease(_ request: AcquireRequest, timeout: Duration?) async throws(RedisDCError) -> Lease {
+        let operation = try operation(request, timeout: timeout)
+        await carryOutAcquire(operation)
+        guard let grant = try operation.grant() else { throw operation.notAvailable }
+        return Lease(grant, name: request.resource.name, count: request.count, engine: self)
+    }
+
+    // MARK: Other operations
+
+    nonisolated func call(_ work: Operation) async throws(RedisDCError) -> Int {
+        let operation = operation(.call(work))
+        await carryOut(operation)
+        return try operation.count()
+    }
+
+    /// Releases a lease, whether the task is cancelled or not.
+    nonisolated func release(_ claim: UInt64) async throws(RedisDCError) {
+        let operation = operation(.release(claim: claim))
+        await carryOutUncancellably(operation)
+        _ = try operation.count()
+    }
+
+    /// Releases a lease without waiting for the outcome.
+    nonisolated func releaseSoon(_ claim: UInt64) { enter { $0.releaseUnobserved(claim) } }
+
+    /// Releases all but `keep` of a lease's permits.
+    nonisolated func reduce(_ claim: UInt64, keep: Int) async throws(RedisDCError) -> Int {
+        try await use(claim, .reduce(keep: keep)).count()
+    }
+
+    /// Reads what a lease stands for: an item, or what all parties have brought.
+    nonisolated func read(_ claim: UInt64) async throws(RedisDCError) -> [[UInt8]] {
+        try await use(claim, .read).values()
+    }
+
+    /// Turns a lease into a permit of another resource. Then it is not held any more.
+    nonisolated func pass(_ claim: UInt64, to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
+        _ = try await use(claim, .pass(to: resource, item: item)).count()
+        enter { $0.forgetWatch(claim) }
+    }
+
+    private nonisolated func use(_ claim: UInt64, _ use: EngineStateMachine.Use) async -> EngineOperation {
+        let operation = operation(.use(claim: claim, use))
+        await carryOut(operation)
+        return operation
+    }
+
+    /// Returns whether a lease is still held, after a request that may have released it.
+    nonisolated func holds(_ claim: UInt64) async -> Bool {
+        await withCheckedContinuation { continuation in
+            enter { continuation.resume(returning: $0.isHeld(claim)) }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// What the engine manages: named resources of different kinds.
+import Hiredis
+
+/// A named resource managed by the engine, as a request describes it.
+struct Resource: Sendable, Hashable {
+    /// The letter is the kind's in the server's records: see engine_head.lua.
+    enum Kind: String, Sendable {
+        case semaphore = "s"
+        case mutex = "m"
+        case readWriteLock = "r"
+        case condition = "c"
+        case turnstile = "t"
+        case latch = "l"
+        case barrier = "b"
+        case phaser = "p"
+        case exchanger = "e"
+        /// The free places of a bounded buffer.
+        case boundedBuffer = "k"
+        /// The items of a bounded buffer.
+        case bufferItems = "i"
+
+        /// The kind's name for people.
+        var title: String {
+            switch self {
+            case .readWriteLock: "read-write lock"
+            case .boundedBuffer: "bounded buffer"
+            case .bufferItems: "bounded buffer's items"
+            default: "\(self)"
+            }
+        }
+    }
+
+    var name: String
+    var kind: Kind
+    /// The number of permits it is created with when it does not exist; `nil` requires it to exist.
+    var permits: Int?
+    /// A letter: see engine_head.lua.
+    var policy: Unicode.Scalar = "f"
+
+    /// The resource as it must exist.
+    var existing: Resource {
+        var resource = self
+        resource.permits = nil
+        return resource
+    }
+
+    /// As engine_resource.lua takes it.
+    var arguments: [RedisArgument] {
+        [.string(kind.rawValue), permits.map { .integer($0) } ?? "", .string(String(policy))]
+    }
+}
+
+// MARK: For error messages
+
+extension Resource: CustomStringConvertible {
+    /// The kind and the quoted name: `mutex "orders"`.
+    var description: String { "\(kind.title) \"\(name)\"" }
+
+    /// The kind, the number and the policy in words.
+    var configuration: String { Self.describe(kind, permits: permits, policy: String(policy)) }
+
+    static func describe(_ kind: Kind?, permits: Int?, policy: String) -> String {
+        let number = permits.map { "\($0)" } ?? "any number of"
+        return switch kind {
+        case .semaphore:
+            "a semaphore with \(number) permits" + (policy == "b" ? ", barging" : ", first come first served")
+        case .readWriteLock:
+            "a read-write lock"
+                + (policy == "r" ? " that prefers readers" : policy == "w" ? " that prefers writers" : "")
+        case .latch:
+            "a latch for \(number), " + (policy == "f" ? "broken by a death" : "where a death counts as down")
+        case .exchanger: "an exchanger for \(number)"
+        case .boundedBuffer: "a bounded buffer for \(number)"
+        case .barrier:
+            "a barrier for \(number), "
+                + (policy == "b" ? "broken by a party that leaves" : "where a party that leaves is removed")
+        case let kind?: "a \(kind.title)"
+        case nil: "broken or being destroyed"
+        }
+    }
+}
