@@ -53,7 +53,7 @@ struct TestCertificatesTests {
         let folder = try TemporaryFolder(prefix: "no-openssl")
         defer { folder.remove() }
         let error = #expect(throws: TestCertificatesError.self) {
-            try CertificateWorkshop(folder: folder, searchPath: "/nonexistent")
+            try CertificateGenerator(folder: folder, searchPath: "/nonexistent")
         }
         #expect(error?.code == .opensslNotFound)
         #expect(error?.description.contains("apt install openssl") == true)
@@ -64,7 +64,7 @@ struct TestCertificatesTests {
         let folder = try TemporaryFolder(prefix: "no-authority")
         defer { folder.remove() }
         let error = await #expect(throws: TestCertificatesError.self) {
-            try await CertificateWorkshop(folder: folder).makeCertificate(
+            try await CertificateGenerator(folder: folder).makeCertificate(
                 "server", commonName: "localhost", signedBy: "nobody", extensions: .server, isExpired: false)
         }
         #expect(error?.code == .opensslFailed)
