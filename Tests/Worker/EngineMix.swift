@@ -3,7 +3,8 @@ import Hiredis
 import RedisDC
 import TestRandom
 
-/// A seeded mix of everything one can do with the engine, by several tasks at once, until the key `stop` is there.
+/// A seeded mix of everything one can do with the engine, by several tasks at once, until the key
+/// `stop` is there.
 ///
 /// What happens under the mutex is written down in Redis, so that the test can see who was in when.
 struct EngineMix {
@@ -14,6 +15,7 @@ struct EngineMix {
     private static let tasks = 6
 
     func run() async throws {
+        printSeed(seed, of: "EngineMix")
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<Self.tasks {
                 group.addTask {
@@ -29,7 +31,8 @@ struct EngineMix {
         }
     }
 
-    /// What may happen to anyone whose neighbours are killed and whose session may be lost on a busy machine.
+    /// What may happen to anyone whose neighbours are killed and whose session may be lost on a
+    /// busy machine.
     private static func isExpected(_ error: RedisDCError) -> Bool {
         [.timedOut, .cancelled, .lost].contains(error.code) || error.mayHaveRun
     }

@@ -3,7 +3,8 @@ import Hiredis
 import QueueListen
 import TestRandom
 
-/// Senders and receivers that are killed at any moment, and write down in a second Redis what they know for certain.
+/// Senders and receivers that are killed at any moment, and write down in a second Redis what they
+/// know for certain.
 struct MailMix {
     let office: PostOffice
     /// Not the one that is tortured.
@@ -11,9 +12,10 @@ struct MailMix {
 
     static let names = ["alice", "bob", "carol"]
 
-    /// Sends numbered messages to some or all, each under an id of its own: writes down what it wants before, and what it
-    /// knows after.
+    /// Sends numbered messages to some or all, each under an id of its own: writes down what it
+    /// wants before, and what it knows after.
     func send(seed: UInt64) async throws {
+        printSeed(seed, of: "MailMix")
         var generator = SplitMix(seed: seed)
         var number = 0
         while try await notes.send("EXISTS", "stop").integer == 0 {

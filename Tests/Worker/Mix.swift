@@ -2,15 +2,18 @@ import Foundation
 import RedisDC
 import TestRandom
 
-/// A seeded mix of everything one can do with a semaphore, by several tasks at once.
+/// A random mix of the operations of a semaphore, by concurrent tasks.
 struct Mix {
     let semaphore: ClassicSemaphore
     let seed: UInt64
 
     private static let tasks = 8
 
-    /// - Returns: `signalled taken cancelled timedOut`, as confirmed to the callers.
+    /// Runs the operations, and prints the seed first.
+    ///
+    /// - Returns: the confirmed counts, as the text `signalled taken cancelled timedOut`.
     func run(operations: Int) async throws -> String {
+        printSeed(seed, of: "Mix")
         try await withThrowingTaskGroup(of: Tally.self) { group in
             for number in 0..<Self.tasks {
                 group.addTask {

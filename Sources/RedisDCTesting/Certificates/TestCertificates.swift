@@ -6,7 +6,7 @@
 /// ```swift
 /// try await withTestCertificates(.expired) { certificates in
 ///     try await withLocalRedis(.init(tls: certificates)) { redis in
-///         var configuration = try RedisConfiguration(url: redis.tlsURL!)
+///         var configuration = try RedisConfiguration(url: #require(redis.tlsURL))
 ///         configuration.tls?.authority = .file(certificates.authority)
 ///         configuration.commandTimeout = .milliseconds(500)
 ///         try await withRedisClient(configuration) { client in

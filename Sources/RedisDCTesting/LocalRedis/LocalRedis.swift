@@ -81,7 +81,8 @@ public final class LocalRedis: Sendable {
     /// - Returns: the running server.
     /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/serverNotFound``,
     ///   ``LocalRedisError/Code/startFailed`` or ``LocalRedisError/Code/startTimedOut``;
-    ///   `CancellationError` if the task is cancelled.
+    ///   `CancellationError` if the task is cancelled; the error of the system if the server's folder
+    ///   cannot be created.
     public static func start(_ configuration: Configuration = Configuration()) async throws -> LocalRedis {
         let names = configuration.binary.map { [$0] } ?? ["redis-server", "valkey-server"]
         guard let binary = Executable.find(names) else {

@@ -45,7 +45,7 @@ struct ServerLaunch {
         let deadline = clock.now + self.configuration.startTimeout
         let probe = ReadinessProbe(socketPath: self.endpoints.socketPath, password: self.configuration.password)
         while true {
-            // Checked before the probe, so that the exit of a server is noticed even after it has replied once.
+            // Checked before each probe, so that the exit of the server ends the wait.
             if process.hasEnded { throw self.failure(logFrom: start) }
             switch await probe.ask(within: deadline - clock.now) {
             case .ready: return

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The pauses between attempts")
 struct BackoffTests {
-    @Test("double from the least to the greatest, each between half and all of it", arguments: UInt64(0)..<20)
+    @Test("double from the least to the greatest, each between half and all of it", arguments: testSeeds(0..<20))
     func bounds(seed: UInt64) {
         var generator = SplitMix(seed: seed)
         var backoff = Backoff(.milliseconds(50)...(.seconds(5)))

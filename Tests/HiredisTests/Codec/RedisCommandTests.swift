@@ -91,7 +91,7 @@ struct RedisCommandTests {
         #expect(String(buffer: buffer) == "before*1\r\n$1\r\nA\r\n*2\r\n$1\r\nB\r\n$2\r\n-1\r\n")
     }
 
-    @Test("random commands come back as they were when they are decoded", arguments: UInt64(0)..<4)
+    @Test("random commands come back as they were when they are decoded", arguments: testSeeds(0..<4))
     func roundTrip(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         for round in 0..<500 {

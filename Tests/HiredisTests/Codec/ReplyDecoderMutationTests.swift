@@ -11,7 +11,7 @@ struct ReplyDecoderMutationTests {
 
     @Test(
         "240,000 mutated inputs: the pieces make no difference, and nothing exceeds a limit",
-        arguments: UInt64(1)...8)
+        arguments: testSeeds(1..<9))
     func mutated(seed: UInt64) {
         var generator = SplitMix(seed: seed)
         let corpus = (0..<300).map { _ in

@@ -83,7 +83,7 @@ struct ReplyDecoderTests {
         }
     }
 
-    @Test("random values come back as they were, cut at random", arguments: UInt64(0)..<8)
+    @Test("random values come back as they were, cut at random", arguments: testSeeds(0..<8))
     func random(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         for round in 0..<300 {

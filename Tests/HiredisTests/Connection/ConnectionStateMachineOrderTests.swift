@@ -59,7 +59,7 @@ struct ConnectionStateMachineOrderTests {
         return next
     }
 
-    @Test("long random runs of many commands", arguments: UInt64(0)..<4)
+    @Test("long random runs of many commands", arguments: testSeeds(0..<4))
     func random(seed: UInt64) {
         var generator = SplitMix(seed: seed)
         for round in 0..<1500 {

@@ -1,5 +1,6 @@
 import Hiredis
 import RedisDCTesting
+import TestRandom
 import Testing
 
 extension ServerTests {
@@ -49,6 +50,7 @@ extension ServerTests {
 
         @Test("cancel and push in the same moment, thousands of times: each element is delivered or given back, once")
         func cancelRacesPush() async throws {
+            var generator = SplitMix(seed: testSeed())
             try await withServer { server, redis in
                 let delivered = Record<String>()
                 let rounds = 3000
@@ -63,7 +65,8 @@ extension ServerTests {
                         }
                         let push = Task { _ = try await other.send("LPUSH", "list", .integer(round)) }
                         // Sometimes before, sometimes after, mostly close.
-                        if round % 3 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...300))) }
+                        let pause = Int.random(in: 0...300, using: &generator)
+                        if round % 3 == 0 { try await Task.sleep(for: .microseconds(pause)) }
                         wait.cancel()
                         _ = try? await wait.value
                         try await push.value
@@ -79,13 +82,15 @@ extension ServerTests {
 
         @Test("timeout and push in the same moment: each element is delivered or stays")
         func timeoutRacesPush() async throws {
+            var generator = SplitMix(seed: testSeed())
             try await withServer { server, redis in
                 let rounds = 1000
                 var delivered: [Int] = []
                 try await withRedisClient(url: server.unixURL) { other in
                     for round in 0..<rounds {
+                        let pause = Int.random(in: 500...3500, using: &generator)
                         async let push: Void = {
-                            try await Task.sleep(for: .microseconds(Int.random(in: 500...3500)))
+                            try await Task.sleep(for: .microseconds(pause))
                             _ = try await other.send("LPUSH", "list", .integer(round))
                         }()
                         let reply = try await redis.block(.brpop("list"), timeout: .milliseconds(2)) { late in

@@ -141,7 +141,7 @@ struct SubscriptionQueueTests {
 
     @Test(
         "in random lives, what was delivered and what was missed add up to what was pushed, in order",
-        arguments: UInt64(0)..<6)
+        arguments: testSeeds(0..<6))
     func sums(seed: UInt64) async throws {
         var generator = SplitMix(seed: seed)
         for _ in 0..<60 {

@@ -65,7 +65,7 @@ extension ServerTests.SubscriptionFailureTests {
     func cancelledSubscribe() async throws {
         try await withServer { _, redis in
             let other = try await redis.subscribe(to: ["other"])
-            var generator = SplitMix(seed: 7)
+            var generator = SplitMix(seed: testSeed(default: 7))
             var cancelled = 0
             for round in 0..<500 {
                 let subscribing = Task { try await redis.subscribe(to: ["c:\(round)", "other"]) }

@@ -9,22 +9,23 @@ extension ServerTests.SubscriptionFailureTests {
         "kills in a tight loop while 200 tasks subscribe, receive and leave: nobody hangs, nothing stays subscribed"
     )
     func churn() async throws {
+        let seed = testSeed(default: 99)
         try await withServer {
             $0.reconnectDelay = Self.soon
             $0.commandTimeout = .seconds(60)
         } _: { _, redis in
             let killed = Record<Int>()
             let killing = Task {
-                var generator = SplitMix(seed: 99)
+                var generator = SplitMix(seed: seed)
                 while !Task.isCancelled {
                     killed.add(try await redis.killSubscriptions())
                     try await Task.sleep(for: .milliseconds(Int.random(in: 0...8, using: &generator)))
                 }
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for seed in 0..<200 {
+                for number in 1...200 {
                     group.addTask {
-                        var generator = SplitMix(seed: UInt64(seed))
+                        var generator = SplitMix(seed: seed &* 1000 &+ UInt64(number))
                         for _ in 0..<20 { try await receiveOne(redis, &generator) }
                     }
                 }
