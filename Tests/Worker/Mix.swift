@@ -14,7 +14,7 @@ struct Mix {
     /// - Returns: the confirmed counts, as the text `signalled taken cancelled timedOut`.
     func run(operations: Int) async throws -> String {
         printSeed(seed, of: "Mix")
-        try await withThrowingTaskGroup(of: Tally.self) { group in
+        return try await withThrowingTaskGroup(of: Tally.self) { group in
             for number in 0..<Self.tasks {
                 group.addTask {
                     var generator = SplitMix(seed: seed &* 31 &+ UInt64(number))
