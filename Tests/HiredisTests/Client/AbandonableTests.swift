@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Abandonable operations", .timeLimit(.minutes(10)))
 struct AbandonableTests {
-    /// A gate that the test opens.
+    /// A door that the test opens.
     private struct Door {
         let stream: AsyncStream<Void>
         let open: AsyncStream<Void>.Continuation
@@ -91,7 +91,7 @@ struct AbandonableTests {
                     return (error as? RedisError)?.code
                 }
             }
-            // The cancellation ends the gate's stream, and the task continues.
+            // The cancellation ends the door's stream, and the task continues.
             group.cancelAll()
             return await group.next() ?? nil
         }

@@ -77,7 +77,7 @@ struct ConnectionRun: ~Copyable {
             default: return "\(name) saw \(fate)"
             }
         }
-        return fates.count == nextID ? nil : "\(nextID) commands, but only \(fates.count) callers were told something"
+        return fates.count == nextID ? nil : "\(nextID) commands, but only \(fates.count) have a result"
     }
 
     private static let lost = RedisError(.connectionLost, "gone")

@@ -178,7 +178,7 @@ final class SubscriptionTrial {
             "message \(number) went to \(reached.keys.sorted()), not \(entitled.sorted())")
         for (listener, gapFirst) in reached where entitled.contains(listener) {
             deliveries += 1
-            if gapFirst { told(listener) }
+            if gapFirst { receivedGap(listener) }
             expect(!accounts[listener]!.owesGap, "message \(number) reached \(listener) before the gap")
         }
     }
@@ -215,7 +215,7 @@ final class SubscriptionTrial {
         }
         // An outcome is atomic: refused topics are no longer missing.
         let ended = Set(outcome.ended.map(\.0))
-        for listener in outcome.gaps where !ended.contains(listener) { told(listener.id) }
+        for listener in outcome.gaps where !ended.contains(listener) { receivedGap(listener.id) }
     }
 
     private func completed(_ wait: Wait) {
@@ -231,7 +231,7 @@ final class SubscriptionTrial {
         accounts[wait.listener]!.kept.formUnion(wait.wanted)
     }
 
-    private func told(_ listener: UInt64) {
+    private func receivedGap(_ listener: UInt64) {
         gaps += 1
         guard accounts[listener] != nil else {
             ownFaults.append("a gap was reported to \(listener), which has left")
