@@ -131,6 +131,6 @@ private func expectGone(_ output: [UInt8]?, servers: Int = 1) async throws {
         let process = try #require(Int32(line[1]))
         #expect(process > 1)
         #expect(await eventually { !processExists(process) }, "the server is still running")
-        #expect(await eventually { !FileManager.default.fileExists(atPath: String(line[2])) }, "the folder still exists")
+        #expect(await eventually { !FileManager.default.fileExists(atPath: String(line[2])) }, "the folder remains")
     }
 }
