@@ -3,9 +3,9 @@ import Testing
 
 @testable import RedisDCTesting
 
-@Suite("A fault proxy's faults of time")
+@Suite("FaultProxy: delays and stalls")
 struct FaultProxyTimeTests {
-    @Test("a delay holds each direction back at least as long as it says, for open and for new connections")
+    @Test("a delay applies to its direction on open and on new connections")
     func delay() async throws {
         try await withProxiedRedis { _, proxy in
             let open = try Wire(port: proxy.port)
@@ -22,7 +22,7 @@ struct FaultProxyTimeTests {
         }
     }
 
-    @Test("a delay keeps the order, also when it gets shorter while bytes wait")
+    @Test("bytes stay in order when the delay is shortened")
     func delayKeepsOrder() async throws {
         try await withProxiedRedis { _, proxy in
             let wire = try Wire(port: proxy.port)
@@ -34,7 +34,7 @@ struct FaultProxyTimeTests {
         }
     }
 
-    @Test("a stall towards the server keeps requests back until it ends")
+    @Test("a stall towards the server holds requests back until it ends")
     func stallToServer() async throws {
         try await withProxiedRedis { redis, proxy in
             let wire = try Wire(port: proxy.port)
@@ -50,7 +50,7 @@ struct FaultProxyTimeTests {
         }
     }
 
-    @Test("a stall towards the client keeps answers back, and the commands have run")
+    @Test("a stall towards the client holds replies back after the commands have run")
     func stallToClient() async throws {
         try await withProxiedRedis { redis, proxy in
             let wire = try Wire(port: proxy.port)
@@ -59,15 +59,15 @@ struct FaultProxyTimeTests {
             let direct = try Wire(port: redis.port)
             try await proxy.waitUntil { $0.keptBytes == 5 }
             #expect(try await direct.ask("GET", "key") == "value")
-            #expect(!wire.hasNews)
+            #expect(!wire.hasInput)
             await proxy.unstall(.toServer)
-            #expect(!wire.hasNews)
+            #expect(!wire.hasInput)
             await proxy.unstall()
             #expect(try await wire.answer() == "+OK")
         }
     }
 
-    @Test("a stall holds for new connections, and holds back their ends too")
+    @Test("a stall applies to new connections and holds their closes back")
     func stallNew() async throws {
         try await withProxiedRedis { redis, proxy in
             await proxy.stall()
@@ -77,31 +77,31 @@ struct FaultProxyTimeTests {
             while try await !direct.ask("INFO", "clients").contains("connected_clients:2\r\n") {}
             await redis.kill()
             try await Task.sleep(for: .milliseconds(30))
-            #expect(!wire.hasNews)
+            #expect(!wire.hasInput)
             await proxy.unstall()
             #expect(try await wire.everythingUntilEnd() == "")
         }
     }
 
-    @Test("a stalled connection takes only so many bytes and then makes its sender wait")
+    @Test("a stalled connection buffers a limited number of bytes, then its sender waits")
     func stallIsBounded() async throws {
         try await withProxiedRedis { _, proxy in
             await proxy.stall(.toServer)
             let wire = try Wire(port: proxy.port)
-            // The first bytes are there, so the rest is held back by the proxy and not by a connection to come.
+            // The connection is established: the proxy holds the rest back, not the kernel's accept queue.
             try await wire.send("x")
             try await proxy.waitUntil { $0.keptBytes == 1 }
-            let taken = try await ChildProcess.onThreadOfItsOwn { wire.sendUntilFull(limit: 1 << 28) }
-            // A megabyte of the proxy and what the two kernel buffers of a loopback connection hold.
+            let taken = try await ChildProcess.onThreadOfItsOwn { wire.sendUntilFull(maxBytes: 1 << 28) }
+            // The proxy holds one megabyte, and the two kernel buffers of a loopback connection the rest.
             #expect(taken < 1 << 26)
             #expect(proxy.counters.keptBytes < 1 << 21)
         }
     }
 }
 
-@Suite("A fault proxy's lost and broken replies")
+@Suite("FaultProxy: dropped, swallowed and cut replies")
 struct FaultProxyReplyTests {
-    @Test("a dropped reply belongs to a command that has run, and the client sees its connection end")
+    @Test("a command whose reply is dropped has run, and its connection closes")
     func dropReply() async throws {
         try await withProxiedRedis { redis, proxy in
             await proxy.dropNextReply(matching: "INCR")
@@ -112,13 +112,13 @@ struct FaultProxyReplyTests {
             #expect(try await wire.everythingUntilEnd() == "")
             #expect(try await Wire.ask(port: redis.port, "GET", "n") == "42")
             #expect(proxy.counters.droppedReplies == 1)
-            // Only that one reply, only that connection.
+            // The fault affects one reply on one connection.
             #expect(try await other.ask("INCR", "n") == ":43")
             #expect(try await Wire.ask(port: proxy.port, "INCR", "n") == ":44")
         }
     }
 
-    @Test("a dropped reply that the server takes its time for is waited for")
+    @Test("a reply that arrives late is dropped when it arrives")
     func dropLateReply() async throws {
         try await withProxiedRedis { redis, proxy in
             await proxy.dropNextReply(matching: "BLPOP")
@@ -126,7 +126,7 @@ struct FaultProxyReplyTests {
             try await wire.send(Wire.command(["BLPOP", "list", "0"]))
             let direct = try Wire(port: redis.port)
             while try await direct.ask("INFO", "clients").contains("blocked_clients:0\r\n") {}
-            #expect(!wire.hasNews && proxy.counters.droppedReplies == 0)
+            #expect(!wire.hasInput && proxy.counters.droppedReplies == 0)
             #expect(try await direct.ask("RPUSH", "list", "element") == ":1")
             #expect(try await wire.everythingUntilEnd() == "")
             #expect(try await direct.ask("LLEN", "list") == ":0")
@@ -134,7 +134,7 @@ struct FaultProxyReplyTests {
         }
     }
 
-    @Test("a request is recognised when it arrives in pieces")
+    @Test("a request that arrives in pieces is found")
     func dropSplitRequest() async throws {
         try await withProxiedRedis { redis, proxy in
             await proxy.dropNextReply(matching: "INCR")
@@ -149,7 +149,7 @@ struct FaultProxyReplyTests {
         }
     }
 
-    @Test("what a stall holds back is not dropped before it has been forwarded")
+    @Test("the reply to a stalled request is dropped only after the request is forwarded")
     func dropAfterStall() async throws {
         try await withProxiedRedis { redis, proxy in
             await proxy.dropNextReply(matching: "SET")
@@ -165,7 +165,7 @@ struct FaultProxyReplyTests {
         }
     }
 
-    @Test("answers that came before the dropped one still reach the client")
+    @Test("replies before the dropped one still reach the client")
     func dropKeepsEarlier() async throws {
         try await withProxiedRedis { _, proxy in
             await proxy.stall(.toClient)
@@ -180,7 +180,7 @@ struct FaultProxyReplyTests {
         }
     }
 
-    @Test("two calls lose two replies, each its own")
+    @Test("two calls drop two replies")
     func dropTwo() async throws {
         try await withProxiedRedis { _, proxy in
             await proxy.dropNextReply(matching: Array("GET".utf8))
@@ -195,7 +195,7 @@ struct FaultProxyReplyTests {
         }
     }
 
-    @Test("swallowed replies never come, the commands have run, and the connection stays open")
+    @Test("commands whose replies are swallowed have run, and the connection stays open")
     func swallow() async throws {
         try await withProxiedRedis { redis, proxy in
             let wire = try Wire(port: proxy.port)
@@ -203,13 +203,13 @@ struct FaultProxyReplyTests {
             try await wire.send(Wire.command(["SET", "key", "value"]))
             try await proxy.waitUntil { $0.swallowedBytes == 5 }
             #expect(try await Wire.ask(port: redis.port, "GET", "key") == "value")
-            #expect(!wire.hasNews)
+            #expect(!wire.hasInput)
             await proxy.swallowReplies(false)
             #expect(try await wire.ask("PING") == "+PONG")
         }
     }
 
-    @Test("a cut reply ends in the middle", arguments: [0, 1, 9])
+    @Test("a cut reply ends after the given number of bytes", arguments: [0, 1, 9])
     func cut(_ count: Int) async throws {
         try await withProxiedRedis { redis, proxy in
             let wire = try Wire(port: proxy.port)
@@ -223,7 +223,7 @@ struct FaultProxyReplyTests {
         }
     }
 
-    @Test("a cut after more bytes than one reply has goes on to the next")
+    @Test("a cut after more bytes than one reply affects the next reply")
     func cutAcrossReplies() async throws {
         try await withProxiedRedis { _, proxy in
             let wire = try Wire(port: proxy.port)
@@ -235,9 +235,9 @@ struct FaultProxyReplyTests {
     }
 }
 
-@Suite("A fault proxy's broken connections")
+@Suite("FaultProxy: closed and refused connections")
 struct FaultProxyConnectionTests {
-    @Test("cutting ends all connections at once, stalled ones too, and lets new ones in")
+    @Test("cutAll closes all connections, including stalled ones, and allows new ones")
     func cutAll() async throws {
         try await withProxiedRedis { redis, proxy in
             for style in [FaultProxy.CutStyle.close, .reset] {
@@ -246,7 +246,7 @@ struct FaultProxyConnectionTests {
                 await proxy.stall()
                 await proxy.cutAll(style)
                 for wire in wires {
-                    #expect(await eventually { wire.hasNews })
+                    #expect(await eventually { wire.hasInput })
                     #expect(wire.endedWithReset == (style == .reset))
                 }
                 try await proxy.waitUntil { $0.openConnections == 0 }
@@ -257,7 +257,7 @@ struct FaultProxyConnectionTests {
         }
     }
 
-    @Test("refused connections end at once, and open ones go on")
+    @Test("refused connections close immediately, and open ones are not affected")
     func refuse() async throws {
         try await withProxiedRedis { _, proxy in
             let open = try Wire(port: proxy.port)
@@ -272,7 +272,7 @@ struct FaultProxyConnectionTests {
         }
     }
 
-    @Test("a reset by the client reaches the server's side as the end of its connection")
+    @Test("a reset by the client closes the connection to the server")
     func clientReset() async throws {
         try await withProxiedRedis { redis, proxy in
             try await withFaultProxy(to: .port(proxy.port)) { outer in
@@ -285,20 +285,20 @@ struct FaultProxyConnectionTests {
         }
     }
 
-    @Test("a reset by the server reaches the client as a reset")
+    @Test("a reset by the server is forwarded to the client as a reset")
     func serverReset() async throws {
         try await withProxiedRedis { _, proxy in
             try await withFaultProxy(to: .port(proxy.port)) { outer in
                 let wire = try Wire(port: outer.port)
                 #expect(try await wire.ask("PING") == "+PONG")
                 await proxy.cutAll(.reset)
-                #expect(await eventually { wire.hasNews })
+                #expect(await eventually { wire.hasInput })
                 #expect(wire.endedWithReset)
             }
         }
     }
 
-    @Test("healing ends every fault")
+    @Test("heal ends all faults")
     func heal() async throws {
         try await withProxiedRedis { _, proxy in
             await proxy.dropNextReply(matching: "")
@@ -314,7 +314,7 @@ struct FaultProxyConnectionTests {
     }
 }
 
-/// Runs a body with a server and a proxy in front of it.
+/// Runs a body with a server and a proxy that forwards to it.
 private func withProxiedRedis(_ body: (LocalRedis, FaultProxy) async throws -> Void) async throws {
     try await withLocalRedis { redis in
         try await withFaultProxy(to: .port(redis.port)) { proxy in

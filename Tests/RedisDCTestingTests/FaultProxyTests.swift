@@ -3,9 +3,9 @@ import Testing
 
 @testable import RedisDCTesting
 
-@Suite("A fault proxy without a fault")
+@Suite("FaultProxy: forwarding without faults")
 struct FaultProxyTests {
-    @Test("forwards to a port and to a Unix socket, and counts")
+    @Test("the proxy forwards to a port and to a Unix socket, and counts the bytes")
     func forwards() async throws {
         try await withLocalRedis { redis in
             for target in [FaultProxy.Target.port(redis.port), .unixSocket(redis.socketPath)] {
@@ -21,7 +21,7 @@ struct FaultProxyTests {
         }
     }
 
-    @Test("passes much data unchanged, both ways, many connections at a time")
+    @Test("large data passes unchanged in both directions on concurrent connections")
     func muchData() async throws {
         try await withLocalRedis { redis in
             try await withFaultProxy(to: .port(redis.port)) { proxy in
@@ -40,7 +40,7 @@ struct FaultProxyTests {
         }
     }
 
-    @Test("lets a client that has finished sending still get its answer, and then the end")
+    @Test("a client that has finished sending still receives its reply")
     func halfClose() async throws {
         try await withLocalRedis { redis in
             try await withFaultProxy(to: .port(redis.port)) { proxy in
@@ -53,7 +53,7 @@ struct FaultProxyTests {
         }
     }
 
-    @Test("tells the client when the server closes, and the server when the client does")
+    @Test("a close by either side is forwarded to the other side")
     func closes() async throws {
         try await withLocalRedis { redis in
             try await withFaultProxy(to: .port(redis.port)) { proxy in
@@ -76,7 +76,7 @@ struct FaultProxyTests {
         }
     }
 
-    @Test("closes a client's connection when the server cannot be reached, and works once it can")
+    @Test("the proxy closes the client's connection while the server is unreachable")
     func serverDown() async throws {
         try await withLocalRedis { redis in
             try await withFaultProxy(to: .port(redis.port)) { proxy in
@@ -89,7 +89,7 @@ struct FaultProxyTests {
         }
     }
 
-    @Test("closes everything when it stops, and stopping again is fine")
+    @Test("stop closes all connections, and a second stop has no effect")
     func stop() async throws {
         try await withLocalRedis { redis in
             let proxy = try await FaultProxy.start(to: .port(redis.port))
@@ -109,7 +109,7 @@ struct FaultProxyTests {
         }
     }
 
-    @Test("closes its port when nobody holds it any more")
+    @Test("releasing the proxy closes its port")
     func dropped() async throws {
         var proxy: FaultProxy? = try await FaultProxy.start(to: .port(1))
         let port = try #require(proxy?.port)
@@ -117,7 +117,7 @@ struct FaultProxyTests {
         #expect(await eventually { (try? Wire(port: port)) == nil })
     }
 
-    @Test("ends a wait at its timeout and when its task is cancelled")
+    @Test("a wait ends at its timeout and when its task is cancelled")
     func waits() async throws {
         try await withFaultProxy(to: .port(1)) { proxy in
             let error = await #expect(throws: FaultProxyError.self) {
@@ -132,7 +132,7 @@ struct FaultProxyTests {
     }
 }
 
-/// Waits until the server has no client but this one.
+/// Waits until the server has no other client; returns false after a timeout.
 func eventuallyAlone(_ port: Int) async throws -> Bool {
     let observer = try Wire(port: port)
     for _ in 1...2000 {

@@ -3,10 +3,10 @@ import Testing
 
 @testable import RedisDCTesting
 
-@Suite("The leash of a local server")
+@Suite("LocalRedis: the lifetime of a server and of its parent process")
 struct LeashTests {
     #if compiler(>=6.2)
-        @Test("ends the server and removes its folder when the process that started it is killed with -9")
+        @Test("the server ends and its folder is removed when its parent is killed with -9")
         func parentKilled() async throws {
             let result = await #expect(processExitsWith: .signal(SIGKILL), observing: [\.standardOutputContent]) {
                 let redis = try await LocalRedis.start()
@@ -16,7 +16,7 @@ struct LeashTests {
             try await expectGone(result?.standardOutputContent)
         }
 
-        @Test("ends a paused server too")
+        @Test("a paused server ends when its parent is killed with -9")
         func parentKilledWhilePaused() async throws {
             let result = await #expect(processExitsWith: .signal(SIGKILL), observing: [\.standardOutputContent]) {
                 let redis = try await LocalRedis.start()
@@ -27,7 +27,7 @@ struct LeashTests {
             try await expectGone(result?.standardOutputContent)
         }
 
-        @Test("ends every server of a process, those too that others were started after")
+        @Test("all servers end when their parent is killed with -9")
         func manyServers() async throws {
             let result = await #expect(processExitsWith: .signal(SIGKILL), observing: [\.standardOutputContent]) {
                 let servers = [
@@ -39,7 +39,7 @@ struct LeashTests {
             try await expectGone(result?.standardOutputContent, servers: 3)
         }
 
-        @Test("ends the server when the process that started it just exits")
+        @Test("the server ends when its parent exits")
         func parentExits() async throws {
             let result = await #expect(processExitsWith: .exitCode(7), observing: [\.standardOutputContent]) {
                 let redis = try await LocalRedis.start()
@@ -49,12 +49,12 @@ struct LeashTests {
             try await expectGone(result?.standardOutputContent)
         }
 
-        /// In a process of its own: the other tests open descriptors at the same time.
-        @Test("does not leak descriptors")
+        /// The test runs in its own process, because concurrent tests open descriptors.
+        @Test("starting and stopping servers leaks no descriptors")
         func descriptors() async throws {
             await #expect(processExitsWith: .success) {
                 func openDescriptors() -> Int { (0..<4096).count { fcntl($0, F_GETFD) >= 0 } }
-                // What is opened once for the whole process is not what this is about.
+                // The first server opens descriptors that stay open for the whole process.
                 try await withLocalRedis { _ in }
                 let before = openDescriptors()
                 for _ in 1...20 { try await withLocalRedis { _ in } }
@@ -64,7 +64,7 @@ struct LeashTests {
         }
     #endif
 
-    @Test("is not cut by the end of the thread that started the server")
+    @Test("the server outlives the thread that started it")
     func threadEnds() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Task<LocalRedis, any Error>.self)
         let thread = Thread {
@@ -78,7 +78,7 @@ struct LeashTests {
         await redis.stop()
     }
 
-    @Test("is cut when nobody holds the server any more")
+    @Test("releasing the LocalRedis object ends the server and removes its folder")
     func dropped() async throws {
         var redis: LocalRedis? = try await LocalRedis.start()
         let process = try #require(redis?.processID)
@@ -87,7 +87,7 @@ struct LeashTests {
         #expect(await eventually { !processExists(process) && !FileManager.default.fileExists(atPath: folder) })
     }
 
-    @Test("leaves no process of the server's group, nor a zombie of ours")
+    @Test("stop leaves no process of the server's group and no zombie")
     func leavesNothing() async throws {
         let redis = try await LocalRedis.start()
         let shell = getpgid(try #require(redis.processID))
@@ -97,9 +97,9 @@ struct LeashTests {
         #expect(kill(-shell, 0) < 0 && errno == ESRCH)
     }
 
-    @Test("gives the server no descriptor of this process")
+    @Test("a child process inherits no descriptor")
     func inheritsNothing() async throws {
-        // One that would be inherited, as a library's socket may be.
+        // A descriptor without close-on-exec, as a library's socket may be.
         let descriptor = open("/dev/null", O_RDONLY)
         let high = fcntl(descriptor, F_DUPFD, 200)
         defer { [descriptor, high].forEach { close($0) } }
@@ -115,13 +115,13 @@ struct LeashTests {
     }
 }
 
-/// Tells the parent of an exit test about a server.
+/// Reports a server to the parent of an exit test.
 private func announce(_ redis: LocalRedis) throws {
     let line = "server \(redis.processID ?? 0) \(redis.directory)\n"
     try FileHandle.standardOutput.write(contentsOf: Data(line.utf8))
 }
 
-/// Expects that the announced servers end and that their folders go.
+/// Expects that the reported servers end and that their folders are removed.
 private func expectGone(_ output: [UInt8]?, servers: Int = 1) async throws {
     let lines = String(decoding: try #require(output), as: UTF8.self).split(separator: "\n")
         .filter { $0.hasPrefix("server ") }
@@ -130,7 +130,7 @@ private func expectGone(_ output: [UInt8]?, servers: Int = 1) async throws {
     for line in lines {
         let process = try #require(Int32(line[1]))
         #expect(process > 1)
-        #expect(await eventually { !processExists(process) }, "the server lives on")
-        #expect(await eventually { !FileManager.default.fileExists(atPath: String(line[2])) }, "its folder is there")
+        #expect(await eventually { !processExists(process) }, "the server is still running")
+        #expect(await eventually { !FileManager.default.fileExists(atPath: String(line[2])) }, "the folder remains")
     }
 }

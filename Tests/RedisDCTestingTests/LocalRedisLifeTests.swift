@@ -3,9 +3,9 @@ import Testing
 
 @testable import RedisDCTesting
 
-@Suite("The life of a local server")
+@Suite("LocalRedis: stop, kill, restart and pause")
 struct LocalRedisLifeTests {
-    @Test("after stop there is no process and no folder, and stopping again is fine")
+    @Test("stop ends the process and removes the folder, and a second stop has no effect")
     func stop() async throws {
         let redis = try await LocalRedis.start()
         let process = try #require(redis.processID)
@@ -18,7 +18,7 @@ struct LocalRedisLifeTests {
         #expect(error?.code == .stopped)
     }
 
-    @Test("withLocalRedis stops the server also when its body throws, and when its task is cancelled")
+    @Test("withLocalRedis stops the server when the body throws and when the task is cancelled")
     func scoped() async throws {
         struct Thrown: Error {
             let redis: LocalRedis
@@ -35,7 +35,7 @@ struct LocalRedisLifeTests {
         #expect(!FileManager.default.fileExists(atPath: redis.directory))
     }
 
-    @Test("a server that ignores SIGTERM is stopped all the same")
+    @Test("a process that ignores SIGTERM is killed")
     func stopStubborn() async throws {
         let folder = try TemporaryFolder(prefix: "stubborn-server")
         defer { folder.remove() }
@@ -47,14 +47,14 @@ struct LocalRedisLifeTests {
         #expect(!processExists(process.processID))
     }
 
-    @Test("a killed server is gone at once and comes back with its append-only data on the same addresses")
+    @Test("a killed server restarts with its append-only data and the same addresses")
     func killAndRestart() async throws {
         for fsync in [LocalRedis.Configuration.Fsync.always, .everySecond] {
             try await withLocalRedis(.init(persistence: .appendOnly(fsync: fsync), password: "p")) { redis in
                 let wire = try Wire(port: redis.port)
                 _ = try await wire.ask("AUTH", "p")
                 for number in 1...100 { _ = try await wire.ask("RPUSH", "list", "\(number)") }
-                // While an fsync of the last second is under way, a server that need not wait for it keeps its writes.
+                // With "everysec" the server holds back its writes while an fsync is in progress.
                 while try await !wire.ask("INFO", "persistence").contains("aof_buffer_length:0\r\n") {}
                 let (process, socket, port) = (try #require(redis.processID), redis.socketPath, redis.port)
 
@@ -74,7 +74,7 @@ struct LocalRedisLifeTests {
         }
     }
 
-    @Test("a snapshot is kept by a shutdown, and by a kill only up to the last SAVE")
+    @Test("a shutdown saves a snapshot, and a kill loses the writes after the last SAVE")
     func snapshot() async throws {
         try await withLocalRedis(.init(persistence: .snapshot)) { redis in
             _ = try await Wire.ask(port: redis.port, "SET", "key", "1")
@@ -92,7 +92,7 @@ struct LocalRedisLifeTests {
         }
     }
 
-    @Test("restart shuts a running server down first")
+    @Test("restart first shuts a running server down")
     func restartRunning() async throws {
         try await withLocalRedis(.init(persistence: .appendOnly(fsync: .always))) { redis in
             let process = try #require(redis.processID)
@@ -103,7 +103,7 @@ struct LocalRedisLifeTests {
         }
     }
 
-    @Test("a server that ended by itself can be restarted")
+    @Test("a server that exited on its own can be restarted")
     func endedByItself() async throws {
         try await withLocalRedis { redis in
             try await Wire(port: redis.port).send(Wire.command(["SHUTDOWN", "NOSAVE"]))
@@ -115,7 +115,7 @@ struct LocalRedisLifeTests {
         }
     }
 
-    @Test("a paused server answers nothing until it is resumed")
+    @Test("a paused server does not reply until it is resumed")
     func pause() async throws {
         try await withLocalRedis { redis in
             let wire = try Wire(port: redis.port)
@@ -123,11 +123,11 @@ struct LocalRedisLifeTests {
             try await redis.pause()
             #expect(ProcessState.isStopped(try #require(redis.processID)))
             try await wire.send("PING\r\n")
-            // Connecting still works: the kernel does it.
+            // Connecting still succeeds, because the kernel accepts the connection.
             let other = try Wire(port: redis.port)
             try await other.send("PING\r\n")
             try await Task.sleep(for: .milliseconds(50))
-            #expect(!wire.hasNews && !other.hasNews)
+            #expect(!wire.hasInput && !other.hasInput)
             try await redis.resume()
             #expect(try await wire.answer() == "+PONG")
             #expect(try await other.answer() == "+PONG")
@@ -147,7 +147,7 @@ struct LocalRedisLifeTests {
         }
     }
 
-    @Test("a server that does not run cannot be paused or resumed")
+    @Test("pause and resume throw .notRunning when the server is not running")
     func notRunning() async throws {
         try await withLocalRedis { redis in
             await redis.kill()
@@ -159,10 +159,10 @@ struct LocalRedisLifeTests {
     }
 
     @Test(
-        "starting waits until the data is loaded, unless told not to",
+        "a start waits until the data is loaded, unless waitUntilLoaded is false",
         arguments: [true, false], [nil, "password"])
     func loading(wait: Bool, password: String?) async throws {
-        // Half a millisecond for each key: loading takes a second.
+        // A delay of half a millisecond per key: loading takes one second.
         let configuration = LocalRedis.Configuration(
             persistence: .snapshot, password: password,
             extra: ["key-load-delay 500", "loading-process-events-interval-bytes 1024"], waitUntilLoaded: wait)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import RedisDCTesting
 
-@Suite("A local server")
+@Suite("LocalRedis: a running server")
 struct LocalRedisTests {
-    @Test("answers on its port and on its Unix socket as soon as it has started")
+    @Test("a server replies on its port and on its Unix socket when start returns")
     func answers() async throws {
         try await withLocalRedis { redis in
             let answers = try await [
@@ -19,7 +19,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("has a process id that is the server's own")
+    @Test("processID is the process ID of the server")
     func processID() async throws {
         try await withLocalRedis { redis in
             let info = try await Wire.ask(port: redis.port, "INFO", "server")
@@ -27,7 +27,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("listens on loopback only, and keeps its files where only this user can look")
+    @Test("a server listens only on loopback, and its folder is accessible only to this user")
     func isPrivate() async throws {
         try await withLocalRedis { redis in
             #expect(try await Wire.ask(port: redis.port, "CONFIG", "GET", "bind") == "bind 127.0.0.1")
@@ -37,7 +37,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("writes nothing to disk by default")
+    @Test("a server writes nothing to disk by default")
     func keepsNothing() async throws {
         try await withLocalRedis { redis in
             let wire = try Wire(port: redis.port)
@@ -49,7 +49,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("lets tests use DEBUG")
+    @Test("a server allows the DEBUG command")
     func allowsDebug() async throws {
         try await withLocalRedis { redis in
             let answer = try await Wire.ask(port: redis.port, "DEBUG", "SLEEP", "0")
@@ -57,7 +57,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("takes extra configuration lines, and they win")
+    @Test("extra configuration lines override the generated ones")
     func extraLines() async throws {
         try await withLocalRedis(.init(extra: ["maxclients 20", "appendonly yes"])) { redis in
             let wire = try Wire(port: redis.port)
@@ -66,7 +66,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("asks for its password, whatever characters that has")
+    @Test("a server requires its password, which may contain any character")
     func password() async throws {
         let password = "a \"b\\ ü:@/"
         try await withLocalRedis(.init(password: password)) { redis in
@@ -77,7 +77,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("has the ACL users it is given")
+    @Test("a server has the configured ACL users")
     func aclUsers() async throws {
         let users = ["alice on >secret ~a:* &* +@all -flushall", "default off"]
         try await withLocalRedis(.init(aclUsers: users)) { redis in
@@ -89,7 +89,7 @@ struct LocalRedisTests {
         }
     }
 
-    @Test("is one of many at a time, each with its own port")
+    @Test("concurrent servers have different ports")
     func manyAtOnce() async throws {
         try await withThrowingTaskGroup(of: Int.self) { group in
             for number in 1...8 {
@@ -108,9 +108,9 @@ struct LocalRedisTests {
     }
 }
 
-@Suite("A local server that cannot start")
+@Suite("LocalRedis: a server that cannot start")
 struct LocalRedisFailureTests {
-    @Test("says which package has a server, if there is none")
+    @Test("the error names the package to install if no server is installed")
     func noServer() async throws {
         #expect(Executable.find(["redis-server", "valkey-server"], searchPath: "/nonexistent") == nil)
         let error = LocalRedisError.serverNotFound(nil)
@@ -118,7 +118,7 @@ struct LocalRedisFailureTests {
         #expect(error.description.contains("brew install redis"))
     }
 
-    @Test("names the program that was asked for and is not there")
+    @Test("the error names the configured program if it does not exist")
     func noSuchProgram() async throws {
         let error = await #expect(throws: LocalRedisError.self) {
             try await LocalRedis.start(.init(binary: "no-such-server"))
@@ -127,7 +127,7 @@ struct LocalRedisFailureTests {
         #expect(error?.description.contains("no-such-server") == true)
     }
 
-    @Test("shows the server's own words about a bad configuration, and leaves nothing behind")
+    @Test("the error contains the server's log after a bad configuration")
     func badConfiguration() async throws {
         let error = await #expect(throws: LocalRedisError.self) {
             try await LocalRedis.start(.init(extra: ["no-such-directive yes"]))
@@ -136,11 +136,11 @@ struct LocalRedisFailureTests {
         #expect(error?.description.contains("no-such-directive") == true)
     }
 
-    @Test("gives up after the start timeout, and leaves no process behind")
+    @Test("the start fails after the start timeout and leaves no process")
     func timeout() async throws {
         let folder = try TemporaryFolder(prefix: "mute-server")
         defer { folder.remove() }
-        // A server that never answers: it notes its process id and waits.
+        // A server that never replies: it writes its process ID to a file and waits.
         let server = try await makeProgram("echo $$ >\(folder.file("pid")); exec sleep 60", in: folder)
         let error = await #expect(throws: LocalRedisError.self) {
             try await LocalRedis.start(
@@ -152,7 +152,7 @@ struct LocalRedisFailureTests {
         #expect(!processExists(process))
     }
 
-    @Test("stops starting when its task is cancelled")
+    @Test("cancelling the task ends the start")
     func cancellation() async throws {
         let folder = try TemporaryFolder(prefix: "mute-server")
         defer { folder.remove() }
@@ -162,7 +162,7 @@ struct LocalRedisFailureTests {
         await #expect(throws: CancellationError.self) { try await start.value }
     }
 
-    @Test("takes another port if another process has the one it picked")
+    @Test("a launch reports that another process uses its port")
     func portTaken() async throws {
         try await withLocalRedis { first in
             let folder = try TemporaryFolder(prefix: "port-taken")
@@ -180,7 +180,7 @@ struct LocalRedisFailureTests {
         }
     }
 
-    @Test("is started without the switch for DEBUG if it is too old to know it")
+    @Test("a server too old for enable-debug-command starts without it")
     func oldServer() async throws {
         let folder = try TemporaryFolder(prefix: "old-server")
         defer { folder.remove() }

@@ -3,10 +3,10 @@ import Testing
 
 @testable import RedisDCTesting
 
-@Suite("Test certificates")
+@Suite("TestCertificates")
 struct TestCertificatesTests {
     @Test(
-        "have the fault of their kind and no other, for a client that trusts the authority",
+        "a client that trusts the authority sees the defect of the kind and no other",
         arguments: TestCertificates.Kind.allCases)
     func kinds(_ kind: TestCertificates.Kind) async throws {
         try await withTestCertificates(kind) { certificates in
@@ -29,7 +29,7 @@ struct TestCertificatesTests {
         }
     }
 
-    @Test("are good for 127.0.0.1 as well")
+    @Test("the server certificate is valid for 127.0.0.1")
     func address() async throws {
         try await withTestCertificates { certificates in
             let (status, output) = try await openssl([
@@ -39,7 +39,7 @@ struct TestCertificatesTests {
         }
     }
 
-    @Test("go away with remove")
+    @Test("remove deletes the files, and a second call has no effect")
     func remove() async throws {
         let certificates = try await TestCertificates.make()
         #expect(FileManager.default.fileExists(atPath: certificates.serverKey))
@@ -48,30 +48,30 @@ struct TestCertificatesTests {
         certificates.remove()
     }
 
-    @Test("need openssl, and say so")
+    @Test("the error names the package to install if openssl is missing")
     func noOpenssl() throws {
         let folder = try TemporaryFolder(prefix: "no-openssl")
         defer { folder.remove() }
         let error = #expect(throws: TestCertificatesError.self) {
-            try CertificateWorkshop(folder: folder, searchPath: "/nonexistent")
+            try CertificateGenerator(folder: folder, searchPath: "/nonexistent")
         }
         #expect(error?.code == .opensslNotFound)
         #expect(error?.description.contains("apt install openssl") == true)
     }
 
-    @Test("show what openssl printed when it fails")
+    @Test("the error contains the output of openssl")
     func opensslFails() async throws {
         let folder = try TemporaryFolder(prefix: "no-authority")
         defer { folder.remove() }
         let error = await #expect(throws: TestCertificatesError.self) {
-            try await CertificateWorkshop(folder: folder).makeCertificate(
+            try await CertificateGenerator(folder: folder).makeCertificate(
                 "server", commonName: "localhost", signedBy: "nobody", extensions: .server, isExpired: false)
         }
         #expect(error?.code == .opensslFailed)
         #expect(error?.description.contains("nobody") == true)
     }
 
-    @Test("make a local server speak TLS, which a client with the authority's certificate can trust")
+    @Test("a client that trusts the authority connects to a local server over TLS")
     func tls() async throws {
         try await withTestCertificates { certificates in
             try await withLocalRedis(.init(tls: certificates)) { redis in

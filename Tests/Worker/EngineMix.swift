@@ -3,9 +3,9 @@ import Hiredis
 import RedisDC
 import TestRandom
 
-/// A seeded mix of everything one can do with the engine, by several tasks at once, until the key `stop` is there.
+/// A random mix of the engine's operations, by concurrent tasks, until the key `stop` exists.
 ///
-/// What happens under the mutex is written down in Redis, so that the test can see who was in when.
+/// Tasks record in Redis when they enter and leave the mutex, so that the test can check the order.
 struct EngineMix {
     let coordinator: Coordinator
     let redis: RedisClient
@@ -14,6 +14,7 @@ struct EngineMix {
     private static let tasks = 6
 
     func run() async throws {
+        printSeed(seed, of: "EngineMix")
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<Self.tasks {
                 group.addTask {
@@ -29,7 +30,7 @@ struct EngineMix {
         }
     }
 
-    /// What may happen to anyone whose neighbours are killed and whose session may be lost on a busy machine.
+    /// Returns whether killed processes, or a session lost on a busy machine, explain an error.
     private static func isExpected(_ error: RedisDCError) -> Bool {
         [.timedOut, .cancelled, .lost].contains(error.code) || error.mayHaveRun
     }

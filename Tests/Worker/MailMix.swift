@@ -3,17 +3,21 @@ import Hiredis
 import QueueListen
 import TestRandom
 
-/// Senders and receivers that are killed at any moment, and write down in a second Redis what they know for certain.
+/// Senders and receivers that can be killed at any time, and that record confirmed results in a
+/// second Redis server.
 struct MailMix {
     let office: PostOffice
-    /// Not the one that is tortured.
+    /// A client of the second server, which suffers no faults.
     let notes: RedisClient
 
     static let names = ["alice", "bob", "carol"]
 
-    /// Sends numbered messages to some or all, each under an id of its own: writes down what it wants before, and what it
-    /// knows after.
+    /// Sends numbered messages to random mailboxes until the key `stop` exists.
+    ///
+    /// Each send has its own ID. The intended recipients are recorded before the send, the
+    /// confirmation after it.
     func send(seed: UInt64) async throws {
+        printSeed(seed, of: "MailMix")
         var generator = SplitMix(seed: seed)
         var number = 0
         while try await notes.send("EXISTS", "stop").integer == 0 {
@@ -34,7 +38,7 @@ struct MailMix {
         (0..<count).map { Message(paddedText("\(id) \($0)")) }
     }
 
-    /// Writes down each message as it comes.
+    /// Receives messages and records each of them.
     func receive(_ name: String, device: String, limit: Int) async throws {
         for try await event in try office.mailbox(name).messages(device: device, limit: limit) {
             switch event {

@@ -2,16 +2,19 @@ import Foundation
 import RedisDC
 import TestRandom
 
-/// A seeded mix of everything one can do with a semaphore, by several tasks at once.
+/// A random mix of the operations of a semaphore, by concurrent tasks.
 struct Mix {
     let semaphore: ClassicSemaphore
     let seed: UInt64
 
     private static let tasks = 8
 
-    /// - Returns: `signalled taken cancelled timedOut`, as confirmed to the callers.
+    /// Runs the operations, and prints the seed first.
+    ///
+    /// - Returns: the confirmed counts, as the text `signalled taken cancelled timedOut`.
     func run(operations: Int) async throws -> String {
-        try await withThrowingTaskGroup(of: Tally.self) { group in
+        printSeed(seed, of: "Mix")
+        return try await withThrowingTaskGroup(of: Tally.self) { group in
             for number in 0..<Self.tasks {
                 group.addTask {
                     var generator = SplitMix(seed: seed &* 31 &+ UInt64(number))

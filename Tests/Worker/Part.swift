@@ -1,7 +1,7 @@
 import Hiredis
 import RedisDC
 
-/// A process that takes a part in something and stays there until it is killed.
+/// A process that takes one role with a primitive and stays in it until it is killed.
 struct Part {
     let coordinator: Coordinator
     let redis: RedisClient
@@ -35,14 +35,14 @@ struct Part {
             }
         case "phaser": try await coordinator.phaser(name).withParty { _ in try await forever() }
         case "phases":
-            // A party that comes so often, and says in which phase it was.
+            // A party that arrives a number of times and records the phase of each arrival.
             try await coordinator.phaser(name).withParty { party in
                 for _ in 0..<Int(words[1])! {
                     let arrival = try await party.arriveAndWait()
                     _ = try await redis.send("RPUSH", "log", .string("\(arrival.generation)"))
                 }
             }
-        default: fatalError("unknown part \(words[0])")
+        default: fatalError("cannot run: unknown role \"\(words[0])\"")
         }
     }
 

@@ -1,4 +1,4 @@
-// A process of the tests' own: does one job with a semaphore, and says in one line what it did.
+// The worker process of the tests: performs one job and prints its result in one line.
 import Foundation
 import Hiredis
 import QueueListen
@@ -10,9 +10,9 @@ import TestKinds
 struct Worker {
     static func main() async throws {
         let words = Array(CommandLine.arguments.dropFirst())
-        guard words.count >= 3 else { fatalError("worker JOB URL NAME …") }
+        guard words.count >= 3 else { fatalError("usage: redisdc-worker JOB URL NAME [ARGUMENTS]") }
         let (job, url, name) = (words[0], words[1], words[2])
-        // All tests run at once: on a small machine an answer may take its time.
+        // All tests run concurrently, so replies can be slow on a small machine.
         var patient = try RedisConfiguration(url: url)
         patient.commandTimeout = .seconds(120)
         try await withRedisClient(patient) { redis in
@@ -34,7 +34,7 @@ struct Worker {
             case "wait":
                 try await semaphore.wait()
                 _ = try await redis.send("RPUSH", .string(words[3]), .string(words[4]))
-            default: fatalError("unknown job \(job)")
+            default: fatalError("cannot run: unknown job \"\(job)\"")
             }
         }
     }
@@ -53,7 +53,7 @@ struct Worker {
                 switch job {
                 case "mail-send": try await mix.send(seed: UInt64(words[0])!)
                 case "mail-receive": try await mix.receive(words[0], device: words[1], limit: Int(words[2])!)
-                default: fatalError("unknown job \(job)")
+                default: fatalError("cannot run: unknown job \"\(job)\"")
                 }
             }
         }
@@ -69,16 +69,16 @@ struct Worker {
             case "engine-part":
                 try await Part(coordinator: coordinator, redis: redis, name: name).play(words)
             case "engine-hold":
-                // Says so, holds on, and says how it ended.
+                // Records that it has entered, holds the lock until it is cancelled, and records the end.
                 do {
                     try await coordinator.mutex(name).withLock { lease in
                         _ = try await redis.send("RPUSH", "log", .string("in \(lease.fence)"))
                         while !Task.isCancelled {
-                            // The shortest nap that does not keep the processor busy.
+                            // Short, but long enough not to occupy a processor core.
                             try? await Task.sleep(for: .milliseconds(5))
                         }
                         let isHeld = lease.isHeld
-                        // Not in the cancelled task, which sends nothing any more.
+                        // In a new task, because commands of a cancelled task are not sent.
                         try await Task { _ = try await redis.send("RPUSH", "log", .string("cancelled \(isHeld)")) }
                             .value
                     }
@@ -86,14 +86,14 @@ struct Worker {
                     _ = try await redis.send("RPUSH", "log", .string("\(error.code)"))
                 }
             case "engine-turns":
-                // Takes turns at a mutex, as often as it is told, and counts under it without any atomic help.
+                // Locks a mutex a number of times, and increments a counter under it without an atomic command.
                 for _ in 0..<Int(words[0])! {
                     try await coordinator.mutex(name).withLock { _ in
                         let count = try await redis.send("GET", "count").string.flatMap { Int($0) } ?? 0
                         _ = try await redis.send("SET", "count", .integer(count + 1))
                     }
                 }
-                // What time it takes it to be.
+                // The time by this process's clock.
                 print(Date().timeIntervalSince1970)
             case "engine-kinds":
                 let watch = KindWatch(isAlone: false)
@@ -104,7 +104,7 @@ struct Worker {
                 let recorder = HistoryRecorder(path: words[0])
                 try await HistoryMix(coordinator: coordinator, recorder: recorder, seed: UInt64(words[1])!)
                     .run(tasks: Int(words[2])!, steps: Int(words[3])!)
-            default: fatalError("unknown job \(job)")
+            default: fatalError("cannot run: unknown job \"\(job)\"")
             }
         }
     }

@@ -1,106 +1,128 @@
 import NIOCore
 
 extension FaultProxy {
-    /// How ``cutAll(_:)`` ends connections.
+    /// The way in which ``cutAll(_:)`` ends connections.
     public enum CutStyle: Sendable {
-        /// As a program does that ends (FIN). A peer whose bytes were not read yet may see a reset all the same.
+        /// An orderly close (FIN), as when a program exits. A peer with unread bytes may still see
+        /// a reset.
         case close
-        /// As a machine does that has forgotten the connection (RST). A Unix socket is closed the ordinary way.
+        /// A reset (RST), as from a machine that no longer knows the connection. Unix sockets are
+        /// closed in the orderly way.
         case reset
     }
 
-    /// Keeps everything, closes too, for a time before passing it on. The order stays, and so does the throughput, up to
-    /// the megabyte that the proxy keeps.
+    /// Delays all traffic, including closes.
     ///
-    /// It is for what arrives from now on. When the delay is shortened, new bytes still wait for those ahead of them.
+    /// The order does not change, and neither does the throughput up to the megabyte that the proxy
+    /// buffers. The delay applies to traffic that arrives after the call. After the delay is
+    /// shortened, new bytes still wait for the bytes ahead of them.
     ///
     /// - Parameters:
-    ///   - duration: how long, at least; zero ends the delay.
-    ///   - direction: which way; both by default.
+    ///   - duration: the minimum delay; zero ends the delay.
+    ///   - direction: the direction to delay; both by default.
     public func delay(_ duration: Duration, _ direction: Direction = .both) async {
         await self.onLoop { $0.delay(TimeAmount(duration), direction) }
     }
 
-    /// Passes nothing on in a direction, neither bytes nor closes, with the sockets open, as a network does that has
-    /// stopped working.
+    /// Stops forwarding bytes and closes while the sockets stay open, as a network partition does.
     ///
-    /// New connections are accepted, connected to the server, and stalled. What arrives is kept for ``unstall(_:)``; when
-    /// the proxy has a megabyte of it, the sender has to wait. ``cutAll(_:)`` ends stalled connections too.
+    /// New connections are accepted, connected to the server, and stalled. The proxy buffers the
+    /// traffic until ``unstall(_:)``; after about a megabyte the sender has to wait. ``cutAll(_:)``
+    /// also ends stalled connections.
     ///
-    /// - Parameter direction: which way; both by default. The other way is not changed.
+    /// - Parameter direction: the direction to stall; both by default. The other direction does not
+    ///   change.
     public func stall(_ direction: Direction = .both) async {
         await self.onLoop { $0.stall(direction, true) }
     }
 
-    /// Ends ``stall(_:)``: what was kept is passed on, in order.
+    /// Ends a stall and forwards the buffered traffic in order.
+    ///
+    /// - Parameter direction: the direction to resume; both by default. The other direction does
+    ///   not change.
     public func unstall(_ direction: Direction = .both) async {
         await self.onLoop { $0.stall(direction, false) }
     }
 
-    /// Loses the reply to the next request that contains a text: **the command runs**, and the client sees its connection
-    /// end without the answer.
+    /// Drops the reply to the next request that contains a text.
     ///
-    /// Exactly: the first bytes that are written to the server with the text in them, on whichever connection, select
-    /// that connection (a text that is split over two reads counts; what a stall or a delay holds back does not count
-    /// yet). The request and all that follow it are forwarded. As soon as the server sends anything after that, it is
-    /// thrown away and the connection is closed on both sides; what the server had sent before still reaches the client.
+    /// **The command runs**, and the client's connection closes before the reply arrives.
     ///
-    /// With pipelining it works on bytes all the same: if answers to earlier requests were still outstanding, the first
-    /// of them ends the connection. Those requests and this one have reached the server's socket, but then only the
-    /// answer that came proves that its request has run. For certainty let the request travel alone.
+    /// In terms of bytes: the fault selects the connection on which the text is next written to the
+    /// server. The text may be split over two reads; bytes that a stall or a delay holds back do
+    /// not count until they are written. The proxy forwards this request and all later ones. When
+    /// the server next sends bytes on this connection, the proxy discards them and closes both
+    /// sides. Bytes that the server sent earlier still reach the client.
     ///
-    /// Each call is for one reply; two calls lose two.
+    /// With pipelining, the first outstanding reply triggers the fault, even if it answers an
+    /// earlier request. In that case all requests have reached the server's socket, but only the
+    /// request whose reply arrived is known to have run. To be certain, send the request alone.
     ///
-    /// - Parameter text: what the request contains, compared byte by byte; the empty text is in every request.
+    /// Each call drops one reply.
+    ///
+    /// - Parameter text: the text to look for, compared byte by byte. The empty text matches every
+    ///   request.
     public func dropNextReply(matching text: String) async {
         await self.dropNextReply(matching: Array(text.utf8))
     }
 
-    /// The same as ``dropNextReply(matching:)-(String)`` for any bytes.
+    /// Drops the reply to the next request that contains a sequence of bytes.
+    ///
+    /// See ``dropNextReply(matching:)-(String)``.
+    ///
+    /// - Parameter bytes: the bytes to look for. The empty sequence matches every request.
     public func dropNextReply(matching bytes: [UInt8]) async {
-        await self.onLoop { $0.drops.append(bytes) }
+        await self.onLoop { $0.pendingDrops.append(bytes) }
     }
 
-    /// Forwards requests and discards every byte that the server sends from now on, with the sockets open.
+    /// Forwards requests, and discards all bytes from the server while the sockets stay open.
     ///
-    /// If the server closes a connection, that is passed on. Once it is switched off, clients that have lost a reply get
-    /// the next one in its place: close their connections, or ``cutAll(_:)``.
+    /// Closes by the server are still forwarded. After the fault is switched off, a client that
+    /// lost a reply takes the next reply for it: close the client's connection, or call
+    /// ``cutAll(_:)``.
+    ///
+    /// - Parameter isOn: whether to discard replies; true by default.
     public func swallowReplies(_ isOn: Bool = true) async {
         await self.onLoop { $0.swallow(isOn) }
     }
 
-    /// Cuts the next reply short: the client gets the first bytes of it and then the end of its connection.
+    /// Truncates the next reply: the client receives its first bytes, then its connection closes.
     ///
-    /// Exactly: the next connection on which the server sends anything is selected. The next `count` bytes that the
-    /// server sends there are forwarded, however many reads or replies they span; as soon as they have come, the
-    /// connection is closed on both sides and the rest is lost.
+    /// In terms of bytes: the fault selects the connection on which the server next sends bytes.
+    /// The proxy forwards the next `count` bytes from the server on this connection, even if they
+    /// span several reads or replies. Then it closes both sides and discards the rest.
     ///
-    /// Each call is for one connection.
+    /// Each call affects one connection.
     ///
-    /// - Parameter count: at least 0; with 0 the client gets nothing of the reply.
+    /// - Parameter count: the number of bytes to forward, at least 0. With 0 the client receives no
+    ///   part of the reply.
     public func cutNextReply(afterBytes count: Int) async {
-        precondition(count >= 0, "cutNextReply(afterBytes: \(count)): a reply has no negative number of bytes")
-        await self.onLoop { $0.cuts.append(count) }
+        precondition(count >= 0, "cannot cut a reply after \(count) bytes: pass 0 or more")
+        await self.onLoop { $0.pendingCuts.append(count) }
     }
 
-    /// Ends all open connections, on both sides, without passing on what the proxy still kept.
+    /// Closes both sides of all open connections, and discards their buffered traffic.
     ///
-    /// New connections are welcome; see ``refuse(_:)``.
+    /// New connections are still accepted; ``refuse(_:)`` prevents that.
+    ///
+    /// - Parameter style: how to end the connections; an orderly close by default.
     public func cutAll(_ style: CutStyle = .close) async {
         await self.onLoop { $0.cutAll(withReset: style == .reset) }
     }
 
-    /// Refuses new connections: each is accepted and closed at once, without a connection to the server. Open
-    /// connections go on.
+    /// Accepts and immediately closes each new connection, without connecting to the server.
     ///
-    /// The port stays open, so that no other program can take it meanwhile; a client sees its connection succeed and
-    /// end, not "connection refused".
+    /// Open connections are not affected. The port stays open so that no other program can take it;
+    /// clients therefore see a connection that opens and closes, not "connection refused".
+    ///
+    /// - Parameter isOn: whether to refuse connections; true by default.
     public func refuse(_ isOn: Bool = true) async {
         await self.onLoop { $0.refuse(isOn) }
     }
 
-    /// Ends all faults: no delay, no stall, nothing refused, swallowed, dropped or cut from now on. What a stall kept is
-    /// passed on.
+    /// Ends all faults, including those that wait for their request or reply.
+    ///
+    /// Traffic that a stall held back is forwarded.
     public func heal() async {
         await self.onLoop { $0.heal() }
     }

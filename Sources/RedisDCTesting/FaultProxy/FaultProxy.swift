@@ -1,32 +1,41 @@
 import NIOCore
 import NIOPosix
 
-/// A TCP proxy on 127.0.0.1 that loses, delays and cuts what goes through it, when the test says so.
+/// A TCP proxy on 127.0.0.1 that drops, delays and cuts its traffic on command.
 ///
 /// ```swift
-/// try await withFaultProxy(to: .port(redis.port)) { proxy in
-///     let client = try RedisClient("redis://127.0.0.1:\(proxy.port)")
-///     try await proxy.dropNextReply(matching: "LPUSH")
-///     // The next LPUSH runs on the server, and the client sees its connection end without the answer.
-///     try await proxy.waitUntil { $0.droppedReplies == 1 }
+/// try await withLocalRedis { redis in
+///     try await withFaultProxy(to: .port(redis.port)) { proxy in
+///         try await withRedisClient(url: "redis://127.0.0.1:\(proxy.port)") { client in
+///             await proxy.dropNextReply(matching: "LPUSH")
+///             // The command runs on the server; the connection closes before the reply arrives.
+///             let push = Task { try await client.send("LPUSH", "list", "element") }
+///             try await proxy.waitUntil { $0.droppedReplies == 1 }
+///             await #expect(throws: RedisError.self) { try await push.value }
+///         }
+///     }
 /// }
 /// ```
 ///
-/// **What it guarantees**
-/// - Without a fault, bytes pass unchanged and in order, and so do half-closes, closes and resets.
-/// - A fault holds for all connections, those that are open and those to come, from the moment when the call returns:
-///   no byte that arrives later escapes it.
-/// - It keeps at most about a megabyte for each direction of a connection, and what the kernel had when a peer closed;
-///   beyond that the sender has to wait.
+/// **Guarantees**
+/// - Without a fault, the proxy forwards bytes unchanged and in order, and forwards half-closes,
+///   closes and resets.
+/// - A fault applies to all connections, open and future, from the moment the call returns: no
+///   byte that arrives later escapes it.
+/// - The proxy buffers at most about one megabyte per direction of a connection, plus the bytes
+///   that the kernel held when a peer closed. At that limit it stops reading, so the sender has to
+///   wait.
 ///
-/// **What it does not**
-/// - It knows bytes, not commands. A fault that is about a request or a reply says exactly which bytes it means.
-/// - A server that cannot be reached looks like one that accepts a connection and closes it at once.
+/// **Limits**
+/// - The proxy sees bytes, not commands. The documentation of each fault that concerns a request or
+///   a reply states exactly which bytes it affects.
+/// - An unreachable server looks to the client like a server that accepts a connection and closes
+///   it immediately.
 ///
-/// Methods may be called from any task. None of them waits for a peer, but for ``stop()`` and
-/// ``waitUntil(within:_:)``. After ``stop()`` the others do nothing.
+/// All methods may be called from any task. Only ``stop()`` and ``waitUntil(within:_:)`` wait for a
+/// peer. After ``stop()``, the fault methods have no effect.
 public final class FaultProxy: Sendable {
-    /// Where a proxy forwards to.
+    /// The server address to which a proxy forwards connections.
     public struct Target: Sendable {
         enum Address {
             case port(Int)
@@ -35,61 +44,70 @@ public final class FaultProxy: Sendable {
 
         let address: Address
 
-        /// A TCP port on 127.0.0.1.
+        /// Returns the target for a TCP port on 127.0.0.1.
         public static func port(_ port: Int) -> Target { Target(address: .port(port)) }
 
-        /// The path of a Unix socket.
+        /// Returns the target for the Unix socket at a path.
         public static func unixSocket(_ path: String) -> Target { Target(address: .unixSocket(path)) }
     }
 
-    /// A direction that bytes go in, or both.
+    /// The direction of traffic that a fault affects: one direction or both.
     public struct Direction: OptionSet, Sendable {
+        /// The bits of the directions in the set.
         public let rawValue: Int
 
+        /// Creates a set of directions from its bits.
         public init(rawValue: Int) {
             self.rawValue = rawValue
         }
 
-        /// From clients to the server: requests.
+        /// Requests: from the clients to the server.
         public static let toServer = Direction(rawValue: 1)
-        /// From the server to clients: replies.
+        /// Replies: from the server to the clients.
         public static let toClient = Direction(rawValue: 2)
         /// Both directions.
         public static let both: Direction = [.toServer, .toClient]
     }
 
-    /// The port on 127.0.0.1 that clients connect to.
+    /// The port on 127.0.0.1 to which clients connect.
     public let port: Int
 
     private let loop: any EventLoop
     private let listener: any Channel
-    private let board: NIOLoopBound<ProxySwitchboard>
-    private let ledger: ProxyLedger
+    private let state: NIOLoopBound<ProxyState>
+    private let counterStore: ProxyCounterStore
 
     private init(
-        port: Int, loop: any EventLoop, listener: any Channel, board: NIOLoopBound<ProxySwitchboard>,
-        ledger: ProxyLedger
+        port: Int, loop: any EventLoop, listener: any Channel, state: NIOLoopBound<ProxyState>,
+        counterStore: ProxyCounterStore
     ) {
         self.port = port
         self.loop = loop
         self.listener = listener
-        self.board = board
-        self.ledger = ledger
+        self.state = state
+        self.counterStore = counterStore
     }
 
     deinit {
         self.listener.close(promise: nil)
-        self.loop.execute { [board] in board.value.stop() }
+        self.loop.execute { [state] in state.value.stop() }
     }
 
-    /// Starts a proxy on a free port. ``stop()`` it; ``withFaultProxy(to:body:)`` does so by itself.
+    /// Starts a proxy on a free port of 127.0.0.1.
     ///
-    /// The server need not be there yet: it is connected to once for each client's connection.
+    /// Call ``stop()`` when the proxy is no longer needed, or use ``withFaultProxy(to:body:)``,
+    /// which does. A proxy that is released without `stop()` closes its port and its connections.
+    ///
+    /// The server does not have to be running: the proxy connects to it once for each client
+    /// connection.
+    ///
+    /// - Parameter target: the server to which the proxy forwards connections.
+    /// - Throws: the error of SwiftNIO if the proxy cannot listen on a port.
     public static func start(to target: Target) async throws -> FaultProxy {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        let ledger = ProxyLedger()
-        let board = try await loop.submit {
-            NIOLoopBound(ProxySwitchboard(loop: loop, target: target, ledger: ledger), eventLoop: loop)
+        let counterStore = ProxyCounterStore()
+        let state = try await loop.submit {
+            NIOLoopBound(ProxyState(loop: loop, target: target, counterStore: counterStore), eventLoop: loop)
         }.get()
         let listener = try await ServerBootstrap(group: loop)
             .serverChannelOption(.backlog, value: 256)
@@ -97,52 +115,61 @@ public final class FaultProxy: Sendable {
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(ProxyEntryHandler(board: board.value))
+                    try channel.pipeline.syncOperations.addHandler(ProxyEntryHandler(state: state.value))
                 }
             }
             .bind(host: "127.0.0.1", port: 0)
             .get()
         return FaultProxy(
-            port: listener.localAddress?.port ?? 0, loop: loop, listener: listener, board: board, ledger: ledger)
+            port: listener.localAddress?.port ?? 0, loop: loop, listener: listener, state: state,
+            counterStore: counterStore)
     }
 
-    /// Closes the port and all connections, and returns when they are closed. Calling it again does nothing.
+    /// Closes the port and all connections, and returns when they are closed.
     ///
-    /// Waits that are under way throw ``FaultProxyError`` with the code ``FaultProxyError/Code/stopped``.
+    /// Pending calls of ``waitUntil(within:_:)`` throw ``FaultProxyError`` with the code
+    /// ``FaultProxyError/Code/stopped``. Cancelling the task does not shorten the wait. A second
+    /// call has no effect.
     public func stop() async {
         try? await self.listener.close()
-        self.ledger.stop()
+        self.counterStore.stop()
         await self.onLoop { $0.stop() }
-        await self.ledger.waitUntilAllClosed()
+        await self.counterStore.waitUntilAllClosed()
     }
 
-    /// What has happened so far.
-    public var counters: Counters { self.ledger.counters }
+    /// The current values of the proxy's counters.
+    public var counters: Counters { self.counterStore.counters }
 
-    /// Waits until the counters satisfy a condition; it is asked now and at each change.
+    /// Waits until the counters satisfy a condition.
+    ///
+    /// The condition is evaluated immediately and after each change of a counter.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait, a minute by default.
-    ///   - condition: a quick question, such as `{ $0.droppedReplies == 1 }`. It must not use the proxy.
+    ///   - timeout: the maximum time to wait; one minute by default.
+    ///   - condition: a short, non-blocking function such as `{ $0.droppedReplies == 1 }`. It must
+    ///     not use the proxy.
     /// - Throws: ``FaultProxyError`` with the code ``FaultProxyError/Code/timedOut`` or
-    ///   ``FaultProxyError/Code/stopped``; `CancellationError`.
+    ///   ``FaultProxyError/Code/stopped``; `CancellationError` if the task is cancelled.
     public func waitUntil(
         within timeout: Duration = .seconds(60), _ condition: @escaping @Sendable (Counters) -> Bool
     ) async throws {
-        try await self.ledger.wait(within: timeout, on: self.loop, until: condition)
+        try await self.counterStore.wait(within: timeout, on: self.loop, until: condition)
     }
 
-    /// Runs a body on the event loop, where all state is.
-    func onLoop(_ body: @escaping @Sendable (ProxySwitchboard) -> Void) async {
-        // It fails only after the event loop has been shut down, and with that everything else.
-        try? await self.loop.submit { [board] in body(board.value) }.get()
+    /// Runs a body on the event loop that owns the state.
+    func onLoop(_ body: @escaping @Sendable (ProxyState) -> Void) async {
+        // Fails only after the event loop has shut down; the proxy cannot work then.
+        try? await self.loop.submit { [state] in body(state.value) }.get()
     }
 }
 
-/// Runs a body with a proxy, then stops the proxy, also when the body throws.
+/// Runs a body with a proxy, and stops the proxy when the body returns or throws.
 ///
-/// - Parameter target: where the proxy forwards to.
-/// - Throws: what the body throws, and what ``FaultProxy/start(to:)`` does.
+/// - Parameters:
+///   - target: the server to which the proxy forwards connections.
+///   - body: the code that uses the proxy. The proxy is stopped when it ends.
+/// - Returns: the result of the body.
+/// - Throws: the errors of the body and of ``FaultProxy/start(to:)``.
 public func withFaultProxy<R>(
     to target: FaultProxy.Target, body: (FaultProxy) async throws -> R
 ) async throws -> R {

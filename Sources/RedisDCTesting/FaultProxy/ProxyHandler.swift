@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 
-/// Tells a link what happens on one of its two channels.
+/// Forwards the events of one of a link's two channels to the link.
 final class ProxyHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -36,18 +36,18 @@ final class ProxyHandler: ChannelInboundHandler {
     }
 }
 
-/// Makes a link for a client's channel once it is active, or closes it.
+/// Creates the link for a client's channel when the channel becomes active, or closes the channel.
 final class ProxyEntryHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
-    private let board: ProxySwitchboard
+    private let state: ProxyState
 
-    init(board: ProxySwitchboard) {
-        self.board = board
+    init(state: ProxyState) {
+        self.state = state
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        guard let link = self.board.accepted(context.channel) else { return context.close(promise: nil) }
+        guard let link = self.state.accepted(context.channel) else { return context.close(promise: nil) }
         let pipeline = context.pipeline.syncOperations
         do {
             try pipeline.addHandler(ProxyHandler(link: link, side: .client))

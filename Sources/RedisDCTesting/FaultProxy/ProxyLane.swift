@@ -1,27 +1,29 @@
 import Foundation
 import NIOCore
 
-/// One direction of a proxied connection: a queue that takes bytes from one side and writes them to the other, in order.
+/// One direction of a proxied connection: a queue from one socket to the other that keeps the
+/// order.
 ///
-/// It belongs to its event loop. What the source sends while the lane is over its limit stays in the kernel, whose
-/// window then stops the sender.
+/// A lane is confined to its event loop. When its queue is full it stops reading from the source,
+/// and TCP flow control stops the sender.
 final class ProxyLane {
-    /// What can be passed on.
+    /// An element of the queue.
     enum Item {
         case bytes(ByteBuffer)
-        /// The source sends no more, and may still receive.
+        /// The source has finished sending, and may still receive.
         case halfClose
-        /// The source is gone.
+        /// The source has closed the connection.
         case close
-        /// The source is gone with a reset.
+        /// The source has reset the connection.
         case reset
     }
 
-    /// Bytes kept before reading from the source pauses. NIO may read what the kernel still has once the source ends.
-    static let limit = 1 << 20
+    /// The queue length, in bytes, at which the lane stops reading from the source. SwiftNIO may
+    /// still read the bytes that the kernel holds when the source closes.
+    static let maxQueuedBytes = 1 << 20
 
     private let loop: any EventLoop
-    /// Where the bytes come from and go; nil until both connections are there.
+    /// The two ends of the lane; nil until the connection to the server is established.
     private var source: (any Channel)?
     private var target: (any Channel)?
     private var queue = CircularBuffer<(item: Item, due: NIODeadline)>()
@@ -31,26 +33,27 @@ final class ProxyLane {
     private var isDraining = false
     private var isDiscarding = false
 
-    /// How long each item is kept; for the items that come after it was set.
+    /// The delay of the items that are queued from now on.
     var delay = TimeAmount.zero
-    /// While it is set nothing leaves the queue.
+    /// Whether the queue is stopped.
     var isStalled = false {
         didSet { self.drain() }
     }
-    /// Called with bytes that are about to be written.
+    /// Called with the bytes of each write, before the write.
     var willWrite: (ByteBuffer) -> Void = { _ in }
-    /// Called with the number of bytes that are kept from now on, negative for those that are not any more.
+    /// Called with each change of the number of buffered bytes; negative when bytes leave the
+    /// buffer.
     var didKeep: (Int) -> Void = { _ in }
-    /// Called with the number of bytes that have been written.
+    /// Called with the number of bytes of each completed write.
     var didWrite: (Int) -> Void = { _ in }
-    /// Called when the end of the source's bytes has been passed on.
+    /// Called when a half-close has been forwarded.
     var didHalfClose: () -> Void = {}
 
     init(loop: any EventLoop) {
         self.loop = loop
     }
 
-    /// Begins to read from one side and to write to the other.
+    /// Starts to read from the source and to write to the target.
     func start(from source: any Channel, to target: any Channel) {
         self.source = source
         self.target = target
@@ -60,7 +63,7 @@ final class ProxyLane {
 
     func enqueue(_ item: Item) {
         if self.isDiscarding { return }
-        // Should the delay have been shortened, it waits for the items ahead: only the head of the queue is looked at.
+        // Only the head of the queue is checked: after the delay is shortened, an item still waits for the items ahead.
         self.queue.append((item, .now() + self.delay))
         if case .bytes(let bytes) = item {
             self.queuedBytes += bytes.readableBytes
@@ -69,7 +72,9 @@ final class ProxyLane {
         self.drain()
     }
 
-    /// Drops what is queued and what will come: the target is gone. The source is still read, to notice its end.
+    /// Discards queued and future items, because the target is closed.
+    ///
+    /// The lane continues to read from the source, to detect its end.
     func discard() {
         self.isDiscarding = true
         self.queue.removeAll()
@@ -79,20 +84,20 @@ final class ProxyLane {
         self.readIfWanted()
     }
 
-    /// Ends all callbacks, so that nothing keeps the link alive.
+    /// Cancels the timer and removes the callbacks that retain the link.
     func finish() {
         self.timer?.cancel()
         self.willWrite = { _ in }
         self.didHalfClose = {}
     }
 
-    /// Asks the source for more unless there is enough.
+    /// Reads from the source unless the queue is full.
     func readIfWanted() {
-        if self.queuedBytes < Self.limit { self.source?.read() }
+        if self.queuedBytes < Self.maxQueuedBytes { self.source?.read() }
     }
 
     private func drain() {
-        // A write may be done at once and call back from inside the loop below; the loop then goes on by itself.
+        // A write can complete synchronously and call drain() from inside the loop below, which then continues.
         guard !self.isDraining, let target else { return }
         self.isDraining = true
         defer { self.isDraining = false }
@@ -137,7 +142,7 @@ final class ProxyLane {
 }
 
 extension Channel {
-    /// Closes so that the other end gets a reset (TCP); on a Unix socket it is an ordinary close.
+    /// Closes the channel with a reset (TCP) or in the orderly way (Unix socket).
     func closeWithReset() {
         let promise = self.eventLoop.makePromise(of: Void.self)
         promise.futureResult.whenComplete { _ in self.close(promise: nil) }

@@ -1,10 +1,10 @@
 import NIOCore
 
-/// One client's connection through the proxy: the two sockets and the two lanes between them.
+/// A proxied connection: a client socket, a server socket, and the two lanes between them.
 ///
-/// It belongs to its event loop. The handlers of the two channels keep it alive.
+/// A link is confined to its event loop. The handlers of its two channels retain it.
 final class ProxyLink {
-    /// One of the two peers.
+    /// A peer of the proxy.
     enum Side {
         case client
         case server
@@ -14,54 +14,55 @@ final class ProxyLink {
     let toClient: ProxyLane
     private let client: any Channel
     private var server: (any Channel)?
-    private let board: ProxySwitchboard
+    private let state: ProxyState
 
     private var isCut = false
     private var hasEnded = false
-    /// Nothing that the server sends is passed on any more.
+    /// Whether all further bytes from the server are discarded.
     private var haveRepliesEnded = false
-    /// The request whose reply is to be dropped has been forwarded.
+    /// Whether the request whose reply will be dropped has been forwarded.
     private var isDropping = false
-    /// How many bytes the client still gets before the connection is cut; nil if it is not to be.
+    /// The number of bytes that the client still receives before the cut; nil without a cut.
     private var bytesBeforeCut: Int?
-    /// The end of what was forwarded, for a request that is split over two reads.
+    /// The last forwarded bytes, to find a request that is split over two reads.
     private var requestTail: [UInt8] = []
     private var halfClosed: Set<Side> = []
     private var gone: Set<Side> = []
 
-    init(client: any Channel, board: ProxySwitchboard) {
+    init(client: any Channel, state: ProxyState) {
         self.client = client
-        self.board = board
+        self.state = state
         self.toServer = ProxyLane(loop: client.eventLoop)
         self.toClient = ProxyLane(loop: client.eventLoop)
-        let ledger = board.ledger
+        let counterStore = state.counterStore
         self.toServer.willWrite = { self.inspectRequest($0) }
-        self.toServer.didWrite = { count in ledger.count { $0.bytesToServer += count } }
-        self.toClient.didWrite = { count in ledger.count { $0.bytesToClient += count } }
+        self.toServer.didWrite = { count in counterStore.update { $0.bytesToServer += count } }
+        self.toClient.didWrite = { count in counterStore.update { $0.bytesToClient += count } }
         for lane in [self.toServer, self.toClient] {
-            lane.didKeep = { count in ledger.count { $0.keptBytes += count } }
+            lane.didKeep = { count in counterStore.update { $0.keptBytes += count } }
         }
         self.toServer.didHalfClose = { self.didHalfClose(.client) }
         self.toClient.didHalfClose = { self.didHalfClose(.server) }
     }
 
-    /// The connection to the server is there.
+    /// Starts forwarding after the connection to the server is established.
     func connected(to server: any Channel) {
         self.server = server
-        // A channel that is closed from here has not become active for its handler yet, which then hears of no end.
+        // If the channel is closed here, its handler has not become active and is not called.
         server.closeFuture.assumeIsolated().whenComplete { _ in self.closed(.server, byReset: false) }
         if self.isCut { return server.close(promise: nil) }
         self.toServer.start(from: self.client, to: server)
         self.toClient.start(from: server, to: self.client)
     }
 
-    /// The server cannot be reached: the client's connection ends, and with it the link.
+    /// Closes the client's connection because the server is unreachable.
     func couldNotConnect() {
         self.client.close(promise: nil)
         self.gone.insert(.server)
         self.endIfBothGone()
     }
 
+    /// Queues bytes for the other side.
     func received(_ bytes: ByteBuffer, from side: Side) {
         switch side {
         case .client: self.toServer.enqueue(.bytes(bytes))
@@ -69,12 +70,12 @@ final class ProxyLink {
         }
     }
 
-    /// A side sends no more.
+    /// Queues a half-close for the other side: this side has finished sending.
     func inputClosed(_ side: Side) {
         self.lane(from: side).enqueue(.halfClose)
     }
 
-    /// A side's socket is closed: the other is told after all that this one had sent.
+    /// Queues a close for the other side, behind the bytes that this side sent.
     func closed(_ side: Side, byReset: Bool) {
         guard self.gone.insert(side).inserted else { return }
         self.lane(to: side).discard()
@@ -82,7 +83,7 @@ final class ProxyLink {
         self.endIfBothGone()
     }
 
-    /// Ends both sockets now, whatever is queued.
+    /// Closes both sockets immediately and discards the queues.
     func cut(withReset: Bool) {
         self.isCut = true
         self.toServer.discard()
@@ -101,28 +102,30 @@ final class ProxyLink {
     }
 
     private func endIfBothGone() {
-        // Closing one side may close the other before it returns, so this can come twice.
+        // Closing one side can close the other side before it returns, so this can run twice.
         guard self.gone.count == 2, !self.hasEnded else { return }
         self.hasEnded = true
         self.toServer.finish()
         self.toClient.finish()
-        self.board.ended(self)
+        self.state.ended(self)
     }
 }
 
 // MARK: - Faults
 
 extension ProxyLink {
-    /// Looks for a request whose reply is to be lost, at the moment when it is written to the server: until then a stall
-    /// or a delay may still hold it back.
+    /// Looks for a request whose reply will be dropped.
+    ///
+    /// It runs when the request is written to the server, because a stall or a delay can hold it
+    /// back until then.
     private func inspectRequest(_ bytes: ByteBuffer) {
-        guard !self.isDropping, let longest = self.board.drops.map(\.count).max() else {
+        guard !self.isDropping, let longest = self.state.pendingDrops.map(\.count).max() else {
             self.requestTail = []
             return
         }
         let seen = self.requestTail + bytes.readableBytesView
-        if let index = self.board.drops.firstIndex(where: { seen.containsRun($0) }) {
-            self.board.drops.remove(at: index)
+        if let index = self.state.pendingDrops.firstIndex(where: { seen.containsRun($0) }) {
+            self.state.pendingDrops.remove(at: index)
             self.isDropping = true
             self.requestTail = []
         } else {
@@ -135,15 +138,17 @@ extension ProxyLink {
             return
         } else if self.isDropping {
             self.endReplies { $0.droppedReplies += 1 }
-        } else if self.board.isSwallowing {
-            self.board.ledger.count { $0.swallowedBytes += bytes.readableBytes }
+        } else if self.state.isSwallowing {
+            self.state.counterStore.update { $0.swallowedBytes += bytes.readableBytes }
         } else {
             self.forwardReply(bytes)
         }
     }
 
     private func forwardReply(_ bytes: ByteBuffer) {
-        if self.bytesBeforeCut == nil, !self.board.cuts.isEmpty { self.bytesBeforeCut = self.board.cuts.removeFirst() }
+        if self.bytesBeforeCut == nil, !self.state.pendingCuts.isEmpty {
+            self.bytesBeforeCut = self.state.pendingCuts.removeFirst()
+        }
         guard let allowed = self.bytesBeforeCut else { return self.toClient.enqueue(.bytes(bytes)) }
 
         let part = bytes.getSlice(at: bytes.readerIndex, length: min(allowed, bytes.readableBytes)) ?? ByteBuffer()
@@ -153,17 +158,18 @@ extension ProxyLink {
         self.endReplies { $0.cutReplies += 1 }
     }
 
-    /// Ends the server's side now, and the client's once it has got what was queued for it before.
+    /// Closes the server's side immediately, and the client's side after its queue is written.
     private func endReplies(_ count: (inout FaultProxy.Counters) -> Void) {
         self.haveRepliesEnded = true
-        // Before the client can notice.
-        self.board.ledger.count(count)
+        // Counted before the client can observe the close.
+        self.state.counterStore.update(count)
         self.server?.close(promise: nil)
     }
 }
 
 extension Array where Element == UInt8 {
-    /// Whether the bytes appear here in one run. No bytes appear anywhere.
+    /// Returns whether the array contains a contiguous run of bytes. Every array contains the empty
+    /// run.
     func containsRun(_ run: [UInt8]) -> Bool {
         if run.isEmpty { return true }
         guard run.count <= self.count else { return false }

@@ -1,56 +1,80 @@
 extension LocalRedis {
-    /// How a ``LocalRedis`` is to run. The default is an empty server without persistence, password or TLS.
+    /// The configuration of a ``LocalRedis``.
     ///
-    /// Whatever is set here, the server listens on 127.0.0.1 and on a Unix socket only, keeps its files in a private
-    /// folder, and allows `DEBUG` to local clients where the server has a switch for it (Redis 7 and Valkey).
+    /// The default is an empty server without persistence, password or TLS. With every
+    /// configuration the server listens only on 127.0.0.1 and on a Unix socket, keeps its files in
+    /// a private folder, and allows `DEBUG` to local clients if the server has a directive for it
+    /// (Redis 7 and Valkey).
     public struct Configuration: Sendable {
-        /// What the server keeps on disk.
+        /// The data that the server keeps on disk.
         public enum Persistence: Sendable, Hashable {
-            /// Nothing: a restart begins empty.
+            /// No data: the server is empty after a restart.
             case none
-            /// Every write is appended to a file.
+            /// All writes, in an append-only file.
             case appendOnly(fsync: Fsync)
-            /// A snapshot, written only on demand: by `SAVE` or `BGSAVE`, or by ``LocalRedis/shutdown()``.
+            /// A snapshot, written only by `SAVE`, `BGSAVE` and ``LocalRedis/shutdown()``.
             ///
-            /// ``LocalRedis/kill()`` loses what was written since the last one.
+            /// ``LocalRedis/kill()`` loses all writes since the last snapshot.
             case snapshot
         }
 
-        /// When the append-only file is forced to disk.
-        ///
+        /// The time at which the append-only file is forced to disk.
         public enum Fsync: String, Sendable, Hashable {
-            /// Before each answer: a killed server loses nothing that it has answered.
+            /// Before each reply: a killed server loses no acknowledged write.
             case always = "always"
-            /// About once a second. A killed server seldom loses anything, because the kernel has the bytes; but while the
-            /// disk is slow Redis answers and keeps the bytes to itself for up to two seconds.
+            /// About once per second.
+            ///
+            /// A killed server rarely loses a write, because the kernel holds the bytes. While the
+            /// disk is slow, however, Redis replies and keeps the bytes in its own memory for up to
+            /// two seconds.
             case everySecond = "everysec"
         }
 
-        /// The server program, as a name on the `PATH` or as a path; if nil, `redis-server`, else `valkey-server`.
+        /// The server program, as a name on the `PATH` or as a path.
+        ///
+        /// If nil, the server is `redis-server` or, if that is not installed, `valkey-server`.
         public var binary: String?
-        /// What the server keeps on disk; nothing by default.
+        /// The data that the server keeps on disk; none by default.
         public var persistence: Persistence
-        /// The default user's password (`requirepass`), any text; none by default.
+        /// The password of the default user (`requirepass`), which may be any text; none by
+        /// default.
         public var password: String?
-        /// ACL users, each as the text of a rule after `user`: `"alice on >secret ~* &* +@all"`.
+        /// The ACL users; none by default.
+        ///
+        /// Each element is an ACL rule without the word `user`: `"alice on >secret ~* &* +@all"`.
         public var aclUsers: [String]
-        /// Certificates to open a TLS port with, beside the plain one; none by default.
+        /// The certificates of an additional TLS port; nil, the default, for no TLS port.
         ///
-        /// Client certificates are verified if they are sent and not demanded; `extra` of `"tls-auth-clients yes"`
-        /// demands them.
+        /// The server verifies client certificates that are sent but does not require them; the
+        /// line `"tls-auth-clients yes"` in ``extra`` requires them.
         public var tls: TestCertificates?
-        /// Lines for the end of the server's configuration file, such as `"maxclients 20"`. They win over the rest.
-        public var extra: [String]
-        /// Whether starting waits until the data has been loaded (the default), not only until the server answers.
+        /// Additional lines of the server's configuration file, such as `"maxclients 20"`.
         ///
-        /// It cannot be told when the default user is off and there is no ``password``: the server then refuses the
-        /// question in both states, and starting does not wait.
+        /// They are appended, and override the lines that the other properties create.
+        public var extra: [String]
+        /// Whether to wait at the start until the server has loaded its data; true by default.
+        ///
+        /// If false, the start only waits until the server replies. If the default user is off and
+        /// there is no ``password``, the server's replies do not show whether it is loading, and
+        /// the start does not wait for it.
         public var waitUntilLoaded: Bool
-        /// How long the server may take to answer, a minute by default: on a machine that is busy with tests it does not take
-        /// milliseconds.
+        /// The maximum time that the server may take to reply after its start; one minute by
+        /// default.
+        ///
+        /// The default is long because a start takes longer on a machine that is busy with tests.
         public var startTimeout: Duration
 
-        /// Makes a configuration; each parameter is the property of the same name.
+        /// Creates a configuration.
+        ///
+        /// - Parameters:
+        ///   - binary: the server program; see ``binary``.
+        ///   - persistence: the data that the server keeps on disk.
+        ///   - password: the password of the default user.
+        ///   - aclUsers: the ACL users; see ``aclUsers``.
+        ///   - tls: the certificates of an additional TLS port.
+        ///   - extra: additional lines of the server's configuration file.
+        ///   - waitUntilLoaded: whether to wait at the start until the server has loaded its data.
+        ///   - startTimeout: the maximum time that the server may take to reply after its start.
         public init(
             binary: String? = nil,
             persistence: Persistence = .none,

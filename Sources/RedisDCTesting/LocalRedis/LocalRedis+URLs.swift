@@ -1,13 +1,15 @@
 import Foundation
 
 extension LocalRedis {
-    /// `redis://127.0.0.1:PORT`, with the password in it if there is one.
+    /// The URL of the TCP port, `redis://127.0.0.1:PORT`, including the password if there is one.
     public var url: String { "redis://\(self.userInfo)127.0.0.1:\(self.port)" }
 
-    /// `unix:///PATH`. It has no place for a password.
+    /// The URL of the Unix socket, `unix:///PATH`, which does not include the password.
     public var unixURL: String { "unix://\(self.socketPath)" }
 
-    /// `rediss://localhost:PORT`, with the password in it if there is one; nil without certificates.
+    /// The URL of the TLS port, `rediss://localhost:PORT`, including the password if there is one.
+    ///
+    /// Nil if the server has no certificates.
     public var tlsURL: String? { self.tlsPort.map { "rediss://\(self.userInfo)localhost:\($0)" } }
 
     private var userInfo: String {

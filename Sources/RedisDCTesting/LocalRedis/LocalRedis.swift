@@ -1,32 +1,36 @@
 import Foundation
 import NIOConcurrencyHelpers
 
-/// A private Redis or Valkey server for a test: its own port, its own folder, its own death.
+/// A private Redis or Valkey server for one test.
 ///
 /// ```swift
-/// try await withLocalRedis { redis in
-///     let client = try RedisClient(redis.url)
-///     // ...
-///     await redis.kill()              // as if its machine had lost power
-///     try await redis.restart()       // the same address, the same data
+/// try await withLocalRedis(.init(persistence: .appendOnly(fsync: .always))) { redis in
+///     try await withRedisClient(url: redis.url) { client in
+///         _ = try await client.send("SET", "key", "value")
+///         await redis.kill()         // SIGKILL: the server cannot save its data
+///         try await redis.restart()  // the same addresses, the same data
+///         #expect(try await client.send("GET", "key").string == "value")
+///     }
 /// }
 /// ```
 ///
-/// Starting takes some tens of milliseconds, so that each test can have a server to itself.
+/// A start takes some tens of milliseconds, so each test can have its own server.
 ///
-/// **What it guarantees**
-/// - It listens on 127.0.0.1 and on a Unix socket in a folder that only this user can enter, and nowhere else. The
-///   addresses stay the same over ``restart()``.
-/// - It ends with the process that started it, however that one ends, `kill -9` and a paused server included, and its
-///   folder is removed then. No zombie stays behind.
-/// - It inherits nothing: no socket or file of this process stays open because a server has it.
-/// - Each operation returns when what it does has happened: the server has ended, has stopped, answers.
+/// **Guarantees**
+/// - The server listens only on 127.0.0.1 and on a Unix socket in a folder that only this user can
+///   enter. Its addresses do not change when it is restarted.
+/// - The server ends when the process that started it ends, even if that process is killed with
+///   `kill -9` or the server is paused. Its folder is removed then. No zombie process remains.
+/// - The server inherits no socket or file of this process, so it keeps none of them open.
+/// - Each operation returns after its effect: the server has exited, has stopped, or replies.
 ///
-/// **What it does not**
-/// - ``kill()`` ends the server, not the machine: bytes that the kernel had are on disk after it.
-/// - The folder of a server that was down when the process that started it was killed stays.
+/// **Limits**
+/// - ``kill()`` ends the server, not the machine: the disk receives the bytes that the kernel
+///   holds.
+/// - If the process is killed while the server is down, the server's folder is not removed.
 ///
-/// Operations may be called from any task. Two at a time make sense only if one of them is ``stop()``, which wins.
+/// All operations may be called from any task. Of two concurrent operations one must be ``stop()``,
+/// which takes precedence.
 public final class LocalRedis: Sendable {
     private struct State {
         var process: LeashedProcess?
@@ -35,12 +39,15 @@ public final class LocalRedis: Sendable {
 
     /// The TCP port on 127.0.0.1.
     public var port: Int { self.endpoints.port }
-    /// The TLS port, if the server was configured with certificates. Those of kind ``TestCertificates/Kind/good`` are
-    /// for `localhost` and 127.0.0.1.
+    /// The TLS port; nil if the server has no certificates.
+    ///
+    /// Certificates of the kind ``TestCertificates/Kind/good`` are valid for `localhost` and
+    /// 127.0.0.1.
     public var tlsPort: Int? { self.endpoints.tlsPort }
     /// The path of the Unix socket.
     public var socketPath: String { self.endpoints.socketPath }
-    /// The server's folder: its data, its configuration file, its log.
+    /// The path of the server's folder, which contains its data, its configuration file and its
+    /// log.
     public var directory: String { self.folder.path }
 
     private let binary: String
@@ -65,10 +72,17 @@ public final class LocalRedis: Sendable {
         self.folder.remove()
     }
 
-    /// Starts a server and returns when it answers. ``stop()`` it; ``withLocalRedis(_:body:)`` does so by itself.
+    /// Starts a server and returns when it replies.
     ///
+    /// Call ``stop()`` when the server is no longer needed, or use ``withLocalRedis(_:body:)``,
+    /// which does. If the start fails or the task is cancelled, no process and no folder remain.
+    ///
+    /// - Parameter configuration: the configuration of the server.
+    /// - Returns: the running server.
     /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/serverNotFound``,
-    ///   ``LocalRedisError/Code/startFailed`` or ``LocalRedisError/Code/startTimedOut``; `CancellationError`.
+    ///   ``LocalRedisError/Code/startFailed`` or ``LocalRedisError/Code/startTimedOut``;
+    ///   `CancellationError` if the task is cancelled; the error of the system if the server's folder
+    ///   cannot be created.
     public static func start(_ configuration: Configuration = Configuration()) async throws -> LocalRedis {
         let names = configuration.binary.map { [$0] } ?? ["redis-server", "valkey-server"]
         guard let binary = Executable.find(names) else {
@@ -83,7 +97,7 @@ public final class LocalRedis: Sendable {
         }
     }
 
-    /// Tries other ports while those that were picked turn out to be taken.
+    /// Starts a server, and tries up to 20 ports if the chosen ports are in use.
     private static func start(
         _ configuration: Configuration, binary: String, folder: TemporaryFolder
     ) async throws -> LocalRedis {
@@ -105,20 +119,20 @@ public final class LocalRedis: Sendable {
             }
         }
         throw LocalRedisError(
-            .startFailed, "The server \(binary) could not listen on any of 20 ports between 20000 and 31999: free some."
-        )
+            .startFailed,
+            "cannot start \(binary): 20 ports between 20000 and 31999 are in use; stop processes that use them")
     }
 
-    /// The server's process id, or nil while it does not run.
+    /// The process ID of the server; nil while the server is not running.
     public var processID: Int32? { self.running?.processID }
 
-    /// Everything the server has printed so far, over all restarts: for the message of a failed test.
+    /// The output of the server since its first start, for the message of a failed test.
     public var log: String { self.serverLog.text() }
 
-    /// Ends the server and removes its folder. Calling it again does nothing.
+    /// Ends the server and removes its folder.
     ///
-    /// The server is asked with `SIGTERM` and killed if it has not ended two seconds later. Cancelling the task does not
-    /// shorten that.
+    /// The server receives `SIGTERM`, and `SIGKILL` if it has not exited after two seconds.
+    /// Cancelling the task does not shorten the wait. A second call has no effect.
     public func stop() async {
         let process = self.state.withLockedValue { state in
             state.isStopped = true
@@ -128,36 +142,39 @@ public final class LocalRedis: Sendable {
         self.folder.remove()
     }
 
-    /// Kills the server with `SIGKILL`, paused or not, and waits until it has ended. Its folder stays.
+    /// Kills the server with `SIGKILL`, even if it is paused, and waits until it has exited.
     ///
-    /// It does nothing if the server does not run.
+    /// The server's folder remains for ``restart()``. The method has no effect if the server is not
+    /// running. Cancelling the task does not shorten the wait.
     public func kill() async {
         guard let process = self.running else { return }
         process.send(SIGKILL)
         await process.ended()
     }
 
-    /// Ends the server gracefully with `SIGTERM` and waits until it has ended; its data stays for ``restart()``.
+    /// Shuts the server down with `SIGTERM` and waits until it has exited.
     ///
-    /// A paused server is resumed for it. It does nothing if the server does not run.
+    /// The server's folder remains for ``restart()``. A paused server is resumed first. The method
+    /// has no effect if the server is not running. Cancelling the task does not shorten the wait.
     ///
-    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut`` if the server, say because it cannot
-    ///   write its snapshot, has not ended within 10 seconds; it has been killed then.
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut`` if the server
+    ///   has not exited within 10 seconds, for example because it cannot write its snapshot. The
+    ///   server has then been killed.
     public func shutdown() async throws {
         guard let process = self.running else { return }
         guard await process.terminate(killAfter: .seconds(10)) else {
             throw LocalRedisError(
                 .timedOut,
-                "The server did not shut down within 10 seconds and was killed; its log says why:\n"
-                    + self.serverLog.tail(from: 0))
+                "cannot shut down the server on port \(self.port): it did not exit within 10 seconds and was killed; "
+                    + "see the end of its log:\n\(self.serverLog.tail(from: 0))")
         }
     }
 
-    /// Starts the server again with the same data and addresses, and returns when it answers.
+    /// Starts the server again with the same data and addresses, and returns when it replies.
     ///
-    /// A server that still runs is ended with ``shutdown()`` first.
+    /// A running server is first ended with ``shutdown()``.
     ///
-    /// - Throws: as ``start(_:)`` and ``shutdown()`` do, and ``LocalRedisError`` with the code
+    /// - Throws: the errors of ``start(_:)`` and ``shutdown()``; ``LocalRedisError`` with the code
     ///   ``LocalRedisError/Code/stopped`` after ``stop()``.
     public func restart() async throws {
         try await self.shutdown()
@@ -172,7 +189,8 @@ public final class LocalRedis: Sendable {
             throw error
         } catch is ServerLaunch.Failure {
             throw LocalRedisError(
-                .startFailed, "Another process took port \(self.port) while the server was down: start a new server.")
+                .startFailed,
+                "cannot restart the server: another process has taken its port \(self.port); start a new server")
         }
         let isStopped = self.state.withLockedValue { state in
             if !state.isStopped { state.process = process }
@@ -185,23 +203,30 @@ public final class LocalRedis: Sendable {
         try self.checkNotStopped()
     }
 
-    /// Stops the server with `SIGSTOP` and returns when it has stopped: its sockets stay open and nobody answers.
+    /// Pauses the server with `SIGSTOP`, and returns when it has stopped.
     ///
-    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/notRunning``; `CancellationError`.
+    /// The server's sockets stay open, but it does not reply until ``resume()``.
+    ///
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/notRunning``;
+    ///   `CancellationError` if the task is cancelled, in which case the signal has been sent.
     public func pause() async throws {
         try await self.send(SIGSTOP, untilStopped: true)
     }
 
-    /// Lets a paused server go on with `SIGCONT`, and returns when it does.
+    /// Resumes a paused server with `SIGCONT`, and returns when it has resumed.
     ///
-    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/notRunning``; `CancellationError`.
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/notRunning``;
+    ///   `CancellationError` if the task is cancelled, in which case the signal has been sent.
     public func resume() async throws {
         try await self.send(SIGCONT, untilStopped: false)
     }
 
     private func send(_ signal: CInt, untilStopped: Bool) async throws {
         guard let process = self.running else {
-            throw LocalRedisError(.notRunning, "The server does not run: restart() it first.")
+            throw LocalRedisError(
+                .notRunning,
+                "cannot \(untilStopped ? "pause" : "resume") the server on port \(self.port): it is not running; "
+                    + "call restart() first")
         }
         process.send(signal)
         while !process.hasEnded, ProcessState.isStopped(process.processID) != untilStopped {
@@ -217,14 +242,20 @@ public final class LocalRedis: Sendable {
 
     private func checkNotStopped() throws {
         if self.state.withLockedValue({ $0.isStopped }) {
-            throw LocalRedisError(.stopped, "The server's data is gone after stop(): start a new server.")
+            throw LocalRedisError(
+                .stopped,
+                "cannot restart the server on port \(self.port): stop() has removed its data; start a new server")
         }
     }
 }
 
-/// Runs a body with a private server, then ends the server and removes its folder, also when the body throws.
+/// Runs a body with a private server, and stops the server when the body returns or throws.
 ///
-/// - Throws: what the body throws, and what ``LocalRedis/start(_:)`` does.
+/// - Parameters:
+///   - configuration: the configuration of the server.
+///   - body: the code that uses the server. The server and its folder are removed when it ends.
+/// - Returns: the result of the body.
+/// - Throws: the errors of the body and of ``LocalRedis/start(_:)``.
 public func withLocalRedis<R>(
     _ configuration: LocalRedis.Configuration = LocalRedis.Configuration(),
     body: (LocalRedis) async throws -> R

@@ -1,25 +1,30 @@
-/// What went wrong with a ``LocalRedis``, and what to do about it.
+/// An error thrown by ``LocalRedis``.
 public struct LocalRedisError: Error, Sendable, CustomStringConvertible {
-    /// The kind of failure. More may be added.
+    /// The kind of a failure. Later versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the code, for example `startFailed`.
         public let description: String
 
-        /// There is no program to run.
+        /// The server program does not exist.
         public static let serverNotFound = Code(description: "serverNotFound")
-        /// The server ended before it answered; the description holds the end of its log.
+        /// The server exited before it replied, in which case the error's description contains the
+        /// end of the server's log, or found no free port.
         public static let startFailed = Code(description: "startFailed")
-        /// The server did not answer in time; the description holds the end of its log.
+        /// The server did not reply in time. The error's description contains the end of its log.
         public static let startTimedOut = Code(description: "startTimedOut")
         /// The operation needs a running server.
         public static let notRunning = Code(description: "notRunning")
-        /// ``LocalRedis/stop()`` has removed the data.
+        /// ``LocalRedis/stop()`` has removed the server's data.
         public static let stopped = Code(description: "stopped")
-        /// The server did not obey in time.
+        /// The server did not shut down in time. The error's description contains the end of its
+        /// log.
         public static let timedOut = Code(description: "timedOut")
     }
 
+    /// The kind of failure.
     public let code: Code
-    /// One sentence for the reader of a failed test, followed by the server's own words where there are any.
+    /// A message that says what happened and what to do, followed by the end of the server's log,
+    /// if any.
     public let description: String
 
     init(_ code: Code, _ description: String) {
@@ -31,10 +36,12 @@ public struct LocalRedisError: Error, Sendable, CustomStringConvertible {
         let install = "install one with \"apt install redis-server\" or \"brew install redis\""
         guard let name else {
             return LocalRedisError(
-                .serverNotFound, "There is neither redis-server nor valkey-server on the PATH: \(install).")
+                .serverNotFound,
+                "cannot start a server: neither redis-server nor valkey-server is on the PATH; \(install)")
         }
         return LocalRedisError(
             .serverNotFound,
-            "There is no program \"\(name)\": name one that is on the PATH, give an absolute path, or \(install).")
+            "cannot start a server: \"\(name)\" is not a program on the PATH; pass another name or an absolute path, "
+                + "or \(install)")
     }
 }

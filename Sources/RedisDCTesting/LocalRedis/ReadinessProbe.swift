@@ -2,24 +2,25 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// Asks a server, through its Unix socket, whether it is up.
+/// A check, through the Unix socket, whether a server is running.
 struct ReadinessProbe {
     enum Answer {
-        /// Nobody listens, or nobody answered.
+        /// No process listens on the socket, or it did not reply.
         case silent
-        /// It is up and reads its data from disk.
+        /// The server is running and loads its data from disk.
         case loading
-        /// It is up. An error, such as `-NOAUTH`, says so as well as `+PONG` does.
+        /// The server is running. An error reply such as `-NOAUTH` shows this as `+PONG` does.
         case ready
     }
 
     let socketPath: String
-    /// Without it a server that wants one answers `-NOAUTH` while it is still loading.
+    /// The password of the default user. Without it, a server that requires one replies `-NOAUTH`
+    /// even while it is loading.
     let password: String?
 
-    /// Asks once and waits for the answer.
+    /// Sends one request and waits for the reply.
     func ask(within timeout: Duration) async -> Answer {
-        // Connecting costs a channel; before the socket is there, looking costs nothing.
+        // Looking for the socket file first is cheaper than creating a channel.
         guard FileManager.default.fileExists(atPath: self.socketPath) else { return .silent }
         let timeLimit = TimeAmount(max(timeout, .milliseconds(1)))
         let request = self.request

@@ -3,7 +3,8 @@ struct ServerConfigFile {
     let configuration: LocalRedis.Configuration
     let endpoints: ServerEndpoints
     let directory: String
-    /// Whether the server knows `enable-debug-command` (Redis 7, Valkey); an older one refuses to start with it.
+    /// Whether the server knows `enable-debug-command` (Redis 7, Valkey). Older servers do not
+    /// start with this directive.
     let allowsDebug: Bool
 
     var text: String {
@@ -36,12 +37,12 @@ struct ServerConfigFile {
         switch self.configuration.persistence {
         case .none: ["save \"\"", "appendonly no"]
         case .appendOnly(let fsync): ["save \"\"", "appendonly yes", "appendfsync \(fsync.rawValue)"]
-        // A save point that never comes: a server saves on SIGTERM only if it has one.
+        // A save point that is never reached: a server saves on SIGTERM only if it has a save point.
         case .snapshot: ["save 2000000000 2000000000", "appendonly no"]
         }
     }
 
-    /// A value in the quotes that Redis's parser takes, with anything unusual as `\xHH`.
+    /// Returns a value in double quotes, with non-printable and non-ASCII bytes as `\xHH`.
     static func quoted(_ value: String) -> String {
         let digits = Array("0123456789abcdef")
         let body = value.utf8.map { byte in
@@ -55,17 +56,17 @@ struct ServerConfigFile {
     }
 }
 
-/// Where a server listens.
+/// The addresses on which a server listens.
 struct ServerEndpoints: Sendable {
     let port: Int
     let tlsPort: Int?
     let socketPath: String
 
-    /// Picks ports that are probably free; only the server's own bind can tell.
+    /// Returns ports that are probably free. Only the server's own bind can tell whether they are.
     ///
-    /// They are below the range that kernels give to outgoing connections (from 32768 on Linux, 49152 on macOS): in that
-    /// range, a client that keeps reconnecting to a server that is down can be given the server's own port, connect to
-    /// itself, and keep the server from coming back.
+    /// The ports are below the range of ephemeral ports (from 32768 on Linux, 49152 on macOS). With
+    /// a port in that range, a client that keeps reconnecting to a server that is down can be
+    /// assigned the server's own port, connect to itself, and prevent the server from restarting.
     static func random(withTLS: Bool, socketPath: String) -> ServerEndpoints {
         let port = Int.random(in: 20_000..<26_000)
         return ServerEndpoints(

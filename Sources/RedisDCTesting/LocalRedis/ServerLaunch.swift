@@ -1,14 +1,14 @@
 import Foundation
 
-/// One attempt to start a server in a folder, up to the moment when it answers.
+/// One attempt to start a server in a folder, until it replies.
 struct ServerLaunch {
-    /// Why an attempt failed.
+    /// The reason why an attempt failed.
     enum Failure: Error {
-        /// Another process has the port.
+        /// Another process uses the port.
         case portTaken
-        /// The server is too old for `enable-debug-command`.
+        /// The server is too old to know `enable-debug-command`.
         case debugUnknown
-        /// Anything else.
+        /// Any other failure.
         case other(LocalRedisError)
     }
 
@@ -45,7 +45,7 @@ struct ServerLaunch {
         let deadline = clock.now + self.configuration.startTimeout
         let probe = ReadinessProbe(socketPath: self.endpoints.socketPath, password: self.configuration.password)
         while true {
-            // Asked before the probe, so that no answer of a server that ended in between is believed.
+            // Checked before each probe, so that the exit of the server ends the wait.
             if process.hasEnded { throw self.failure(logFrom: start) }
             switch await probe.ask(within: deadline - clock.now) {
             case .ready: return
@@ -57,8 +57,8 @@ struct ServerLaunch {
                     LocalRedisError(
                         .startTimedOut,
                         """
-                        The server \(self.binary) did not answer within \(self.configuration.startTimeout): \
-                        raise startTimeout or read its log.
+                        cannot start \(self.binary): it did not reply within \(self.configuration.startTimeout); \
+                        increase startTimeout, or see the end of its log:
                         \(self.log.tail(from: start))
                         """))
             }
@@ -73,6 +73,7 @@ struct ServerLaunch {
         return .other(
             LocalRedisError(
                 .startFailed,
-                "The server \(self.binary) ended before it answered; its log says why:\n\(self.log.tail(from: start))"))
+                "cannot start \(self.binary): it exited before it replied; see the end of its log:\n"
+                    + self.log.tail(from: start)))
     }
 }

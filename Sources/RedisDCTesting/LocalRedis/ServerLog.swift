@@ -1,18 +1,18 @@
 import Foundation
 
-/// The file with everything that a server has printed, over all its restarts.
+/// The file with the output of a server since its first start.
 struct ServerLog: Sendable {
     let path: String
 
-    /// Bytes written so far.
+    /// The size of the file in bytes.
     var size: Int { FileManager.default.contents(atPath: self.path)?.count ?? 0 }
 
-    /// What was written after the first bytes.
+    /// Returns the text after the first `start` bytes.
     func text(from start: Int = 0) -> String {
         String(decoding: (FileManager.default.contents(atPath: self.path) ?? Data()).dropFirst(start), as: UTF8.self)
     }
 
-    /// The last lines of that.
+    /// Returns the last 12 lines of the text after the first `start` bytes.
     func tail(from start: Int) -> String {
         self.text(from: start).split(separator: "\n").suffix(12).joined(separator: "\n")
     }

@@ -1,15 +1,15 @@
 import Foundation
 
-/// A pipe of which no child inherits an end unless it is given one.
+/// A pipe whose ends are not inherited by child processes.
 ///
-/// Both ends are closed with the object. It belongs to one thread.
+/// A pipe is used by one thread. Releasing it closes both ends.
 final class ChildPipe {
     private(set) var readEnd: CInt
     private(set) var writeEnd: CInt
 
     init() throws {
         var ends: [CInt] = [-1, -1]
-        // A pair of sockets, because it can be close-on-exec from the first instant on Linux; pipe2 is hidden from Swift.
+        // A pair of sockets, because on Linux socketpair can create it close-on-exec; pipe2 is not available in Swift.
         #if canImport(Darwin)
             let made = socketpair(AF_UNIX, SOCK_STREAM, 0, &ends)
         #elseif canImport(Musl)
@@ -18,7 +18,7 @@ final class ChildPipe {
             let made = socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)
         #endif
         guard made == 0 else { throw ChildProcess.Failure(action: "make a pipe", code: errno) }
-        // Above the numbers that a child is given, so that placing one descriptor never overwrites another.
+        // Numbered above the descriptors that children receive, so that dup2 never overwrites one of these.
         self.readEnd = fcntl(ends[0], F_DUPFD_CLOEXEC, 10)
         self.writeEnd = fcntl(ends[1], F_DUPFD_CLOEXEC, 10)
         let code = errno
@@ -43,13 +43,13 @@ final class ChildPipe {
         self.writeEnd = -1
     }
 
-    /// Gives the write end to the caller, who closes it.
+    /// Returns the write end. The caller must close it.
     func takeWriteEnd() -> CInt {
         defer { self.writeEnd = -1 }
         return self.writeEnd
     }
 
-    /// The next line without its end, or nil if the pipe ended before one. Blocks.
+    /// Returns the next line without its newline, or nil if the pipe ends before a newline. Blocks.
     func readLine() -> String? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
@@ -60,7 +60,7 @@ final class ChildPipe {
         return nil
     }
 
-    /// Everything up to the end of the pipe. Blocks.
+    /// Returns the text up to the end of the pipe. Blocks.
     func readToEnd() -> String {
         var text: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)

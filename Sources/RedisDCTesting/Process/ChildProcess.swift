@@ -1,25 +1,35 @@
 package import Foundation
 
-/// Starting and reaping a program with `posix_spawn`, with nothing inherited but the descriptors it is given.
+/// Functions that start and reap programs with `posix_spawn`.
 ///
-/// Foundation's `Process` is not used: it can neither place a descriptor above 2 nor be waited for without a run loop.
+/// A child inherits only the descriptors that it is given. Foundation's `Process` is not used
+/// because it cannot pass a descriptor above 2, and cannot be waited for without a run loop.
 package enum ChildProcess {
-    /// A system call that failed, with what it was to do.
+    /// A failed system call.
     package struct Failure: Error, CustomStringConvertible {
         let action: String
         let code: CInt
+        /// A message that names the action and the system's reason.
         package var description: String { "cannot \(action): \(String(cString: strerror(code)))" }
     }
 
-    /// Starts a program, in a process group of its own unless it is to share ours.
+    /// Starts a program.
     ///
-    /// The child gets the default action for the signals in `resetting` and an empty signal mask: threads of a
-    /// concurrency runtime may block `SIGTERM`, and a server that inherits that mask could not be told to end.
+    /// The child has an empty signal mask and the default action for the signals in `resetting`.
+    /// Threads of a concurrency runtime may block `SIGTERM`, and a server that inherited their mask
+    /// would not receive it.
     ///
     /// - Parameters:
-    ///   - command: an absolute path and the arguments that follow the program's name.
-    ///   - descriptors: for each descriptor of the child, ours that it becomes. 0, 1 and 2 are `/dev/null` unless given.
-    /// - Returns: the process id, which is also the id of a group of its own. ``reap(_:)`` it.
+    ///   - command: the absolute path of the program, followed by its arguments.
+    ///   - descriptors: for each descriptor of the child, the descriptor of this process to
+    ///     duplicate. Descriptors 0, 1 and 2 are `/dev/null` unless given.
+    ///   - environment: the environment of the child; by default that of this process.
+    ///   - sharesGroup: whether the child joins the process group of this process instead of a new
+    ///     one.
+    ///   - resetting: the signals for which the child gets the default action.
+    /// - Returns: the process ID, which is also the ID of the child's new group. The caller must
+    ///   reap the child.
+    /// - Throws: ``Failure`` if the program cannot be started.
     package static func spawn(
         _ command: [String], descriptors: [CInt: CInt],
         environment: [String: String] = ProcessInfo.processInfo.environment, sharesGroup: Bool = false,
@@ -70,12 +80,12 @@ package enum ChildProcess {
     }
 
     #if !canImport(Darwin)
-        /// Closes every descriptor of the child from a number on.
+        /// Closes all descriptors of the child from a number on.
         ///
-        /// Those that are open to be inherited are many: SwiftNIO's own sockets are. A server that had inherited a client's
-        /// connection would keep it open after the client has closed it.
+        /// Many descriptors can be inherited, such as SwiftNIO's sockets. A server that inherited a
+        /// client's connection would keep it open after the client has closed it.
         private static func closeOthers(from first: CInt, _ actions: inout posix_spawn_file_actions_t) {
-            // Looked up by name, because glibc has it since 2.34 only and musl has not.
+            // Looked up by name, because glibc has the function only since 2.34, and musl does not have it.
             typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt
             if let symbol = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") {
                 _ = unsafeBitCast(symbol, to: CloseFrom.self)(&actions, first)
@@ -88,20 +98,20 @@ package enum ChildProcess {
         }
     #endif
 
-    /// Waits until the child has ended and takes its status, so that no zombie stays. Blocks the thread.
+    /// Waits until a child has exited and reaps it. Blocks the thread.
     ///
-    /// - Returns: the exit status, or nil if a signal ended it.
+    /// - Returns: the exit status, or nil if a signal ended the child.
     @discardableResult
     static func reap(_ process: pid_t) -> CInt? {
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0 {
-            // ECHILD: this program ignores SIGCHLD, so the kernel has taken the status away; the child has ended.
+            // ECHILD: this program ignores SIGCHLD, so the kernel has discarded the status. The child has exited.
             guard errno == EINTR else { return nil }
         }
         return status & 0x7f == 0 ? (status >> 8) & 0xff : nil
     }
 
-    /// Runs a tool to its end and returns its status and everything it wrote to standard output and error.
+    /// Runs a program until it exits, and returns its status and its standard output and error.
     static func run(_ command: [String]) async throws -> (status: CInt?, output: String) {
         try await onThreadOfItsOwn {
             let output = try ChildPipe()
@@ -112,14 +122,14 @@ package enum ChildProcess {
         }
     }
 
-    /// Runs a body that blocks on a thread that nobody else waits for.
+    /// Runs a blocking body on its own thread.
     static func onThreadOfItsOwn<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
         }
     }
 
-    /// Calls the body with a null-terminated array of C strings.
+    /// Calls a body with a null-terminated array of C strings.
     private static func withCStrings<R>(
         _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> R
     ) -> R {

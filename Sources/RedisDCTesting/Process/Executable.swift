@@ -1,12 +1,12 @@
 import Foundation
 
-/// Finding a program as a shell would.
+/// The search for a program as a shell does it.
 package enum Executable {
-    /// The first of the names that is a program.
+    /// Returns the path of the first name that is a program, or nil.
     ///
     /// - Parameters:
-    ///   - names: program names; one with a slash is taken as a path.
-    ///   - searchPath: folders separated by colons; `PATH` unless given.
+    ///   - names: program names. A name with a slash is a path.
+    ///   - searchPath: folders separated by colons; by default the environment variable `PATH`.
     package static func find(_ names: [String], searchPath: String? = nil) -> String? {
         let folders = (searchPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         return names.lazy

@@ -3,14 +3,17 @@ import NIOCore
 import NIOPosix
 import NIOConcurrencyHelpers
 
-/// A program that cannot outlive the process that started it.
+/// A program that ends when the process that started it ends.
 ///
-/// It runs under a small shell that holds the read end of a pipe, the leash. Only this process has the write end, so
-/// the kernel closes it however this process ends, `kill -9` included; the shell then kills the program with `SIGKILL`
-/// (which a stopped program obeys too) and removes its folder. `PR_SET_PDEATHSIG` would not do: it is bound to the
-/// thread that started the child, and threads of a pool come and go. Letting go of the object lets go of the leash.
+/// The program runs under a small shell that holds the read end of a pipe, the leash. Only this
+/// process has the write end. The kernel closes it when this process ends in any way, including
+/// `kill -9`. The shell then kills the program with `SIGKILL`, which also ends a stopped program,
+/// and removes its folder. Releasing the object closes the write end as well.
+///
+/// `PR_SET_PDEATHSIG` is no alternative: it is bound to the thread that started the child, and the
+/// threads of a pool come and go.
 final class LeashedProcess: Sendable {
-    /// The program's own process id, not the shell's.
+    /// The process ID of the program, not of the shell.
     let processID: pid_t
     private let leash: CInt
     private let end: OneTimeEvent
@@ -28,13 +31,14 @@ final class LeashedProcess: Sendable {
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - command: an absolute path and its arguments.
-    ///   - log: the file that what it prints is appended to.
-    ///   - folder: what to remove if the leash has to kill it.
+    ///   - command: the absolute path of the program, followed by its arguments.
+    ///   - log: the path of the file to which the output of the program is appended.
+    ///   - folder: the path of the folder to remove when the leash kills the program.
+    /// - Throws: ``ChildProcess/Failure`` if the program cannot be started.
     static func start(_ command: [String], log: String, folder: String) async throws -> LeashedProcess {
         let end = OneTimeEvent()
         let (processID, leash) = try await withCheckedThrowingContinuation { continuation in
-            // One thread lives as long as the program does, and does all the waiting that blocks.
+            // One thread performs the blocking waits for the lifetime of the program.
             Thread.detachNewThread {
                 let shell: pid_t
                 do {
@@ -60,25 +64,30 @@ final class LeashedProcess: Sendable {
         return LeashedProcess(processID: processID, leash: leash, end: end)
     }
 
-    /// Whether the program has ended and been reaped.
+    /// Whether the program has exited and has been reaped.
     var hasEnded: Bool { self.end.hasArrived }
 
-    /// Waits until the program has ended and been reaped. Cancelling the task does not shorten the wait.
+    /// Waits until the program has exited and has been reaped.
+    ///
+    /// Cancelling the task does not shorten the wait.
     func ended() async {
         await self.end.wait()
     }
 
-    /// Sends a signal to the program, or does nothing once it has ended.
+    /// Sends a signal to the program. It has no effect after the program has exited.
     func send(_ signal: CInt) {
         self.end.unlessArrived { _ = kill(self.processID, signal) }
     }
 
-    /// Asks the program to end with `SIGTERM`, kills it if it has not ended in time, and waits until it has.
+    /// Ends the program with `SIGTERM`, and with `SIGKILL` if it has not exited after a timeout.
     ///
-    /// - Returns: whether it ended by itself.
+    /// The method returns when the program has exited. Cancelling the task does not shorten the
+    /// wait.
+    ///
+    /// - Returns: whether the program exited before the timeout.
     @discardableResult
     func terminate(killAfter timeout: Duration) async -> Bool {
-        // A stopped program takes SIGTERM only when it goes on.
+        // A stopped program handles SIGTERM only after it is resumed.
         self.send(SIGTERM)
         self.send(SIGCONT)
         let isOverdue = OneTimeEvent()
@@ -91,14 +100,16 @@ final class LeashedProcess: Sendable {
         return !isOverdue.hasArrived
     }
 
-    /// What the shell does; its descriptor 3 is the leash, and on its standard output it reports the process id.
+    /// The script of the shell. Descriptor 3 is the leash; standard output reports the process ID.
     ///
-    /// - The shell is the one that waits for the program, so the program is never a zombie, and ends when it does.
-    /// - The watcher ends with status 0 only when the leash is cut: then nobody is left to remove the folder. It stops
-    ///   listening to SIGTERM first, or the shell could end it between the kill and its own end.
-    /// - The last line ends whatever else is in the group, such as a child that was writing a snapshot.
-    /// - SIGHUP is ignored because the kernel sends it to a group with a stopped member that loses its parent: the
-    ///   watcher would die of it and leave a paused program behind.
+    /// - The shell waits for the program, so the program never remains a zombie, and exits after
+    ///   it.
+    /// - The watcher exits with status 0 only if the leash was closed. In that case the shell
+    ///   removes the folder, because this process no longer can. The watcher ignores SIGTERM before
+    ///   the kill; otherwise the shell could end it between the kill and its exit.
+    /// - The last line ends the rest of the process group, such as a child that writes a snapshot.
+    /// - SIGHUP is ignored because the kernel sends it to a group with a stopped member that loses
+    ///   its parent. It would end the watcher, and a paused program would remain.
     private static let script = """
         trap '' HUP INT
         log=$1
@@ -117,7 +128,7 @@ final class LeashedProcess: Sendable {
         """
 }
 
-/// Something that happens once and can be waited for.
+/// An event that happens once, and the tasks that wait for it.
 private final class OneTimeEvent: Sendable {
     private struct State {
         var hasArrived = false
@@ -147,7 +158,7 @@ private final class OneTimeEvent: Sendable {
         }
     }
 
-    /// Runs the body before the event can be marked, or not at all.
+    /// Runs a body unless the event has happened; the event cannot happen while the body runs.
     func unlessArrived(_ body: () -> Void) {
         self.state.withLockedValue { if !$0.hasArrived { body() } }
     }

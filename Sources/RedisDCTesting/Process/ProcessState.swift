@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the operating system says about a process that is not our child.
+/// The state of a process that is not a child of this process.
 enum ProcessState {
-    /// Whether the process is stopped by a signal (`SIGSTOP`): it has taken effect, not only been sent.
+    /// Returns whether a signal such as `SIGSTOP` has stopped the process, not only been sent.
     static func isStopped(_ process: Int32) -> Bool {
         #if canImport(Darwin)
             var info = kinfo_proc()
@@ -11,7 +11,7 @@ enum ProcessState {
             let code = sysctl(&name, UInt32(name.count), &info, &size, nil, 0)
             return code == 0 && size > 0 && Int32(info.kp_proc.p_stat) == SSTOP
         #else
-            // "pid (name) state ...", and the name may hold anything, a parenthesis too.
+            // "pid (name) state ..."; the name can contain any character, including a parenthesis.
             guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
                 let name = text.lastIndex(of: ")")
             else { return false }

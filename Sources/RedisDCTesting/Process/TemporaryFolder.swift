@@ -1,12 +1,14 @@
 import Foundation
 
-/// A folder that only this user may enter, with a path short enough for a Unix socket in it.
+/// A folder that only this user can enter, with a path that is short enough for a Unix socket in
+/// it.
 struct TemporaryFolder: Sendable {
     let path: String
 
-    /// Makes a new folder in the user's temporary folder, or in `/tmp` if that one's path is long.
+    /// Creates a folder in the user's temporary folder, or in `/tmp` if that path is long.
     ///
-    /// `sockaddr_un` takes 107 bytes on Linux and 103 on macOS, and `TMPDIR` may be anything.
+    /// A Unix socket's path is limited to 107 bytes on Linux and 103 on macOS, and `TMPDIR` can
+    /// have any length.
     init(prefix: String) throws {
         let usual = NSTemporaryDirectory()
         let parent = usual.utf8.count <= 60 ? usual : "/tmp/"
@@ -24,7 +26,7 @@ struct TemporaryFolder: Sendable {
         try Data(text.utf8).write(to: URL(fileURLWithPath: self.file(name)))
     }
 
-    /// Removes the folder and all that is in it; fine if it is gone already.
+    /// Removes the folder and its contents. It has no effect if the folder does not exist.
     func remove() {
         try? FileManager.default.removeItem(atPath: self.path)
     }

@@ -1,8 +1,8 @@
-// What libFuzzer calls. scripts/fuzz compiles it together with the decoder's own sources, outside the package.
+// The entry point of libFuzzer. scripts/fuzz compiles this file with the sources of the decoder, outside the package.
 //
-// The input's first byte chooses how the rest is cut into pieces. Whatever the bytes are, the decoder must not crash,
-// must give the same replies and the same end however they come, must stay within its limits, must stay dead after an
-// error, and its replies must survive being written and read again.
+// The first byte of the input determines how the rest is split into pieces. For any input, the decoder must not crash,
+// must return the same replies and the same outcome in any pieces, must stay within its limits, and must throw the
+// same error again after an error. Encoding and decoding its replies again must return the same replies.
 
 private let limits = ReplyLimits(bytes: 600, elements: 24, depth: 6)
 
@@ -16,7 +16,7 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         seed = seed &* 0x5DEE_CE66_D &+ 11
         return Int((seed >> 16) % (start[0].isMultiple(of: 2) ? 5 : 200)) + 1
     }
-    require(whole.replies == pieces.replies && whole.hasFailed == pieces.hasFailed, "the pieces make a difference")
+    require(whole.replies == pieces.replies && whole.hasFailed == pieces.hasFailed, "the replies depend on the pieces")
     for reply in whole.replies { check(reply) }
     return 0
 }
@@ -45,30 +45,32 @@ private func requireDead(_ decoder: ReplyDecoder, _ first: ReplyDecodingError) {
     Array("+OK\r\n".utf8).withUnsafeBytes { decoder.feed($0) }
     do throws(ReplyDecodingError) {
         _ = try decoder.next()
-        require(false, "the decoder lives on after an error")
+        require(false, "the decoder continues after an error")
     } catch {
-        require(error == first, "the decoder has changed its mind about the error")
+        require(error == first, "the decoder throws another error the second time")
     }
 }
 
 private func check(_ reply: RESPValue) {
     var elements = 0
     visit(reply, depth: 0, &elements)
-    require(elements <= limits.elements, "more elements than allowed")
+    require(elements <= limits.elements, "a reply exceeds the element limit")
     var wire: [UInt8] = []
     guard write(reply, to: &wire), wire.count <= limits.bytes else { return }
     let again = wire.withUnsafeBytes { bytes in decode(bytes) { bytes.count } }
-    require(again.replies == [reply] && !again.hasFailed, "a reply does not survive being written and read")
+    require(again.replies == [reply] && !again.hasFailed, "a reply changes when it is encoded and decoded")
 }
 
 private func visit(_ value: RESPValue, depth: Int, _ elements: inout Int) {
     guard case .array(let values) = value else { return }
-    require(depth < limits.depth, "deeper than allowed")
+    require(depth < limits.depth, "a reply exceeds the depth limit")
     elements += values.count
     for value in values { visit(value, depth: depth + 1, &elements) }
 }
 
-/// - Returns: `false` for what cannot be written: a line that holds the end of a line.
+/// Encodes a value.
+///
+/// - Returns: `false` if the value cannot be encoded, because a status or an error contains a line break.
 private func write(_ value: RESPValue, to wire: inout [UInt8]) -> Bool {
     switch value {
     case .status(let text), .error(let text):

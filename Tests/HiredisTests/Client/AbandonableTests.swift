@@ -3,7 +3,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("An operation that can be abandoned", .timeLimit(.minutes(10)))
+@Suite("Abandonable operations", .timeLimit(.minutes(10)))
 struct AbandonableTests {
     /// A door that the test opens.
     private struct Door {
@@ -18,7 +18,7 @@ struct AbandonableTests {
         }
     }
 
-    @Test("returns its value to who waited")
+    @Test("the value is returned to the caller")
     func value() async throws {
         let value = try await abandonable {
             1
@@ -30,7 +30,7 @@ struct AbandonableTests {
         #expect(value == 1)
     }
 
-    @Test("throws its error to who waited, and says that there will be no value")
+    @Test("the error is thrown to the caller, and the failure handler is called")
     func error() async {
         let failures = Tally()
         let error = await #expect(throws: RedisError.self) {
@@ -46,7 +46,7 @@ struct AbandonableTests {
         #expect(failures.sum == 1)
     }
 
-    @Test("throws .cancelled at once when its task is cancelled, and discards the value that comes later")
+    @Test("a cancelled task throws .cancelled immediately, and the late value is discarded")
     func cancelled() async {
         let (started, door) = (Door(), Door())
         let (discards, discard) = AsyncStream.makeStream(of: Int.self)
@@ -70,7 +70,7 @@ struct AbandonableTests {
         #expect(await iterator.next() == 7)
     }
 
-    @Test("is not begun in a task that is cancelled already, and says that there will be no value")
+    @Test("in a cancelled task the operation does not start, and the failure handler is called")
     func cancelledBefore() async {
         let door = Door()
         let failures = Tally()
@@ -79,7 +79,7 @@ struct AbandonableTests {
                 await door.pass()
                 do {
                     _ = try await abandonable { () async throws -> Int in
-                        Issue.record("begun")
+                        Issue.record("started")
                         return 1
                     } discard: { _ in
                         Issue.record("discarded")
@@ -91,7 +91,7 @@ struct AbandonableTests {
                     return (error as? RedisError)?.code
                 }
             }
-            // The door's stream ends with the cancellation, which lets the task on.
+            // The cancellation ends the door's stream, and the task continues.
             group.cancelAll()
             return await group.next() ?? nil
         }
@@ -99,7 +99,7 @@ struct AbandonableTests {
         #expect(failures.sum == 1)
     }
 
-    @Test("an error after the cancellation goes nowhere but to the ledger")
+    @Test("an error after the cancellation only calls the failure handler")
     func errorAfterCancel() async {
         let (started, door) = (Door(), Door())
         let (failures, failed) = AsyncStream.makeStream(of: Void.self)
@@ -122,7 +122,7 @@ struct AbandonableTests {
         #expect(await iterator.next() != nil)
     }
 
-    @Test("cancelled at any moment, the value has exactly one owner")
+    @Test("the value has exactly one owner whenever the task is cancelled")
     func race() async {
         let owned = Tally()
         for _ in 0..<500 {
@@ -134,7 +134,7 @@ struct AbandonableTests {
                     owned.add($0)
                     end.yield()
                 } failed: {
-                    // Not begun, so nobody must own anything: counted as if somebody did.
+                    // The operation did not start and has no value; counted to keep the sum.
                     owned.add(1)
                     end.yield()
                 }

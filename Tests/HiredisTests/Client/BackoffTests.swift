@@ -3,9 +3,9 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("The pauses between attempts")
+@Suite("Backoff")
 struct BackoffTests {
-    @Test("double from the least to the greatest, each between half and all of it", arguments: UInt64(0)..<20)
+    @Test("delays double from the minimum to the maximum, with a jitter of up to half", arguments: testSeeds(0..<20))
     func bounds(seed: UInt64) {
         var generator = SplitMix(seed: seed)
         var backoff = Backoff(.milliseconds(50)...(.seconds(5)))
@@ -18,7 +18,7 @@ struct BackoffTests {
         }
     }
 
-    @Test("differ from one client to the next")
+    @Test("delays differ between clients")
     func jitter() {
         var pauses = Set<Duration>()
         for seed in 0..<50 as Range<UInt64> {
@@ -29,7 +29,7 @@ struct BackoffTests {
         #expect(pauses.count > 40)
     }
 
-    @Test("begin anew after a reset")
+    @Test("delays start at the minimum again after a reset")
     func reset() {
         var generator = SplitMix(seed: 1)
         var backoff = Backoff(.milliseconds(10)...(.seconds(10)))
@@ -39,7 +39,7 @@ struct BackoffTests {
         #expect(backoff.next(using: &generator) <= .milliseconds(10))
     }
 
-    @Test("of one length never leave it")
+    @Test("with equal bounds, delays do not grow")
     func constant() {
         var backoff = Backoff(.seconds(3)...(.seconds(3)))
         for _ in 0..<50 {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A blocking command")
+@Suite("BlockingCommand")
 struct BlockingCommandTests {
     static let durations: [(Duration, String)] = [
         (.zero, "0.001"),
@@ -22,12 +22,12 @@ struct BlockingCommandTests {
         (Duration(secondsComponent: 2, attosecondsComponent: 1), "2.001"),
     ]
 
-    @Test("tells the server its timeout in seconds, rounded up to milliseconds, never as 0", arguments: durations)
+    @Test("a timeout is sent in seconds, rounded up to milliseconds and never 0", arguments: durations)
     func seconds(duration: Duration, text: String) {
         #expect(BlockingCommand.seconds(duration) == text)
     }
 
-    @Test("never tells 0 for what is more, and never less than it is", arguments: UInt64(0)..<4)
+    @Test("a positive timeout is never sent as 0 or rounded down", arguments: testSeeds(0..<4))
     func random(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         for _ in 0..<2000 {
@@ -43,12 +43,12 @@ struct BlockingCommandTests {
         }
     }
 
-    @Test("of the longest time there is does not trap")
+    @Test("the longest duration does not trap")
     func longest() {
         #expect(!BlockingCommand.seconds(.seconds(Int64.max)).isEmpty)
     }
 
-    @Test("has its timeout last, or right after its name")
+    @Test("the timeout is the last argument or follows the command name")
     func position() {
         let last = BlockingCommand(["BLMOVE", "a", "b", "LEFT", "RIGHT"])
         #expect(last.complete(serverTimeout: .seconds(2)) == ["BLMOVE", "a", "b", "LEFT", "RIGHT", "2.000"])
@@ -56,7 +56,7 @@ struct BlockingCommandTests {
         #expect(first.complete(serverTimeout: .milliseconds(20)) == ["BLMPOP", "0.020", "1", "a", "LEFT"])
     }
 
-    @Test("blocks for ever without a timeout")
+    @Test("a command without a timeout blocks indefinitely")
     func forever() {
         #expect(BlockingCommand.brpop("a", "b").complete(serverTimeout: nil) == ["BRPOP", "a", "b", "0"])
         #expect(BlockingCommand.blpop("a").complete(serverTimeout: nil) == ["BLPOP", "a", "0"])

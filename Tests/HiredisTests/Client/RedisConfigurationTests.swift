@@ -3,7 +3,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A configuration")
+@Suite("RedisConfiguration")
 struct RedisConfigurationTests {
     private func with(_ change: (inout RedisConfiguration) -> Void) -> RedisConfiguration {
         var configuration = RedisConfiguration(endpoint: .tcp(host: "host", port: 6379))
@@ -11,7 +11,7 @@ struct RedisConfigurationTests {
         return configuration
     }
 
-    @Test("as it comes is valid")
+    @Test("the default configuration is valid")
     func defaults() throws {
         try with { _ in }.validate()
     }
@@ -37,7 +37,7 @@ struct RedisConfigurationTests {
         ("limits", { $0.limits.replyDepth = 0 }),
     ]
 
-    @Test("with a value out of its range is refused, and the error names it", arguments: outOfRange.indices)
+    @Test("a value out of its range is refused with an error that names the property", arguments: outOfRange.indices)
     func ranges(index: Int) {
         let (name, change) = Self.outOfRange[index]
         let error = #expect(throws: RedisError.self) { try with(change).validate() }
@@ -45,7 +45,7 @@ struct RedisConfigurationTests {
         #expect(error?.message.contains(name) == true)
     }
 
-    @Test("with the values at the edge of their ranges is valid")
+    @Test("values at the bounds of their ranges are valid")
     func edges() throws {
         try with { configuration in
             configuration.database = 0
@@ -64,7 +64,7 @@ struct RedisConfigurationTests {
         }.validate()
     }
 
-    @Test("of times longer than any clock can tell does not trap where it is used")
+    @Test("durations beyond the range of the clock do not trap")
     func endless() throws {
         let configuration = with { configuration in
             for path in [
@@ -80,7 +80,7 @@ struct RedisConfigurationTests {
         for _ in 0..<100 { #expect(backoff.next() > .zero) }
     }
 
-    @Test("shows its password in no description, dump or mirror")
+    @Test("no description, dump or mirror contains the password")
     func noPassword() throws {
         let configuration = try RedisConfiguration(url: "rediss://alice:hunter2@host:6380/1")
         let credentials = try #require(configuration.credentials)
@@ -103,7 +103,7 @@ struct RedisConfigurationTests {
         }.joined()
     }
 
-    @Test("shows an IPv6 address in brackets")
+    @Test("the description shows an IPv6 address in brackets")
     func endpoint() {
         #expect("\(RedisConfiguration.Endpoint.tcp(host: "::1", port: 1))" == "[::1]:1")
         #expect("\(RedisConfiguration.Endpoint.tcp(host: "host", port: 1))" == "host:1")

@@ -2,10 +2,10 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("An error")
+@Suite("RedisError")
 struct RedisErrorTests {
     @Test(
-        "of the server has the code of its first word",
+        "the first word of a server error determines its code",
         arguments: [
             ("WRONGTYPE Operation against a key holding the wrong kind of value", RedisError.Code.wrongType),
             ("NOPERM this user has no permissions", .notPermitted),
@@ -35,7 +35,7 @@ struct RedisErrorTests {
         #expect(!error.mayHaveRun)
     }
 
-    @Test("says whether the command may have run, where that is the question")
+    @Test("the description says whether the command may have run if that is uncertain")
     func description() {
         let lost = RedisError(.connectionLost, "gone", mayHaveRun: true, command: "INCR")
         #expect("\(lost)" == "connectionLost: gone [INCR] (the command may have run)")
@@ -43,12 +43,12 @@ struct RedisErrorTests {
         #expect("\(RedisError(.wrongType, "WRONGTYPE x"))" == "wrongType: WRONGTYPE x")
     }
 
-    @Test("is given a command's name once, and keeps it")
+    @Test("an error keeps the first command name that it is given")
     func naming() {
         #expect(RedisError(.timedOut, "t").naming("GET").naming("SET").command == "GET")
     }
 
-    @Test("that no waiting mends is told from one that it may")
+    @Test("isPermanent is true only for errors that waiting cannot resolve")
     func permanent() {
         for code in [RedisError.Code.authenticationFailed, .unsupportedServer, .invalidArgument, .notPermitted] {
             #expect(RedisError(code, "").isPermanent)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A Redis URL")
+@Suite("Redis URLs")
 struct RedisURLTests {
     struct Right: Sendable, CustomTestStringConvertible {
         var url: String
@@ -62,7 +62,7 @@ struct RedisURLTests {
             database: 1),
     ]
 
-    @Test("that is right says where, who, which database and whether with TLS", arguments: rightURLs)
+    @Test("a valid URL determines the endpoint, credentials, database and TLS", arguments: rightURLs)
     func right(_ expected: Right) throws {
         let configuration = try RedisConfiguration(url: expected.url)
         #expect(configuration.endpoint == expected.endpoint)
@@ -75,12 +75,12 @@ struct RedisURLTests {
     }
 
     @Test(
-        "that is wrong is refused with .invalidArgument, and the password is not in the error",
+        "an invalid URL is refused with .invalidArgument, and the error does not contain the password",
         arguments: [
             "", " ", "localhost", "localhost:6379", "host/0", "://host", "http://:hunter2@host", "valkey://host",
-            // No host.
+            // Missing host.
             "redis://", "redis:///0", "redis://:hunter2@", "redis://:hunter2@/0", "redis://:6379",
-            // A user without a password logs in as nobody: most likely the password was forgotten.
+            // A user without a password, who could not log in.
             "redis://alice@host", "redis://hunter2@host", "redis://alice:@host", "unix://alice@/tmp/redis.sock",
             // Ports.
             "redis://:hunter2@host:0", "redis://:hunter2@host:65536", "redis://:hunter2@host:-1",
@@ -90,14 +90,14 @@ struct RedisURLTests {
             "redis://:hunter2@host/99999999999999999999", "redis://:hunter2@host?db=x", "unix:///tmp/redis.sock?db=-1",
             // Characters that must be percent-encoded in a password.
             "redis://:hunter2#x@host", "redis://:hunter2/x@host", "redis://:hunter2?x@host",
-            // No path.
+            // Missing path.
             "unix://", "unix:///", "unix://?db=1", "unix://:hunter2@/",
             "redis://[::1",
         ])
     func wrong(url: String) {
         do throws(RedisError) {
             let configuration = try RedisConfiguration(url: url)
-            Issue.record("\(url) was taken for \(configuration.endpoint)")
+            Issue.record("\(url) was accepted as \(configuration.endpoint)")
         } catch {
             #expect(error.code == .invalidArgument)
             #expect(error.message.contains("redis://[user:password@]host"))
@@ -106,13 +106,13 @@ struct RedisURLTests {
     }
 
     @Test(
-        "of a socket with a host in front is refused: the path would be another one",
+        "a socket URL with a host is refused, because its path would be wrong",
         arguments: ["unix://tmp/redis.sock", "unix://host:1/tmp/redis.sock"])
     func socketWithHost(url: String) {
         #expect(throws: RedisError.self) { try RedisConfiguration(url: url) }
     }
 
-    @Test("with a database in the path and another in the query goes by the query")
+    @Test("the database of the query takes precedence over that of the path")
     func twoDatabases() throws {
         #expect(try RedisConfiguration(url: "redis://host/1?db=2").database == 2)
     }

@@ -1,14 +1,14 @@
-// What the codec tests share: feeding a decoder, and writing a value in the form of the wire.
+// Helpers of the codec tests: feeding a decoder, and encoding a value as RESP.
 import CHiredis
 import TestRandom
 
 @testable import Hiredis
 
-/// Not the macro itself: the compiler would see that one side of every test of it is never reached.
+/// The version of hiredis. Comparing the macro directly would warn about unreachable code.
 enum HiredisVersion {
     static let major = Int(HIREDIS_MAJOR)
     static let knowsRESP3 = major >= 1
-    /// From 1.3 on.
+    /// Since version 1.3.
     static let knowsAttributes = major > 1 || (major == 1 && Int(HIREDIS_MINOR) >= 3)
 }
 
@@ -19,7 +19,7 @@ extension ReplyDecoder {
 
     func feed(_ text: String) { feed(text.utf8) }
 
-    /// All replies that are complete now.
+    /// Returns all replies that are complete.
     func drain() throws(ReplyDecodingError) -> [RESPValue] {
         var replies: [RESPValue] = []
         while let reply = try next() { replies.append(reply) }
@@ -27,7 +27,7 @@ extension ReplyDecoder {
     }
 }
 
-/// Feeds the pieces one after the other, as a connection does.
+/// Decodes bytes that arrive in pieces.
 func decode(
     _ pieces: [[UInt8]], limits: ReplyLimits = ReplyLimits()
 ) throws(ReplyDecodingError) -> [RESPValue] {
@@ -44,7 +44,7 @@ func decode(_ text: String, limits: ReplyLimits = ReplyLimits()) throws(ReplyDec
     try decode([Array(text.utf8)], limits: limits)
 }
 
-/// The error that these bytes end with, however many replies come first.
+/// Returns the error that the bytes cause, after any number of replies.
 func decodingError(of bytes: some Collection<UInt8>, limits: ReplyLimits = ReplyLimits()) -> ReplyDecodingError? {
     do throws(ReplyDecodingError) {
         _ = try decode([Array(bytes)], limits: limits)
@@ -59,7 +59,7 @@ func decodingError(of text: String, limits: ReplyLimits = ReplyLimits()) -> Repl
 }
 
 extension RESPValue {
-    /// The bytes by which a RESP2 server sends this value.
+    /// The RESP2 encoding of the value.
     var wire: [UInt8] {
         switch self {
         case .status(let text): Array("+\(text)\r\n".utf8)
@@ -71,7 +71,7 @@ extension RESPValue {
         }
     }
 
-    /// Any value of at most so many arrays within one another.
+    /// Returns a random value whose arrays are nested at most `depth` levels.
     static func random(depth: Int, using generator: inout SplitMix) -> RESPValue {
         let texts = ["OK", "", "PONG", "QUEUED", "ERR no such key", "naïve ☃"]
         switch Int.random(in: 0..<(depth > 0 ? 8 : 5), using: &generator) {
@@ -88,7 +88,7 @@ extension RESPValue {
         }
     }
 
-    /// Bytes among which those that mean something to the protocol are frequent.
+    /// Returns random bytes, many of which have a meaning in the protocol.
     static func randomBytes(using generator: inout SplitMix) -> [UInt8] {
         let telling: [UInt8] = [0, 10, 13, 36, 42, 43, 45, 58, 255]
         let length =

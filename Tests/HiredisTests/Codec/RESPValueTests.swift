@@ -2,9 +2,9 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("What a reply can be read as")
+@Suite("Conversions of a reply")
 struct RESPValueTests {
-    @Test("text: a status, and a bulk string that is UTF-8")
+    @Test("a status and a UTF-8 bulk string convert to a string")
     func string() {
         #expect(RESPValue.status("OK").string == "OK")
         #expect(RESPValue.bytes(Array("naïve".utf8)).string == "naïve")
@@ -13,7 +13,7 @@ struct RESPValueTests {
         for other in [RESPValue.error("ERR"), .integer(1), .array([]), .null] { #expect(other.string == nil) }
     }
 
-    @Test("a number: an integer, and text that is a decimal integer")
+    @Test("an integer and a decimal text convert to an integer")
     func integer() {
         #expect(RESPValue.integer(.min).integer == .min)
         #expect(RESPValue.bytes(Array("-12".utf8)).integer == -12)
@@ -24,7 +24,7 @@ struct RESPValueTests {
         for other in [RESPValue.error("1"), .array([.integer(1)]), .null] { #expect(other.integer == nil) }
     }
 
-    @Test("bytes, an array, null and an error each as what they are and nothing else")
+    @Test("bytes, arrays, null and errors convert only to their own types")
     func others() {
         #expect(RESPValue.bytes([0, 255]).bytes == [0, 255])
         #expect(RESPValue.status("OK").bytes == [79, 75])
@@ -36,7 +36,7 @@ struct RESPValueTests {
         for value in [RESPValue.status("ERR"), .bytes([]), .null] { #expect(value.errorMessage == nil) }
     }
 
-    @Test("an error reply is thrown with the code of its kind, anything else is itself")
+    @Test("orThrow throws an error reply with the code of its kind and returns other replies")
     func orThrow() throws {
         #expect(try RESPValue.integer(1).orThrow() == .integer(1))
         let error = #expect(throws: RedisError.self) { try RESPValue.error("WRONGTYPE Operation…").orThrow("LPUSH") }
@@ -44,7 +44,7 @@ struct RESPValueTests {
         #expect(error?.command == "LPUSH")
     }
 
-    @Test("the description shows text as text, and of other bytes the number")
+    @Test("the description shows text, and the number of other bytes")
     func description() {
         let value = RESPValue.array([.status("OK"), .error("ERR"), .integer(1), .bytes([97]), .bytes([255, 0]), .null])
         #expect("\(value)" == "[OK, (error) ERR, 1, a, (2 bytes), (nil)]")

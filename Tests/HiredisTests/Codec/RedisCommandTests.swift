@@ -4,7 +4,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("Commands are encoded")
+@Suite("Encoding of commands")
 struct RedisCommandTests {
     private func encode(_ command: RedisCommand) -> [UInt8] {
         var buffer = ByteBuffer()
@@ -14,7 +14,7 @@ struct RedisCommandTests {
 
     private func text(_ command: RedisCommand) -> String { String(decoding: encode(command), as: UTF8.self) }
 
-    @Test("as an array of bulk strings, byte for byte")
+    @Test("a command is encoded as an array of bulk strings")
     func exact() {
         #expect(text(["PING"]) == "*1\r\n$4\r\nPING\r\n")
         #expect(text(["SET", "key", 1]) == "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$1\r\n1\r\n")
@@ -24,7 +24,7 @@ struct RedisCommandTests {
     }
 
     @Test(
-        "integers by their decimal digits, the extreme ones too",
+        "integers, including the extreme ones, are encoded as decimal digits",
         arguments: [
             Int.min, Int.min + 1, -1_000_000, -100, -10, -9, -1, 0, 1, 9, 10, 99, 100, 999_999_999, Int.max - 1,
             Int.max,
@@ -33,7 +33,7 @@ struct RedisCommandTests {
         #expect(text(["X", .integer(value)]) == "*2\r\n$1\r\nX\r\n$\("\(value)".utf8.count)\r\n\(value)\r\n")
     }
 
-    @Test("every power of ten and its neighbours")
+    @Test("powers of ten and their neighbours are encoded correctly")
     func powersOfTen() {
         var power = 1
         while power <= Int.max / 10 {
@@ -44,20 +44,20 @@ struct RedisCommandTests {
         }
     }
 
-    @Test("strings are counted in bytes, not in characters")
+    @Test("the length of a string is counted in bytes, not in characters")
     func unicode() {
         #expect(text(["é"]) == "*1\r\n$2\r\né\r\n")
         #expect(text(["☃️👩‍👩‍👧"]) == "*1\r\n$\("☃️👩‍👩‍👧".utf8.count)\r\n☃️👩‍👩‍👧\r\n")
         #expect(text(["a\r\nb\0"]) == "*1\r\n$5\r\na\r\nb\0\r\n")
     }
 
-    @Test("bytes are sent as they are")
+    @Test("bytes are encoded unchanged")
     func binary() {
         let all = (UInt8.min...UInt8.max).map { $0 }
         #expect(encode(RedisCommand("X", .bytes(all))) == Array("*2\r\n$1\r\nX\r\n$256\r\n".utf8) + all + [13, 10])
     }
 
-    @Test("of a buffer only the readable part is sent, and the buffer stays as it was")
+    @Test("only the readable part of a buffer is encoded, and the buffer does not change")
     func bufferSlices() {
         var buffer = ByteBuffer(string: "..middle..")
         buffer.moveReaderIndex(forwardBy: 2)
@@ -69,9 +69,9 @@ struct RedisCommandTests {
         #expect(slice.readableBytes == 6)
     }
 
-    @Test("a large buffer arrives whole, and commands after it too")
+    @Test("a large buffer and the commands after it are encoded completely")
     func largeBuffer() throws {
-        // NIO shares large buffers instead of copying them.
+        // SwiftNIO shares large buffers instead of copying them.
         var large = ByteBuffer(repeating: 9, count: 3 << 20)
         large.moveReaderIndex(forwardBy: 5)
         var buffer = ByteBuffer()
@@ -83,7 +83,7 @@ struct RedisCommandTests {
         #expect(replies.last == .array([.bytes(Array("PING".utf8))]))
     }
 
-    @Test("a command is appended to what the buffer holds")
+    @Test("a command is appended to the contents of the buffer")
     func appended() {
         var buffer = ByteBuffer(string: "before")
         buffer.writeCommand(["A"])
@@ -91,7 +91,7 @@ struct RedisCommandTests {
         #expect(String(buffer: buffer) == "before*1\r\n$1\r\nA\r\n*2\r\n$1\r\nB\r\n$2\r\n-1\r\n")
     }
 
-    @Test("random commands come back as they were when they are decoded", arguments: UInt64(0)..<4)
+    @Test("decoding random encoded commands returns the same commands", arguments: testSeeds(0..<4))
     func roundTrip(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         for round in 0..<500 {
@@ -122,7 +122,7 @@ struct RedisCommandTests {
             })
     }
 
-    @Test("a command's name is its first word in capitals, and never anything else")
+    @Test("a command's name is its first word in upper case, and never its arguments")
     func name() {
         #expect(RedisCommand("get", "secret").name == "GET")
         #expect(RedisCommand().name == "?")
@@ -131,7 +131,7 @@ struct RedisCommandTests {
 }
 
 extension RedisArgument {
-    /// What the server is to see.
+    /// The bytes that the server must receive.
     fileprivate var plainBytes: [UInt8] {
         switch self {
         case .string(let text): Array(text.utf8)

@@ -6,11 +6,11 @@ import Testing
     import Foundation
 #endif
 
-@Suite("The decoder's limits")
+@Suite("Limits of the decoder")
 struct ReplyDecoderLimitTests {
     // MARK: Bytes
 
-    @Test("a reply of exactly the allowed bytes is decoded, one byte more is refused, in whatever pieces it comes")
+    @Test("a reply of exactly the byte limit is decoded, and one byte more is refused, in any pieces")
     func bytes() throws {
         let wire = RESPValue.bytes([UInt8](repeating: 7, count: 2000)).wire
         for size in [1, 7, 1000, wire.count - 1, wire.count] {
@@ -24,11 +24,11 @@ struct ReplyDecoderLimitTests {
         }
     }
 
-    @Test("the allowed bytes are counted for each reply anew")
+    @Test("the byte limit applies to each reply separately")
     func bytesOfEach() throws {
         let one = RESPValue.bytes([UInt8](repeating: 7, count: 900)).wire
         let limits = ReplyLimits(bytes: 1000)
-        // In one piece, in pieces that end anywhere in a reply, and byte by byte.
+        // In one piece, in pieces that end inside replies, and in single bytes.
         let many = Array(repeatElement(one, count: 20).joined())
         for size in [many.count, 650, 1001, 1] {
             let pieces = stride(from: 0, to: many.count, by: size).map { Array(many[$0..<min($0 + size, many.count)]) }
@@ -36,7 +36,7 @@ struct ReplyDecoderLimitTests {
         }
     }
 
-    @Test("an array is too large by the sum of its elements' bytes")
+    @Test("the byte limit of an array applies to the sum of its elements")
     func bytesOfArray() {
         let value = RESPValue.array((0..<50).map { _ in .bytes([UInt8](repeating: 7, count: 100)) })
         let decoder = ReplyDecoder(limits: ReplyLimits(bytes: 2000))
@@ -54,14 +54,14 @@ struct ReplyDecoderLimitTests {
 
     // MARK: Elements
 
-    @Test("as many elements as allowed, not one more")
+    @Test("an array of exactly the element limit is decoded, and one element more is refused")
     func elements() throws {
         let limits = ReplyLimits(elements: 5)
         #expect(try decode("*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", limits: limits).first?.array?.count == 5)
         #expect(decodingError(of: "*6\r\n", limits: limits)?.kind == .tooLarge)
     }
 
-    @Test("elements of nested arrays are summed up, and the sum starts anew with each reply")
+    @Test("the element limit applies to the sum over nested arrays, separately for each reply")
     func nestedElements() throws {
         let limits = ReplyLimits(elements: 5)
         let five = "*2\r\n*1\r\n:1\r\n*2\r\n:2\r\n:3\r\n"
@@ -78,13 +78,13 @@ struct ReplyDecoderLimitTests {
         if case .array(let values) = value { 1 + (values.map(depth).max() ?? 0) } else { 0 }
     }
 
-    @Test("seven arrays within one another are decoded, eight or nine are refused", arguments: [8, 9, 10, 100])
+    @Test("seven nested arrays are decoded, and eight or more are refused", arguments: [8, 9, 10, 100])
     func depth(tooDeep: Int) throws {
         #expect(depth(try #require(try decode(nested(7)).first)) == 7)
         #expect(decodingError(of: nested(tooDeep))?.kind == .tooLarge)
     }
 
-    @Test("a lower limit of depth holds, for empty arrays too")
+    @Test("a lower depth limit also applies to empty arrays")
     func lowDepth() throws {
         let limits = ReplyLimits(depth: 2)
         #expect(try decode("*2\r\n*1\r\n:1\r\n*0\r\n", limits: limits).count == 1)
@@ -92,7 +92,7 @@ struct ReplyDecoderLimitTests {
         #expect(decodingError(of: "*1\r\n*1\r\n*0\r\n", limits: limits)?.kind == .tooLarge)
     }
 
-    @Test("a higher limit of depth reads as much as hiredis can, and ends with an error, not a crash")
+    @Test("with a higher depth limit, deeper arrays than hiredis can read cause an error, not a crash")
     func highDepth() throws {
         let limits = ReplyLimits(depth: 100)
         if HiredisVersion.knowsRESP3 {
@@ -106,12 +106,12 @@ struct ReplyDecoderLimitTests {
     // MARK: Lines
 
     @Test(
-        "a line that never ends is refused long before the limit of bytes",
+        "a line without an end is refused long before the byte limit",
         arguments: ["+", "-", ":", "$", "*", "*1\r\n+"])
     func endlessLine(start: String) { refusesEndless(start) }
 
     @Test(
-        "a length line with a lone line feed or carriage return is no exception",
+        "a length line with a single line feed or carriage return is refused as well",
         arguments: ["$\n", "$1\r1", "*2\r\n$\n"])
     func endlessLineInDisguise(start: String) { refusesEndless(start) }
 
@@ -130,19 +130,19 @@ struct ReplyDecoderLimitTests {
             decoder.feed(piece)
             fed += piece.count
         }
-        Issue.record("after \(fed) bytes it is no error")
+        Issue.record("no error after \(fed) bytes")
     }
 
-    @Test("an ordinary long error line is read")
+    @Test("an ordinary long error line is decoded")
     func longLine() throws {
         let text = "ERR " + String(repeating: "x", count: 50_000)
         #expect(try decode("-\(text)\r\n".utf8.map { [$0] }) == [.error(text)])
     }
 
-    // MARK: Lengths that cannot be
+    // MARK: Invalid lengths
 
     @Test(
-        "a bulk length below -1 or that is no number is malformed",
+        "a bulk length that is below -1 or not a number is malformed",
         arguments: [
             "-2", "-9223372036854775808", "9223372036854775808", "99999999999999999999", "", "-", "x", "1x", "+1", "01",
         ])
@@ -151,7 +151,7 @@ struct ReplyDecoderLimitTests {
     }
 
     @Test(
-        "an array length below -1 or that is no number is malformed",
+        "an array length that is below -1 or not a number is malformed",
         arguments: [
             "-2", "-9223372036854775808", "9223372036854775808", "99999999999999999999", "", "-", "x", "1x", "+1", "01",
         ])
@@ -160,7 +160,7 @@ struct ReplyDecoderLimitTests {
     }
 
     @Test(
-        "an integer beyond 64 bits or that is no number is malformed",
+        "an integer that exceeds 64 bits or is not a number is malformed",
         arguments: ["9223372036854775808", "", "-", "1.5", "1 "])
     func integer(text: String) {
         #expect(decodingError(of: ":\(text)\r\n")?.kind == .malformed)
@@ -168,14 +168,14 @@ struct ReplyDecoderLimitTests {
 
     static let huge = [1 << 31, 1 << 31 - 1, 1 << 32 - 1, 1 << 32, Int.max - 1, Int.max]
 
-    @Test("a huge array length is refused at once", arguments: huge)
+    @Test("a huge array length is refused immediately", arguments: huge)
     func hugeArray(length: Int) {
         for start in ["", "*1\r\n", "*3\r\n:1\r\n"] {
             #expect(decodingError(of: "\(start)*\(length)\r\n") != nil, "after \(start.debugDescription)")
         }
     }
 
-    @Test("a huge bulk length never yields a reply and ends at the limit of bytes", arguments: huge)
+    @Test("a huge bulk length yields no reply and is refused at the byte limit", arguments: huge)
     func hugeBulk(length: Int) {
         let decoder = ReplyDecoder(limits: ReplyLimits(bytes: 200_000))
         decoder.feed("$\(length)\r\n")
@@ -190,9 +190,9 @@ struct ReplyDecoderLimitTests {
         #expect(error?.kind == .tooLarge)
     }
 
-    // MARK: Garbage
+    // MARK: Invalid input
 
-    @Test("a byte that begins no reply is malformed", arguments: UInt8.min...UInt8.max)
+    @Test("a byte that cannot start a reply is malformed", arguments: UInt8.min...UInt8.max)
     func typeByte(byte: UInt8) {
         let known: [Character] =
             ["+", "-", ":", "$", "*"] + (HiredisVersion.knowsRESP3 ? Array("%~>,#_=(") : [])
@@ -203,14 +203,14 @@ struct ReplyDecoderLimitTests {
         }
     }
 
-    @Test("input that breaks off completes nothing", arguments: ReplyDecoderTests.samples)
+    @Test("truncated input yields no reply", arguments: ReplyDecoderTests.samples)
     func truncated(wire: String, value: RESPValue) throws {
         let bytes = Array(wire.utf8)
         for length in 0..<bytes.count { #expect(try decode([Array(bytes[..<length])]) == []) }
     }
 
     @Test(
-        "after an error the decoder stays dead, with the same error, whatever is fed",
+        "after an error the decoder throws the same error for any further input",
         arguments: ["?", "*9999999\r\n", "*-7\r\n"])
     func dead(bad: String) throws {
         let decoder = ReplyDecoder()
@@ -224,7 +224,7 @@ struct ReplyDecoderLimitTests {
         }
     }
 
-    @Test("what is complete before the error is delivered first")
+    @Test("replies that are complete before an error are returned first")
     func repliesBeforeError() throws {
         let decoder = ReplyDecoder()
         decoder.feed(":1\r\n:2\r\n!")
@@ -236,14 +236,14 @@ struct ReplyDecoderLimitTests {
     // MARK: Memory
 
     #if os(Linux)
-        /// Bytes of address space that this process has reserved. What is resident would not show a reservation that
-        /// nobody has written to yet.
+        /// The reserved address space of this process in bytes. Resident memory would not include reserved
+        /// pages that have not been written.
         private func reservedBytes() throws -> Int {
             let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
             return try #require(Int(text.split(separator: " ")[0])) * sysconf(Int32(_SC_PAGESIZE))
         }
 
-        @Test("a claim of four million elements, with nothing behind it, reserves next to no memory")
+        @Test("an announced array of four million elements reserves almost no memory")
         func claimedElements() throws {
             let before = try reservedBytes()
             var decoders: [ReplyDecoder] = []
@@ -253,12 +253,12 @@ struct ReplyDecoderLimitTests {
                 #expect(try decoder.next() == nil)
                 decoders.append(decoder)
             }
-            // A reservation for all would be 200 times 64 MiB at least. Other tests of this process run meanwhile.
+            // Reserving for all would take at least 200 times 64 MiB. The bound allows for concurrent tests.
             #expect(try reservedBytes() - before < 4 << 30)
             #expect(decoders.count == 200)
         }
 
-        @Test("a claim of a bulk string of gigabytes, with nothing behind it, reserves next to no memory")
+        @Test("an announced bulk string of gigabytes reserves almost no memory")
         func claimedBytes() throws {
             let before = try reservedBytes()
             var decoders: [ReplyDecoder] = []

@@ -1,17 +1,17 @@
-// A fuzzer that needs no tool: valid replies, broken by chance, must give the same values and the same end in whatever
-// pieces they come. Tests/Fuzz has one that is led by coverage.
+// A fuzzer without external tools: randomly mutated replies must decode to the same values and the same outcome,
+// however they are split into pieces. Tests/Fuzz contains a coverage-guided fuzzer.
 import TestRandom
 import Testing
 
 @testable import Hiredis
 
-@Suite("Broken replies")
+@Suite("Mutated replies")
 struct ReplyDecoderMutationTests {
     private static let limits = ReplyLimits(bytes: 2048, elements: 200, depth: 5)
 
     @Test(
-        "240,000 mutated inputs: the pieces make no difference, and nothing exceeds a limit",
-        arguments: UInt64(1)...8)
+        "240,000 mutated inputs decode alike in any pieces and stay within the limits",
+        arguments: testSeeds(1..<9))
     func mutated(seed: UInt64) {
         var generator = SplitMix(seed: seed)
         let corpus = (0..<300).map { _ in
@@ -33,11 +33,11 @@ struct ReplyDecoderMutationTests {
 
     private struct Outcome: Equatable {
         var replies: [RESPValue] = []
-        /// Not why: a reply can be both too large and malformed, and the pieces decide which is seen first.
+        /// Without the reason: a reply can be too large and malformed, and the pieces decide which is found first.
         var hasFailed = false
     }
 
-    /// Feeds the input in pieces of the lengths that `length` gives.
+    /// Decodes the input in pieces whose lengths `length` returns.
     private static func outcome(of input: [UInt8], length: () -> Int) -> Outcome {
         let decoder = ReplyDecoder(limits: limits)
         var outcome = Outcome()

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("Replies are decoded")
+@Suite("Decoding of replies")
 struct ReplyDecoderTests {
-    /// Every kind of RESP2 reply, with its bytes.
+    /// The kinds of RESP2 replies and their encodings.
     static let samples: [(wire: String, value: RESPValue)] = [
         ("+OK\r\n", .status("OK")),
         ("+\r\n", .status("")),
@@ -38,18 +38,18 @@ struct ReplyDecoderTests {
 
     static let everything = samples.flatMap { Array($0.wire.utf8) }
 
-    @Test("each kind becomes its value", arguments: samples)
+    @Test("each kind of reply is decoded to its value", arguments: samples)
     func kinds(wire: String, value: RESPValue) throws {
         #expect(try decode(wire) == [value])
     }
 
-    @Test("bytes that are not UTF-8 survive in a bulk string, and are repaired in a status")
+    @Test("invalid UTF-8 is preserved in a bulk string and repaired in a status")
     func notUTF8() throws {
         #expect(try decode([[36, 50, 13, 10, 0xFF, 0xC3, 13, 10]]) == [.bytes([0xFF, 0xC3])])
         #expect(try decode([[43, 0xFF, 13, 10]]) == [.status("\u{FFFD}")])
     }
 
-    @Test("pipelined replies come one by one, in order, and then there is none")
+    @Test("pipelined replies are returned one by one in order, then nil")
     func pipelined() throws {
         let decoder = ReplyDecoder()
         decoder.feed(Self.everything)
@@ -60,7 +60,7 @@ struct ReplyDecoderTests {
         #expect(try decoder.next() == .status("more"))
     }
 
-    @Test("two pieces, cut anywhere, give the same values")
+    @Test("a stream split anywhere into two pieces decodes to the same values")
     func cutOnce() throws {
         let bytes = Self.everything
         let values = Self.samples.map(\.value)
@@ -69,13 +69,13 @@ struct ReplyDecoderTests {
         }
     }
 
-    @Test("single bytes give the same values, each reply with its last byte and not before")
+    @Test("a stream of single bytes yields each reply with its last byte")
     func singleBytes() throws {
         let decoder = ReplyDecoder()
         for sample in Self.samples {
             for byte in sample.wire.utf8.dropLast() {
                 decoder.feed([byte])
-                #expect(try decoder.next() == nil, "\(sample.wire.debugDescription) was taken for complete")
+                #expect(try decoder.next() == nil, "\(sample.wire.debugDescription) is complete too early")
             }
             decoder.feed([10])
             #expect(try decoder.next() == sample.value)
@@ -83,7 +83,7 @@ struct ReplyDecoderTests {
         }
     }
 
-    @Test("random values come back as they were, cut at random", arguments: UInt64(0)..<8)
+    @Test("random values in random pieces decode to the same values", arguments: testSeeds(0..<8))
     func random(seed: UInt64) throws {
         var generator = SplitMix(seed: seed)
         for round in 0..<300 {
@@ -102,24 +102,24 @@ struct ReplyDecoderTests {
         }
     }
 
-    @Test("a bulk string of many megabytes comes whole")
+    @Test("a bulk string of many megabytes is decoded completely")
     func bigBulk() throws {
         let bytes = (0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let wire = RESPValue.bytes(bytes).wire
         let pieces = stride(from: 0, to: wire.count, by: 65_536).map { Array(wire[$0..<min($0 + 65_536, wire.count)]) }
-        // Not compared by #expect: it would print both.
+        // Compared outside #expect, which would print both values.
         let isWhole = try decode(pieces + [Array("+next\r\n".utf8)]) == [.bytes(bytes), .status("next")]
         #expect(isWhole)
     }
 
-    @Test("an array of many elements comes whole")
+    @Test("an array of many elements is decoded completely")
     func bigArray() throws {
         let value = RESPValue.array((0..<100_000).map { .integer($0) })
         let isWhole = try decode([value.wire]) == [value]
         #expect(isWhole)
     }
 
-    @Test("nothing fed is no reply, and empty pieces change nothing")
+    @Test("without input there is no reply, and empty pieces have no effect")
     func nothing() throws {
         let decoder = ReplyDecoder()
         #expect(try decoder.next() == nil)
@@ -131,7 +131,7 @@ struct ReplyDecoderTests {
         #expect(try decoder.drain() == [.integer(42)])
     }
 
-    @Test("decoders do not share anything")
+    @Test("decoders are independent of each other")
     func independent() throws {
         let (first, second) = (ReplyDecoder(), ReplyDecoder())
         first.feed("*2\r\n:1\r\n")
@@ -142,7 +142,7 @@ struct ReplyDecoderTests {
     }
 }
 
-/// What a RESP3 server would send. hiredis 0.14 does not know it.
+/// Replies of RESP3, which hiredis 0.14 does not support.
 @Suite("RESP3 replies")
 struct RESP3Tests {
     static let samples: [(wire: String, value: RESPValue)] = [
@@ -165,7 +165,7 @@ struct RESP3Tests {
         ),
     ]
 
-    @Test("are arrays, numbers and bytes with hiredis 1, a protocol error with 0.14", arguments: samples)
+    @Test("RESP3 replies are decoded with hiredis 1, and are malformed with 0.14", arguments: samples)
     func kinds(wire: String, value: RESPValue) throws {
         if HiredisVersion.knowsRESP3 {
             #expect(try decode(wire) == [value])
@@ -175,7 +175,7 @@ struct RESP3Tests {
         }
     }
 
-    @Test("a verbatim string is bytes that end with its text")
+    @Test("a verbatim string is decoded to bytes that end with its text")
     func verbatim() throws {
         if HiredisVersion.knowsRESP3 {
             let bytes = try #require(try decode("=15\r\ntxt:Some string\r\n").first?.bytes)
@@ -185,7 +185,7 @@ struct RESP3Tests {
         }
     }
 
-    @Test("a map counts its keys and values towards the limit")
+    @Test("the keys and values of a map count towards the element limit")
     func mapLimit() {
         let error = decodingError(of: "%6\r\n", limits: ReplyLimits(elements: 10))
         #expect(error?.kind == (HiredisVersion.knowsRESP3 ? .tooLarge : .malformed))

@@ -5,11 +5,11 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A connection's handler", .timeLimit(.minutes(10)))
+@Suite("The handler of a connection", .timeLimit(.minutes(10)))
 struct ConnectionHandlerTests {
     // MARK: Writes
 
-    @Test("what has gathered in the outbox is one write and one flush")
+    @Test("the contents of the outbox are sent with one write and one flush")
     func batch() async throws {
         let connection = try await TestedConnection()
         var pending: [PendingReply] = []
@@ -25,10 +25,10 @@ struct ConnectionHandlerTests {
         #expect(try await connection.flushes == 1)
     }
 
-    @Test("what few tasks on the event loop submit in one turn is one write and one flush")
+    @Test("a few commands submitted in one turn of the event loop are sent with one write and one flush")
     func turn() async throws {
         let connection = try await TestedConnection()
-        // Not alone, so that nobody has a reason to write at once.
+        // A single command would be written immediately.
         let owed = try await connection.send(["A"])
         let (first, firstReply) = await makeCaller()
         let (second, secondReply) = await makeCaller()
@@ -47,7 +47,7 @@ struct ConnectionHandlerTests {
         #expect(await secondReply.value.value == .integer(1))
     }
 
-    @Test("many commands of one turn are written in shares that grow with what is under way, in order")
+    @Test("many commands of one turn are written in order, in batches that grow with the commands in flight")
     func shares() async throws {
         let connection = try await TestedConnection()
         var replies: [PendingReply] = []
@@ -63,7 +63,7 @@ struct ConnectionHandlerTests {
                 handler.submit(submission) { $0.writeCommand(["GET", .integer(id)]) }
             }
         }
-        // The first one was alone, then four times 16, then each time a third of what is under way.
+        // The first command alone, then four batches of 16, then batches of a third of the commands in flight.
         #expect(try await connection.flushes == 1 + 4 + 9)
         await connection.loop.run()
         #expect(try await connection.flushes == 1 + 4 + 9 + 1)
@@ -72,7 +72,7 @@ struct ConnectionHandlerTests {
         for (number, reply) in replies.enumerated() { #expect(await reply.value.value == .integer(number)) }
     }
 
-    @Test("a channel that is not writable holds everything until it is, and then gets it at once, in order")
+    @Test("commands are held while the channel is not writable, then written together in order")
     func notWritable() async throws {
         let connection = try await TestedConnection()
         try await connection.setWritable(false)
@@ -90,7 +90,7 @@ struct ConnectionHandlerTests {
         }
     }
 
-    @Test("commands that were still held when the connection ended have not run, those sent before may have")
+    @Test("when the connection closes, held commands have not run, and sent ones may have run")
     func heldAtTheEnd() async throws {
         let connection = try await TestedConnection()
         let sent = try await connection.send(["A"])
@@ -107,7 +107,7 @@ struct ConnectionHandlerTests {
         #expect(try await connection.arrived().count == 1)
     }
 
-    @Test("a connection that breaks in the midst of a write may have run what was written")
+    @Test("commands may have run when the connection breaks during their write")
     func breaksInWrite() async throws {
         let connection = try await TestedConnection(wire: .breaksOnFlush)
         let reply = try await connection.send(["INCR", "n"])
@@ -118,7 +118,7 @@ struct ConnectionHandlerTests {
 
     // MARK: Deadlines
 
-    @Test("a deadline passes at its time for a command behind a stalled one, whose late reply goes to settle")
+    @Test("a command behind a stalled one times out at its deadline, and its late reply goes to settle")
     func deadlineBehind() async throws {
         let settled = NIOLockedValueBox<[RESPValue]>([])
         let connection = try await TestedConnection(silenceLimit: nil)
@@ -136,7 +136,7 @@ struct ConnectionHandlerTests {
         #expect(try await connection.isOpen())
     }
 
-    @Test("a moment before the deadline the reply is still delivered")
+    @Test("a reply just before the deadline is delivered")
     func justInTime() async throws {
         let connection = try await TestedConnection(silenceLimit: nil)
         let reply = try await connection.send(["A"], timeout: .seconds(5))
@@ -147,7 +147,7 @@ struct ConnectionHandlerTests {
         #expect(try await connection.isOpen())
     }
 
-    @Test("a nearer deadline that comes later is not overlooked, nor are those after it", arguments: [true, false])
+    @Test("deadlines are kept when a later command has an earlier deadline", arguments: [true, false])
     func nearerDeadline(isOnLoop: Bool) async throws {
         let connection = try await TestedConnection(silenceLimit: nil)
         var pending: [PendingReply] = []
@@ -157,7 +157,7 @@ struct ConnectionHandlerTests {
             if !isOnLoop { try await connection.takeOutbox() }
         }
         for index in [1, 2, 0] {
-            // Each in its turn: whoever is not due yet would fail the wait by never coming.
+            // In this order: a command that is not yet due would never finish the wait.
             await connection.loop.advanceTime(to: .uptimeNanoseconds(UInt64([60, 5, 30][index]) * 1_000_000_000))
             #expect(await pending[index].value.error?.code == .timedOut)
         }
@@ -165,7 +165,7 @@ struct ConnectionHandlerTests {
         #expect(try await connection.isOpen())
     }
 
-    @Test("a deadline passes for a command that could not be written yet")
+    @Test("a command that could not yet be written times out")
     func deadlineOfHeld() async throws {
         let connection = try await TestedConnection(silenceLimit: nil)
         try await connection.setWritable(false)
@@ -173,14 +173,14 @@ struct ConnectionHandlerTests {
         await connection.loop.advanceTime(by: .seconds(5))
         let error = await held.value.error
         #expect(error?.code == .timedOut)
-        // Its bytes stay in the buffer and will be sent.
+        // Its bytes stay in the buffer and are sent later.
         #expect(error?.mayHaveRun == true)
         try await connection.setWritable(true)
         #expect(try await connection.arrived().count == 1)
     }
 
     @Test(
-        "the longest timeout that can be said is no timeout",
+        "the longest representable timeout never expires",
         arguments: [TimeAmount.nanoseconds(.max), .hours(.max / 3_600_000_000_000)])
     func endless(timeout: TimeAmount) async throws {
         let connection = try await TestedConnection(silenceLimit: nil)
@@ -190,9 +190,9 @@ struct ConnectionHandlerTests {
         #expect(await reply.value.value == .integer(1))
     }
 
-    // MARK: Silence
+    // MARK: Silent servers
 
-    @Test("a server that owes a reply and is silent for the limit is taken for dead")
+    @Test("the connection closes when a reply is outstanding and the server is silent for the limit")
     func silent() async throws {
         let connection = try await TestedConnection(silenceLimit: .seconds(30))
         let first = try await connection.send(["A"])
@@ -206,7 +206,7 @@ struct ConnectionHandlerTests {
         #expect(try await !connection.isOpen())
     }
 
-    @Test("any reply, or part of one, is a sign of life", arguments: [":1\r\n", "$3\r\nab"])
+    @Test("any reply or part of a reply resets the silence limit", arguments: [":1\r\n", "$3\r\nab"])
     func signOfLife(part: String) async throws {
         let connection = try await TestedConnection(silenceLimit: .seconds(30))
         let first = try await connection.send(["A"])
@@ -220,7 +220,7 @@ struct ConnectionHandlerTests {
         _ = await (first.value, second.value)
     }
 
-    @Test("a server that owes nothing may be silent for ever, and is watched again from the next command on")
+    @Test("the silence limit applies only while replies are outstanding")
     func idle() async throws {
         let connection = try await TestedConnection(silenceLimit: .seconds(30))
         let first = try await connection.send(["A"])
@@ -235,7 +235,7 @@ struct ConnectionHandlerTests {
         #expect(await second.value.error?.code == .connectionLost)
     }
 
-    @Test("without a limit, as on a lane, a server may owe a reply for ever")
+    @Test("without a silence limit, as on a lane, a reply may be outstanding indefinitely")
     func lane() async throws {
         let connection = try await TestedConnection(silenceLimit: nil)
         let reply = try await connection.send(["BRPOP", "list", "0"])
@@ -244,9 +244,9 @@ struct ConnectionHandlerTests {
         #expect(await reply.value.value == .integer(1))
     }
 
-    // MARK: Cancel
+    // MARK: Cancellation
 
-    @Test("a cancelled command fails at once, its neighbours get their own replies, and its reply goes to settle")
+    @Test("a cancelled command fails immediately, and its reply goes to settle, not to other commands")
     func cancelled() async throws {
         let settled = NIOLockedValueBox<[RESPValue]>([])
         let connection = try await TestedConnection()
@@ -262,9 +262,9 @@ struct ConnectionHandlerTests {
         try await connection.onLoop { $0.cancel(77) }
     }
 
-    // MARK: What ends a connection
+    // MARK: End of a connection
 
-    @Test("a reply beyond the limits closes with .replyTooLarge and fails everyone")
+    @Test("a reply beyond the limits closes with .replyTooLarge and fails all commands")
     func tooLarge() async throws {
         let connection = try await TestedConnection(limits: ReplyLimits(elements: 3))
         let first = try await connection.send(["A"])
@@ -281,7 +281,7 @@ struct ConnectionHandlerTests {
         #expect(try await connection.submit(["D"]).value.error?.code == .replyTooLarge)
     }
 
-    @Test("what is no RESP closes with .protocolViolation")
+    @Test("invalid RESP closes with .protocolViolation")
     func malformed() async throws {
         let connection = try await TestedConnection()
         let reply = try await connection.send(["A"])
@@ -290,7 +290,7 @@ struct ConnectionHandlerTests {
         #expect(try await !connection.isOpen())
     }
 
-    @Test("a reply that nobody asked for closes; an error among them is the reason")
+    @Test("an unexpected reply closes the connection; if it is an error, it is the reason")
     func unexpected() async throws {
         let connection = try await TestedConnection()
         try await connection.answer(.integer(1))
@@ -304,7 +304,7 @@ struct ConnectionHandlerTests {
         #expect(error?.message == "ERR max number of clients reached")
     }
 
-    @Test("the end is told once, with its first reason, before any caller hears of it")
+    @Test("onClose is called once, with the first reason, before any command fails")
     func endIsToldOnce() async throws {
         let connection = try await TestedConnection()
         let reply = try await connection.send(["A"])
@@ -322,7 +322,7 @@ struct ConnectionHandlerTests {
         #expect(try await connection.arrived().count == 1)
     }
 
-    @Test("while the channel is still closing, the first reason stays the reason, and replies still arrive")
+    @Test("while the channel closes, the first reason is kept and replies are still delivered")
     func slowClose() async throws {
         let connection = try await TestedConnection(wire: .closesSlowly)
         let first = try await connection.send(["A"])
@@ -337,13 +337,13 @@ struct ConnectionHandlerTests {
         #expect(await second.value.error?.message == "first")
     }
 
-    // MARK: Drain
+    // MARK: Draining
 
-    @Test("a draining connection closes with the last reply that it is owed, and not before")
+    @Test("a draining connection closes after the last outstanding reply")
     func drain() async throws {
         let connection = try await TestedConnection()
         let first = try await connection.send(["A"])
-        // Not yet taken when the drain begins.
+        // Still in the outbox when draining starts.
         let second = try await connection.submit(["B"])
         try await connection.onLoop { $0.closeWhenDrained() }
         #expect(try await connection.arrived().count == 2)
@@ -355,14 +355,14 @@ struct ConnectionHandlerTests {
         #expect(try await !connection.isOpen())
     }
 
-    @Test("an idle connection that drains closes at once")
+    @Test("draining an idle connection closes it immediately")
     func drainIdle() async throws {
         let connection = try await TestedConnection()
         try await connection.onLoop { $0.closeWhenDrained() }
         #expect(try await !connection.isOpen())
     }
 
-    @Test("who is called back with a refusal and sends again at once does so without end, and not within one call")
+    @Test("a caller that sends again from each refusal callback is not called recursively")
     func refusedAgain() async throws {
         let connection = try await TestedConnection()
         let owed = try await connection.send(["A"])
@@ -389,7 +389,7 @@ struct ConnectionHandlerTests {
         }
     }
 
-    @Test("what a draining connection refuses is not sent", arguments: [true, false])
+    @Test("a command that a draining connection refuses is not sent", arguments: [true, false])
     func refusedWhileDraining(isOnLoop: Bool) async throws {
         let connection = try await TestedConnection()
         let owed = try await connection.send(["A"])
@@ -407,7 +407,7 @@ struct ConnectionHandlerTests {
 
     // MARK: Pushed replies
 
-    @Test("a connection that was taken over pushes what comes, as much as came at once, and asks nobody")
+    @Test("a connection in push mode delivers replies in the batches in which they arrive")
     func takenOver() async throws {
         let pushed = NIOLockedValueBox<[[RESPValue]]>([])
         let connection = try await TestedConnection()

@@ -1,24 +1,24 @@
-// What a connection must do, said as plainly as possible: every command ever accepted in one array, and rules over it.
-// Compared with ConnectionStateMachine event by event.
+// A reference model of a connection in the simplest form: rules over one array of all accepted commands.
+// The tests compare it with ConnectionStateMachine after each event.
 import NIOCore
 
 @testable import Hiredis
 
 enum ConnectionEvent: Equatable {
-    /// The next command of the script.
+    /// Submits the next command of the script.
     case enqueue
     case write
     case reply
-    /// A part of a reply.
+    /// Receives a part of a reply.
     case heard
     case cancel(UInt64)
-    /// Ten seconds go by.
+    /// Advances the time by ten seconds.
     case pass
     case drain
     case close
 }
 
-/// What the machine tells its handler to do.
+/// An action that the state machine tells its handler to perform.
 enum ConnectionSight: Equatable {
     case refused(String, RedisError.Code, mayHaveRun: Bool)
     case delivered(String, RESPValue)
@@ -31,7 +31,7 @@ enum ConnectionSight: Equatable {
 struct ScriptedCommand {
     var name: String
     var replies = 1
-    /// Seconds from when it is enqueued.
+    /// The timeout in seconds after the command is enqueued.
     var timeout: Int?
 }
 
@@ -54,7 +54,7 @@ struct ConnectionReference {
     private var commands: [Command] = []
     private var lastSign = NIODeadline.distantFuture
 
-    /// Those that still have replies to come.
+    /// The indices of commands with outstanding replies.
     private var owed: [Int] { life == .closed ? [] : commands.indices.filter { !commands[$0].isAnswered } }
 
     var count: Int { owed.count }
@@ -95,7 +95,7 @@ struct ConnectionReference {
         fail(.timedOut) { $0.deadline <= now }
     }
 
-    /// Its bytes are on the way, whether they are written yet or not.
+    /// Fails commands that may have run, because their bytes are sent even if they are not yet written.
     private mutating func fail(_ code: RedisError.Code, where isHit: (Command) -> Bool) -> [ConnectionSight] {
         owed.compactMap { index in
             guard !commands[index].hasFailed, isHit(commands[index]) else { return nil }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Hiredis
 
-/// One run of events against the machine and the reference, with a ledger of what each command's caller saw.
+/// A run of events against the state machine and the reference, with a record of the results of each command.
 struct ConnectionRun: ~Copyable {
     private var machine = ConnectionStateMachine<String>()
     private var reference = ConnectionReference()
@@ -15,7 +15,7 @@ struct ConnectionRun: ~Copyable {
 
     init(_ script: [ScriptedCommand]) { self.script = script[...] }
 
-    /// - Returns: what is wrong, if anything is.
+    /// Applies an event to both, and returns the difference, if any.
     mutating func apply(_ event: ConnectionEvent) -> String? {
         now = now + .seconds(event == .pass ? 10 : 1)
         let (seen, expected) = outcome(of: event)
@@ -54,7 +54,7 @@ struct ConnectionRun: ~Copyable {
             reference.heard(now: now)
             let seen = Self.sights(machine.received(.integer(replies)))
             let expected = reference.reply(.integer(replies))
-            // The handler closes then.
+            // The handler closes the connection in this case.
             guard seen == [.unexpected] else { return (seen, expected) }
             return (seen + Self.sights(machine.close(Self.lost)), expected + reference.close())
         case .cancel(let id):
@@ -68,7 +68,7 @@ struct ConnectionRun: ~Copyable {
         }
     }
 
-    /// Ends the run, and says what is wrong with what any caller saw in all.
+    /// Closes the connection, and returns the first command whose results are wrong, if any.
     mutating func finish() -> String? {
         if let wrong = apply(.close) { return wrong }
         for (name, fate) in fates.sorted(by: { $0.key < $1.key }) {
@@ -77,7 +77,7 @@ struct ConnectionRun: ~Copyable {
             default: return "\(name) saw \(fate)"
             }
         }
-        return fates.count == nextID ? nil : "\(nextID) commands, but only \(fates.count) callers were told something"
+        return fates.count == nextID ? nil : "\(nextID) commands, but only \(fates.count) have a result"
     }
 
     private static let lost = RedisError(.connectionLost, "gone")

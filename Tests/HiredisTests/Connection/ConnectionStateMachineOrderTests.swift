@@ -4,9 +4,9 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A connection's events in every order")
+@Suite("The connection state machine under events in every order")
 struct ConnectionStateMachineOrderTests {
-    /// Three commands; the second has the shortest deadline, the third none.
+    /// Three commands. The second has the shortest timeout, the third has none.
     private static func script(pipelineAt position: Int) -> [ScriptedCommand] {
         var script = [
             ScriptedCommand(name: "a", timeout: 25), ScriptedCommand(name: "b", timeout: 12),
@@ -16,7 +16,7 @@ struct ConnectionStateMachineOrderTests {
         return script
     }
 
-    @Test("up to seven of them: each caller is told exactly once, and the right thing", arguments: 0..<3)
+    @Test("in all sequences of up to seven events, each command gets exactly one correct result", arguments: 0..<3)
     func exhaustive(pipelineAt position: Int) {
         let script = Self.script(pipelineAt: position)
         var runs = 0
@@ -36,7 +36,7 @@ struct ConnectionStateMachineOrderTests {
                     return
                 }
             }
-            // Also refused after the end.
+            // Commands after the end must be refused.
             if let wrong = run.finish() ?? run.apply(.enqueue) { failures.append("\(events): at the end \(wrong)") }
         }
         explore([])
@@ -44,8 +44,8 @@ struct ConnectionStateMachineOrderTests {
         #expect(runs > 10_000)
     }
 
-    /// The events that can make a difference. What is left out is written twice in a row, a cancel of nobody, a second
-    /// drain, and time that goes by more than twice: the random runs have those.
+    /// Returns the events that can make a difference. Repeated writes and drains, cancels without a command, and more
+    /// than two time steps are left to the random runs.
     private static func sensible(after events: [ConnectionEvent]) -> [ConnectionEvent] {
         let enqueued = events.count { $0 == .enqueue }
         var next: [ConnectionEvent] = [.close]
@@ -59,7 +59,7 @@ struct ConnectionStateMachineOrderTests {
         return next
     }
 
-    @Test("long random runs of many commands", arguments: UInt64(0)..<4)
+    @Test("in long random runs, each command gets exactly one correct result", arguments: testSeeds(0..<4))
     func random(seed: UInt64) {
         var generator = SplitMix(seed: seed)
         for round in 0..<1500 {
@@ -72,7 +72,7 @@ struct ConnectionStateMachineOrderTests {
             var run = ConnectionRun(script)
             var events: [ConnectionEvent] = []
             var wrong: String?
-            // Writes and replies are frequent, so that many commands live through it all.
+            // Writes and replies are frequent, so that many commands complete.
             for _ in 0..<Int.random(in: 5...60, using: &generator) where wrong == nil {
                 let event: ConnectionEvent =
                     switch generator.next() % 16 {

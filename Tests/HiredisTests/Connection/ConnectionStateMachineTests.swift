@@ -3,11 +3,11 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A connection that answers commands in order")
+@Suite("The connection state machine")
 struct ConnectionStateMachineTests {
     private func second(_ number: UInt64) -> NIODeadline { .uptimeNanoseconds(number * 1_000_000_000) }
 
-    @Test("replies go to the commands in the order in which they were sent")
+    @Test("replies are matched to commands in the order of sending")
     func order() throws {
         let machine = MachineBox()
         for (id, name) in ["a", "b", "c"].enumerated() { machine.enqueue(UInt64(id), name, now: second(0)) }
@@ -19,7 +19,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.isIdle)
     }
 
-    @Test("a pipeline gets all its replies at once, errors among them, and the next command its own")
+    @Test("a pipeline gets all its replies, including errors, when the last one arrives")
     func pipeline() throws {
         let machine = MachineBox()
         machine.enqueue(1, "pipeline", replies: 3, now: second(0))
@@ -34,7 +34,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.received(.status("OK")).delivered?.0 == "next")
     }
 
-    @Test("a cancelled command leaves its slot, and the reply goes to settle")
+    @Test("a cancelled command keeps its place in the order, and its reply goes to settle")
     func cancelled() throws {
         let machine = MachineBox()
         machine.enqueue(1, "a", now: second(0))
@@ -51,7 +51,7 @@ struct ConnectionStateMachineTests {
         #expect(own == ("b", .integer(2)))
     }
 
-    @Test("a second cancel, a cancel after the reply, and a cancel of nobody do nothing")
+    @Test("a repeated, late or unmatched cancel has no effect")
     func cancelledInVain() {
         let machine = MachineBox()
         machine.enqueue(1, "a", now: second(0))
@@ -63,7 +63,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.cancel(1) == nil)
     }
 
-    @Test("a deadline passes for a command behind one that has none, and only for it")
+    @Test("only the command whose deadline has passed times out, even behind one without a deadline")
     func deadlineBehind() {
         let machine = MachineBox()
         machine.enqueue(1, "stalled", now: second(0))
@@ -82,7 +82,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.nextDeadline == nil)
     }
 
-    @Test("on close, what was written may have run and what was not has not")
+    @Test("after a close, written commands may have run, and unwritten ones have not")
     func close() {
         let machine = MachineBox()
         machine.enqueue(1, "written", now: second(0))
@@ -94,7 +94,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.close(RedisError(.connectionLost, "again")).isEmpty)
     }
 
-    @Test("the server's last words in an unfinished pipeline are part of the error")
+    @Test("the error of an unfinished pipeline contains the server's last error reply")
     func lastWords() {
         let machine = MachineBox()
         machine.enqueue(1, "login", replies: 2, now: second(0))
@@ -104,7 +104,7 @@ struct ConnectionStateMachineTests {
         #expect(failures.first?.error.message.contains("max number of clients") == true)
     }
 
-    @Test("a closed connection refuses with its reason, and nothing has run")
+    @Test("a closed connection refuses commands with its reason, and they have not run")
     func refusedAfterClose() throws {
         let machine = MachineBox()
         _ = machine.close(RedisError(.replyTooLarge, "too much", mayHaveRun: true))
@@ -114,7 +114,7 @@ struct ConnectionStateMachineTests {
         #expect(!error.mayHaveRun)
     }
 
-    @Test("a reply before anything was asked, or before it was written, is unexpected")
+    @Test("a reply before any command is written is unexpected")
     func unexpected() {
         let machine = MachineBox()
         #expect(machine.received(.integer(1)).isUnexpected)
@@ -122,7 +122,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.received(.integer(1)).isUnexpected)
     }
 
-    @Test("draining takes nothing new and is done with the last reply, a late one included")
+    @Test("draining refuses new commands and ends with the last reply, including late ones")
     func drain() throws {
         let machine = MachineBox()
         machine.enqueue(1, "a", now: second(0))
@@ -140,14 +140,14 @@ struct ConnectionStateMachineTests {
         #expect(machine.isDrained)
     }
 
-    @Test("draining what is idle closes at once")
+    @Test("draining an idle connection closes it immediately")
     func drainIdle() {
         let machine = MachineBox()
         #expect(machine.drain() == .close)
         #expect(machine.drain() == .none)
     }
 
-    @Test("the server is silent since the head was sent or the last bytes came, and not when it owes nothing")
+    @Test("silence starts when the first outstanding command is sent or the last bytes arrive")
     func silence() {
         let machine = MachineBox()
         #expect(machine.silentSince == nil)
@@ -170,7 +170,7 @@ struct ConnectionStateMachineTests {
     }
 }
 
-/// The machine cannot be copied, and so not be looked at by #expect.
+/// A wrapper, because #expect cannot use the noncopyable state machine.
 private final class MachineBox {
     typealias Machine = ConnectionStateMachine<String>
     private var machine = Machine()
@@ -181,7 +181,7 @@ private final class MachineBox {
     var nextDeadline: NIODeadline? { machine.nextDeadline }
     var silentSince: NIODeadline? { machine.silentSince }
 
-    /// - Returns: who is refused, and why.
+    /// - Returns: the refused command and the reason, if any.
     @discardableResult
     func enqueue(
         _ id: UInt64, _ name: String, replies: Int = 1, deadline: NIODeadline = .distantFuture, now: NIODeadline

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A login")
+@Suite("The steps of a login")
 struct LoginStepsTests {
     private static let info = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
     private static let noAuth = "NOAUTH Authentication required."
@@ -18,7 +18,7 @@ struct LoginStepsTests {
         return configuration
     }
 
-    /// Answers each step by the first words of its command.
+    /// Replies to each step according to the first words of its command.
     private func login(
         _ configuration: RedisConfiguration, _ role: RedisConnection.Role = .command,
         answers: [String: RESPValue] = [:], otherwise: RESPValue? = nil
@@ -49,9 +49,9 @@ struct LoginStepsTests {
         }
     }
 
-    // MARK: What is sent
+    // MARK: Commands
 
-    @Test("says what is configured and no more, AUTH first")
+    @Test("a login sends only the configured commands, AUTH first")
     func commands() {
         func sent(_ configuration: RedisConfiguration, _ role: RedisConnection.Role) -> [String] {
             LoginSteps(configuration: configuration, role: role).commands.map { $0.words.joined(separator: " ") }
@@ -67,9 +67,9 @@ struct LoginStepsTests {
                 ])
     }
 
-    // MARK: What is learned
+    // MARK: Results
 
-    @Test("learns the version, and of a lane how to interrupt it")
+    @Test("a login returns the server version and, for a lane, how to interrupt it")
     func learned() throws {
         let command = try login(configuration())
         #expect(command.serverVersion == ServerVersion(7, 0, 15))
@@ -77,7 +77,7 @@ struct LoginStepsTests {
         #expect(try login(configuration(), .lane).interruptibleID == 42)
     }
 
-    @Test("a user who may nothing logs in all the same, and knows nothing")
+    @Test("a user without permissions logs in, without the version")
     func noPermissions() throws {
         for role in [RedisConnection.Role.command, .lane] {
             let learned = try login(
@@ -89,7 +89,7 @@ struct LoginStepsTests {
     }
 
     @Test(
-        "a lane is interrupted only by who may both ask for its id and unblock",
+        "a lane can be interrupted only with the permissions for CLIENT ID and CLIENT UNBLOCK",
         arguments: ["CLIENT ID", "CLIENT UNBLOCK"])
     func noInterruption(forbidden: String) throws {
         let learned = try login(configuration(), .lane, answers: [forbidden: .error(Self.noPerm)])
@@ -97,9 +97,9 @@ struct LoginStepsTests {
         #expect(learned.serverVersion == ServerVersion(7, 0, 15))
     }
 
-    // MARK: What fails
+    // MARK: Failures
 
-    @Test("a wrong password is .authenticationFailed, with the server's text and without the password")
+    @Test("a wrong password fails with .authenticationFailed, and the error does not contain it")
     func wrongPassword() {
         let error = loginError(
             configuration(password: "hunter2", user: "bob"),
@@ -111,21 +111,21 @@ struct LoginStepsTests {
         #expect("\(error as Any)".contains("hunter2") == false)
     }
 
-    @Test("a password for a server that has none is .authenticationFailed")
+    @Test("a password for a server without one fails with .authenticationFailed")
     func needlessPassword() {
         let text = "ERR AUTH <password> called without any password configured for the default user."
         #expect(
             loginError(configuration(password: "x"), answers: ["AUTH": .error(text)])?.code == .authenticationFailed)
     }
 
-    @Test("a server that wants a password says so, and the error tells where to put it")
+    @Test("a missing password fails with an error that says where to configure it")
     func noPassword() {
         let error = loginError(configuration(), otherwise: .error(Self.noAuth))
         #expect(error?.code == .authenticationFailed)
         #expect(error?.message.contains("redis://user:password@host") == true)
     }
 
-    @Test("a database that the server does not have is the server's error")
+    @Test("an unknown database fails with the server's error")
     func noDatabase() {
         let error = loginError(configuration(database: 99), answers: ["SELECT": .error("ERR DB index is out of range")])
         #expect(error?.code == .serverError)
@@ -133,14 +133,14 @@ struct LoginStepsTests {
         #expect(error?.command == "SELECT")
     }
 
-    @Test("a user who may not SELECT must not land in another database")
+    @Test("a login fails if the user may not SELECT the database")
     func noSelect() {
         #expect(
             loginError(configuration(database: 2), answers: ["SELECT": .error(Self.noPerm)])?.code == .notPermitted)
     }
 
     @Test(
-        "a server that cannot serve yet is .serverNotReady",
+        "a server that is not ready fails the login with .serverNotReady",
         arguments: [
             "LOADING Redis is loading the dataset in memory",
             "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -152,7 +152,7 @@ struct LoginStepsTests {
     }
 
     @Test(
-        "a server older than 6.2 is refused by its version",
+        "a server older than 6.2 is refused",
         arguments: [("6.0.16", false), ("6.2.0", true), ("5.0", false), ("7.4.1", true)])
     func version(version: String, isSupported: Bool) {
         let error = loginError(
@@ -164,23 +164,23 @@ struct LoginStepsTests {
         }
     }
 
-    @Test("a client name that the server refuses is no reason not to log in")
+    @Test("a login succeeds if the server refuses the client name")
     func noName() throws {
         #expect(try login(configuration(), answers: ["CLIENT SETNAME": .error(Self.noPerm)]).serverVersion != nil)
     }
 
     @Test(
-        "an INFO without a version, or that is no text, leaves the version open",
+        "an INFO reply without a version leaves the version unknown",
         arguments: [RESPValue.bytes([0xFF]), .null, .status("# Server")])
     func noVersion(info: RESPValue) throws {
         #expect(try login(configuration(), answers: ["INFO": info]).serverVersion == nil)
     }
 }
 
-@Suite("A server's version")
+@Suite("The version of a server")
 struct ServerVersionTests {
     @Test(
-        "is read from INFO",
+        "the version is read from INFO",
         arguments: [
             ("redis_version:7.0.15\r\n", ServerVersion(7, 0, 15)),
             ("# Server\r\nredis_version:6.2.14\r\nredis_git_sha1:0\r\n", ServerVersion(6, 2, 14)),
@@ -196,12 +196,12 @@ struct ServerVersionTests {
         #expect(ServerVersion(info: info) == version)
     }
 
-    @Test("is unknown where INFO does not say it", arguments: ["", "# Server\r\n", "xredis_version:7.0.0\r\n"])
+    @Test("a version missing from INFO is unknown", arguments: ["", "# Server\r\n", "xredis_version:7.0.0\r\n"])
     func unknown(info: String) {
         #expect(ServerVersion(info: info) == nil)
     }
 
-    @Test("is compared by its numbers, not by its letters")
+    @Test("versions are compared by number, not by character")
     func order() {
         let sorted = [(6, 2, 0), (6, 2, 10), (6, 10, 1), (7, 0, 0), (10, 0, 0)].map { ServerVersion($0.0, $0.1, $0.2) }
         for (left, right) in zip(sorted, sorted.dropFirst()) {

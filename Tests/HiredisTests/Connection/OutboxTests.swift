@@ -7,13 +7,13 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("An outbox", .timeLimit(.minutes(10)))
+@Suite("The outbox of a connection", .timeLimit(.minutes(10)))
 struct OutboxTests {
     private func submission(_ id: UInt64, _ caller: Caller) -> Submission {
         Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil)
     }
 
-    @Test("wakes the loop for the first of a batch only, and again after the batch was taken")
+    @Test("only the first submission of a batch wakes the event loop")
     func first() async {
         let (caller, _) = await makeCaller()
         let outbox = Outbox()
@@ -21,11 +21,11 @@ struct OutboxTests {
             guard case .first = outbox.submit(submission(1, caller), encode: { $0.writeCommand(["A"]) }),
                 case .added = outbox.submit(submission(2, caller), encode: { $0.writeCommand(["B"]) })
             else {
-                Issue.record("not first and then added")
+                Issue.record("the submissions were not the first and a later one of a batch")
                 return
             }
             guard let batch = outbox.takeBatch() else {
-                Issue.record("nothing was gathered")
+                Issue.record("the outbox is empty")
                 return
             }
             #expect(batch.submissions.map(\.id) == [1, 2])
@@ -36,7 +36,7 @@ struct OutboxTests {
         caller.answer(.success(.null))
     }
 
-    @Test("hands back at its end what was never taken, and refuses from then on with the first reason")
+    @Test("close returns the submissions that were not taken, and later ones are refused with the first reason")
     func close() async {
         let (caller, _) = await makeCaller()
         let outbox = Outbox()
@@ -45,7 +45,7 @@ struct OutboxTests {
         #expect(outbox.close(RedisError(.connectionLost, "second")).isEmpty)
         var wasEncoded = false
         guard case .closed(let error) = outbox.submit(submission(4, caller), encode: { _ in wasEncoded = true }) else {
-            Issue.record("taken after the end")
+            Issue.record("a submission was accepted after the end")
             return
         }
         #expect(error.message == "first")
@@ -54,7 +54,7 @@ struct OutboxTests {
         caller.answer(.success(.null))
     }
 
-    @Test("many threads lose nothing, keep their own order, and bytes and submissions go together")
+    @Test("no submission of many threads is lost, and each thread's order is kept")
     func threads() async throws {
         let (caller, _) = await makeCaller()
         let outbox = Outbox()
@@ -62,7 +62,7 @@ struct OutboxTests {
         let wakeUps = Atomic<Int>(0)
         let remaining = Atomic<Int>(threads)
         let taken = NIOLockedValueBox<[Outbox.Batch]>([])
-        // One more thread than submit: it takes all the time.
+        // An additional thread takes batches all the time.
         DispatchQueue.concurrentPerform(iterations: threads + 1) { thread in
             if thread == threads {
                 var isLast = false
@@ -102,7 +102,7 @@ struct OutboxTests {
         #expect(wakeUps.load(ordering: .relaxed) == batches.count)
     }
 
-    @Test("many tasks on a connection each get their own reply, whoever is cancelled or refused meanwhile")
+    @Test("many tasks on a connection each get their own reply while others are cancelled or refused")
     func tasks() async throws {
         let connection = try await TestedConnection()
         let channel = connection.channel
@@ -125,7 +125,7 @@ struct OutboxTests {
                         case .closed(let error): throw error
                         }
                         if number % 7 == 0 { try await connection.onLoop { $0.cancel(id) } }
-                        // What the server has been told is answered in the loop's next turn.
+                        // The server replies in the next turn of the event loop.
                         connection.loop.execute {}
                         switch await reply.value {
                         case .success(let value): #expect(value.string == text)
@@ -141,14 +141,14 @@ struct OutboxTests {
 }
 
 extension Outbox {
-    /// What has gathered, `nil` for nothing.
+    /// Takes the gathered batch; returns `nil` if there is none.
     fileprivate func takeBatch() -> Batch? {
         let batch: Batch? = take(ByteBufferAllocator())
         return batch?.submissions.isEmpty == false ? batch : nil
     }
 }
 
-/// Answers each command with its second word, in the next turn of the loop.
+/// Replies to each command with its second word, in the next turn of the event loop.
 private final class EchoServer: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
 

@@ -1,13 +1,13 @@
-// A connection's handler on a channel whose server is the test, and whose clock the test moves.
+// A connection handler on a test channel: the test acts as the server and controls the clock.
 import NIOCore
 import NIOEmbedded
 
 @testable import Hiredis
 
-/// The result of a command that may still be under way.
+/// The result of a command that may still be in flight.
 typealias PendingReply = Task<Result<RESPValue, RedisError>, Never>
 
-/// A caller for one submission, and what it will get.
+/// Returns a caller for one submission, and its future result.
 func makeCaller(settle: (@Sendable (RESPValue) -> Void)? = nil) async -> (Caller, PendingReply) {
     let (callers, feed) = AsyncStream.makeStream(of: Caller.self)
     let reply = Task {
@@ -21,7 +21,7 @@ final class TestedConnection: Sendable {
     enum Origin {
         /// A task on the event loop.
         case loop
-        /// A task on another thread, through the outbox. Only `takeOutbox()` lets the loop see it.
+        /// A task on another thread. The event loop receives its command from the outbox in `takeOutbox()`.
         case elsewhere
     }
 
@@ -51,7 +51,7 @@ final class TestedConnection: Sendable {
         try await channel.connect(to: SocketAddress(unixDomainSocketPath: "/nowhere"))
     }
 
-    /// The reasons that `onClose` was told.
+    /// The reasons with which `onClose` was called.
     let ended: AsyncStream<RedisError>
 
     func onLoop<Value: Sendable>(_ body: @escaping @Sendable (ConnectionHandler) throws -> Value) async throws -> Value
@@ -60,7 +60,7 @@ final class TestedConnection: Sendable {
         return try await loop.executeInContext { try body(handler.value) }
     }
 
-    // MARK: The caller's side
+    // MARK: Caller
 
     func submit(
         _ commands: RedisCommand..., id: UInt64 = RedisConnection.makeID(), timeout: TimeAmount? = nil,
@@ -81,7 +81,7 @@ final class TestedConnection: Sendable {
 
     func takeOutbox() async throws { try await onLoop { $0.drainOutbox() } }
 
-    /// Submits and sends.
+    /// Submits a command and sends it.
     func send(
         _ commands: RedisCommand..., id: UInt64 = RedisConnection.makeID(), timeout: TimeAmount? = nil,
         settle: (@Sendable (RESPValue) -> Void)? = nil
@@ -93,9 +93,9 @@ final class TestedConnection: Sendable {
         return reply
     }
 
-    // MARK: The server's side
+    // MARK: Server
 
-    /// The commands that came since the last look, decoded.
+    /// Returns the commands that arrived since the last call.
     func arrived() async throws -> [RESPValue] {
         var pieces: [[UInt8]] = []
         while let buffer = try await channel.readOutbound(as: ByteBuffer.self) {
@@ -107,7 +107,7 @@ final class TestedConnection: Sendable {
     func answer(_ values: RESPValue...) async throws { try await answer(bytes: values.flatMap(\.wire)) }
 
     func answer(bytes: some Sequence<UInt8>) async throws {
-        // A channel that has closed during the read still counts as read.
+        // The channel may close during the read.
         try await channel.writeInbound(ByteBuffer(bytes: bytes))
     }
 
@@ -124,7 +124,7 @@ final class TestedConnection: Sendable {
         }
     }
 
-    /// Lets a slow close end.
+    /// Completes a slow close.
     func finishClosing() async throws {
         let wire = wire
         try await loop.executeInContext { wire.value.finishClosing() }
@@ -136,15 +136,15 @@ final class TestedConnection: Sendable {
     }
 }
 
-/// Counts flushes, and can make trouble.
+/// A handler that counts flushes and can inject faults.
 final class WireRecorder: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
 
     enum Behaviour {
         case ordinary
-        /// The connection breaks in the midst of a write.
+        /// The connection breaks during a write.
         case breaksOnFlush
-        /// Closing takes its time, as it does with TLS: it is done when the test says so.
+        /// A close is asynchronous, as with TLS, and completes when the test calls `finishClosing()`.
         case closesSlowly
     }
 

@@ -1,22 +1,23 @@
 import Hiredis
 import RedisDCTesting
+import TestRandom
 import Testing
 
 extension ServerTests {
     @Suite("Blocking commands on lanes")
     struct BlockingTests {
-        @Test("a blocked command holds nobody else up")
+        @Test("a blocked command does not delay other commands")
         func doesNotBlockOthers() async throws {
             try await withServer { _, redis in
                 let blocked = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
-                try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                try await until("the command is blocked") { try await redis.blockedClients() == 1 }
                 try await expectPong(redis)
                 _ = try await redis.send("LPUSH", "list", "x")
                 #expect(try await blocked.value?.array?.last?.string == "x")
             }
         }
 
-        @Test("a timeout returns nil, takes nothing and leaves nobody blocked", arguments: [1, 7, 30])
+        @Test("a timeout returns nil, takes no element and leaves no client blocked", arguments: [1, 7, 30])
         func timeout(milliseconds: Int) async throws {
             try await withServer { _, redis in
                 for _ in 0..<20 {
@@ -28,27 +29,28 @@ extension ServerTests {
             }
         }
 
-        @Test("a cancelled wait throws, takes nothing, and its lane is used again")
+        @Test("a cancelled wait throws, takes no element, and its lane is reused")
         func cancel() async throws {
             try await withServer { _, redis in
                 for _ in 0..<50 {
                     let wait = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
-                    try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                    try await until("the command is blocked") { try await redis.blockedClients() == 1 }
                     wait.cancel()
                     let error = await redisError { _ = try await wait.value }
                     #expect(error?.code == .cancelled)
-                    try await until("nobody is blocked") { try await redis.blockedClients() == 0 }
+                    try await until("no client is blocked") { try await redis.blockedClients() == 0 }
                 }
                 _ = try await redis.send("LPUSH", "list", "x")
                 #expect(try await redis.integer("LLEN", "list") == 1)
-                // One for commands, and as many lanes as were in use at once: an interruption may overlap the next wait.
+                // The command connection and the lanes; an interruption may overlap the next wait and need a second lane.
                 let connections = try #require(Int(try await redis.info("total_connections_received") ?? ""))
                 #expect(connections <= 5)
             }
         }
 
-        @Test("cancel and push in the same moment, thousands of times: each element is delivered or given back, once")
+        @Test("when cancel and push race, each element is delivered or given back exactly once")
         func cancelRacesPush() async throws {
+            var generator = SplitMix(seed: testSeed())
             try await withServer { server, redis in
                 let delivered = Record<String>()
                 let rounds = 3000
@@ -62,8 +64,9 @@ extension ServerTests {
                             if let element = reply?.array?.last?.string { delivered.add(element) }
                         }
                         let push = Task { _ = try await other.send("LPUSH", "list", .integer(round)) }
-                        // Sometimes before, sometimes after, mostly close.
-                        if round % 3 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...300))) }
+                        // The cancel comes before, after, and mostly close to the push.
+                        let pause = Int.random(in: 0...300, using: &generator)
+                        if round % 3 == 0 { try await Task.sleep(for: .microseconds(pause)) }
                         wait.cancel()
                         _ = try? await wait.value
                         try await push.value
@@ -77,15 +80,17 @@ extension ServerTests {
             }
         }
 
-        @Test("timeout and push in the same moment: each element is delivered or stays")
+        @Test("when timeout and push race, each element is delivered or stays in the list")
         func timeoutRacesPush() async throws {
+            var generator = SplitMix(seed: testSeed())
             try await withServer { server, redis in
                 let rounds = 1000
                 var delivered: [Int] = []
                 try await withRedisClient(url: server.unixURL) { other in
                     for round in 0..<rounds {
+                        let pause = Int.random(in: 500...3500, using: &generator)
                         async let push: Void = {
-                            try await Task.sleep(for: .microseconds(Int.random(in: 500...3500)))
+                            try await Task.sleep(for: .microseconds(pause))
                             _ = try await other.send("LPUSH", "list", .integer(round))
                         }()
                         let reply = try await redis.block(.brpop("list"), timeout: .milliseconds(2)) { late in
@@ -102,7 +107,7 @@ extension ServerTests {
             }
         }
 
-        @Test("beyond the cap a blocking command fails with a clear error, and works when a lane is free")
+        @Test("a blocking command beyond maxLanes fails, and succeeds when a lane is free")
         func cap() async throws {
             try await withServer {
                 $0.maxLanes = 3
@@ -118,7 +123,7 @@ extension ServerTests {
             }
         }
 
-        @Test("lanes that nobody uses are closed")
+        @Test("idle lanes are closed")
         func idleLanes() async throws {
             try await withServer {
                 $0.laneIdleTimeout = .milliseconds(50)
@@ -130,13 +135,13 @@ extension ServerTests {
             }
         }
 
-        @Test("a lane that is killed fails its wait as lost, and a wrong type as that")
+        @Test("a killed lane fails its wait with .connectionLost, and a wrong type with .wrongType")
         func killed() async throws {
             try await withServer { _, redis in
                 let wait = Task {
                     await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }
                 }
-                try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                try await until("the command is blocked") { try await redis.blockedClients() == 1 }
                 _ = try await redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                 let error = await wait.value
                 #expect(error?.code == .connectionLost)
@@ -147,7 +152,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a wait that a stopped server cannot end is let go in time, and what comes later is given back")
+        @Test("a cancelled wait on a stopped server ends in time, and a late element is given back")
         func stalledServer() async throws {
             try await withServer {
                 $0.settleTimeout = .milliseconds(100)
@@ -156,7 +161,7 @@ extension ServerTests {
                 let wait = Task {
                     try await redis.block(.brpop("list"), timeout: nil) { late in givenBack.add(late) }
                 }
-                try await until("it is blocked") { try await redis.blockedClients() == 1 }
+                try await until("the command is blocked") { try await redis.blockedClients() == 1 }
                 try await withRedisClient(url: server.unixURL) { other in
                     _ = try await other.send("PING")
                     try await server.pause()
@@ -167,7 +172,7 @@ extension ServerTests {
                     #expect(error?.mayHaveRun == true)
                     try await server.resume()
                     _ = try await push.value
-                    // The server met the push and the interruption in an order of its own.
+                    // The server may execute the push and the interruption in either order.
                     try await until("the element is settled") {
                         let left = try await redis.integer("LLEN", "list")
                         return left + givenBack.count == 1

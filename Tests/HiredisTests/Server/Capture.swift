@@ -1,4 +1,4 @@
-// Everything that a client logs, counts and traces, kept for the test to look at.
+// A recorder of the logs, metrics and spans of a client.
 #if LoggingSupport && MetricsSupport && TracingSupport
     import Hiredis
     import InMemoryTracing
@@ -30,9 +30,9 @@
 
         func lanes() -> [Double] { (try? metrics.expectGauge("redis_lanes").values) ?? [] }
 
-        // MARK: Everything as text
+        // MARK: All texts
 
-        /// Each line, label, dimension, name, attribute and error that has left the client.
+        /// All lines, labels, dimensions, names, attributes and errors that the client has emitted.
         var allText: [String] {
             var texts = log.lines.map { "\($0.level) \($0.message) \($0.metadata)" }
             texts += metrics.counters.map { "\($0.label) \($0.dimensions)" }
@@ -48,7 +48,7 @@
         }
     }
 
-    /// A log that keeps its lines.
+    /// A log handler that keeps its lines.
     final class CapturedLog: LogHandler {
         struct Line: Sendable {
             var level: Logger.Level
@@ -65,7 +65,7 @@
             kept.withLockedValue { $0.append(line) }
         }
 
-        // The client sets none of these.
+        // The client does not use these.
         subscript(metadataKey _: String) -> Logger.Metadata.Value? {
             get { nil }
             set {}
@@ -81,7 +81,7 @@
     }
 
     extension FinishedInMemorySpan {
-        /// An attribute as text.
+        /// Returns an attribute as text.
         subscript(_ key: String) -> String? {
             switch attributes[key]?.toSpanAttribute() {
             case .string(let text): text

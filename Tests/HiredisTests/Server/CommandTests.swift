@@ -5,7 +5,7 @@ import Testing
 extension ServerTests {
     @Suite("Commands")
     struct CommandTests {
-        @Test("10,000 concurrent commands each get their own reply, over one connection")
+        @Test("10,000 concurrent commands on one connection each get their own reply")
         func concurrentCommands() async throws {
             try await withServer { _, redis in
                 try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -22,7 +22,7 @@ extension ServerTests {
         }
 
         @Test(
-            "commands of one task run in the order in which it sends them, concurrent ones not waiting for each other")
+            "commands of one task run in the order in which it sends them")
         func order() async throws {
             try await withServer { _, redis in
                 let log = try await redis.pipeline((0..<5000).map { ["RPUSH", "log", .integer($0)] })
@@ -32,7 +32,7 @@ extension ServerTests {
             }
         }
 
-        @Test("commands with a connection to themselves keep nobody waiting, and count their own writes")
+        @Test("blocking commands on a dedicated connection do not delay other commands")
         func exclusive() async throws {
             try await withServer { _, redis in
                 async let blocked = redis.exclusive([["SET", "k", "v"], ["BLPOP", "list", "0"]], timeout: nil)
@@ -45,7 +45,7 @@ extension ServerTests {
             }
         }
 
-        @Test("cancelling commands with a connection to themselves closes it, and only it")
+        @Test("cancelling commands on a dedicated connection closes only that connection")
         func cancelledExclusive() async throws {
             try await withServer { _, redis in
                 let waiting = Task { try await redis.exclusive([["PING"], ["BLPOP", "list", "0"]], timeout: nil) }
@@ -58,7 +58,7 @@ extension ServerTests {
             }
         }
 
-        @Test("the longest durations that there are are as good as for ever")
+        @Test("the longest representable durations work as unlimited ones")
         func extremes() async throws {
             let longest = Duration.seconds(Int64.max)
             try await withServer(configure: {
@@ -84,7 +84,7 @@ extension ServerTests {
             }
         }
 
-        @Test("any bytes arrive as they were sent")
+        @Test("arbitrary bytes are stored and returned unchanged")
         func bytes() async throws {
             try await withServer { _, redis in
                 let bytes = (0...255).map { UInt8($0) } + Array("\r\n$5\r\n".utf8)
@@ -96,7 +96,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a pipeline returns error replies in their places")
+        @Test("a pipeline returns error replies at their positions")
         func pipelineErrors() async throws {
             try await withServer { _, redis in
                 let replies = try await redis.pipeline([["SET", "s", "x"], ["LPUSH", "s", "y"], ["GET", "s"]])
@@ -107,7 +107,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a transaction runs all or, when a command cannot be queued, none")
+        @Test("a transaction runs all commands, or none if one cannot be queued")
         func transaction() async throws {
             try await withServer { _, redis in
                 let replies = try await redis.transaction([["SET", "a", 1], ["INCR", "a"]])
@@ -119,7 +119,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a wrong type, an unknown command and a wrong argument are told apart, and the connection goes on")
+        @Test("a wrong type, an unknown command and a wrong argument have different codes and keep the connection")
         func serverErrors() async throws {
             try await withServer { _, redis in
                 _ = try await redis.send("SET", "s", "x")
@@ -133,7 +133,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a script is loaded where it is missing, and again after SCRIPT FLUSH")
+        @Test("a missing script is loaded, and loaded again after SCRIPT FLUSH")
         func scripts() async throws {
             try await withServer { _, redis in
                 let script = RedisScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
@@ -148,7 +148,7 @@ extension ServerTests {
                     }
                     try await group.waitForAll()
                 }
-                // Each ran exactly once, however often it was missing.
+                // Each call ran exactly once, although the script was missing several times.
                 #expect(try await redis.integer("GET", "m") == 500)
                 let failing = RedisScript("return redis.error_reply('MINE oh no')")
                 let error = await redisError { _ = try await redis.script(failing, keys: []) }
@@ -156,7 +156,7 @@ extension ServerTests {
             }
         }
 
-        @Test("Unix socket, database, ACL user and client name of the configuration are used")
+        @Test("the client uses the configured Unix socket, database, ACL user and client name")
         func configuration() async throws {
             try await withLocalRedis(.init(aclUsers: ["alice on >se%c:ret ~* &* +@all"])) { server in
                 let url = "unix://alice:se%25c%3Aret@\(server.socketPath)?db=3"

@@ -3,9 +3,9 @@ import RedisDCTesting
 import Testing
 
 extension ServerTests {
-    @Suite("Cancel, deadlines and broken connections")
+    @Suite("Cancellation, timeouts and broken connections")
     struct FailureTests {
-        @Test("cancelling 1,000 of 2,000 commands fails these at once, and the others get their own replies")
+        @Test("1,000 cancelled commands fail immediately, and 1,000 others get their own replies")
         func cancelThousand() async throws {
             try await withServer { server, redis in
                 _ = try await redis.send("PING")
@@ -15,7 +15,7 @@ extension ServerTests {
                 }
                 for number in stride(from: 0, to: 2000, by: 2) { tasks[number].cancel() }
                 for number in stride(from: 0, to: 2000, by: 2) {
-                    // The server is stopped, so only the cancellation can have ended it.
+                    // The server is stopped, so only the cancellation can have ended the command.
                     let error = await redisError { _ = try await tasks[number].value }
                     #expect(error?.code == .cancelled)
                 }
@@ -27,7 +27,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a task that is cancelled already sends nothing")
+        @Test("a task that is already cancelled sends no command")
         func cancelledBefore() async throws {
             try await withServer { _, redis in
                 _ = try await redis.send("PING")
@@ -42,7 +42,7 @@ extension ServerTests {
             }
         }
 
-        @Test("what a cancelled command brings is settled")
+        @Test("the late reply of a cancelled command goes to settle")
         func settled() async throws {
             try await withServer { server, redis in
                 _ = try await redis.send("RPUSH", "list", "element")
@@ -56,13 +56,13 @@ extension ServerTests {
                 #expect(error?.code == .cancelled)
                 try await server.resume()
                 try await expectPong(redis)
-                // Either it was never sent, or its reply was settled: nothing in between.
+                // Either the command was never sent, or its reply went to settle.
                 let left = try await redis.integer("LLEN", "list")
                 #expect(settled.all == (left == 1 ? [] : [.bytes(Array("element".utf8))]))
             }
         }
 
-        @Test("a command behind a stalled one meets its own deadline")
+        @Test("a command behind a stalled one times out at its own deadline")
         func deadlineBehindStalled() async throws {
             try await withServer { server, redis in
                 _ = try await redis.send("PING")
@@ -79,13 +79,13 @@ extension ServerTests {
             }
         }
 
-        @Test("commands wait out a restart of the server, and those under way say that they may have run")
+        @Test("commands wait for a server restart, and those in flight fail with mayHaveRun")
         func killAndRestart() async throws {
             try await withServer(.init(persistence: .appendOnly(fsync: .always))) { server, redis in
                 _ = try await redis.send("SET", "k", "kept")
                 try await server.pause()
                 let underWay = Task { await redisError { _ = try await redis.send("INCR", "n") } }
-                // It is under way when the bytes are in the stopped server's socket; one more command proves it.
+                // The command is in flight when its bytes are in the stopped server's socket, as another command shows.
                 let behind = await redisError { _ = try await redis.send(["PING"], timeout: .milliseconds(100)) }
                 #expect(behind?.code == .timedOut)
                 await server.kill()
@@ -98,8 +98,8 @@ extension ServerTests {
             }
         }
 
-        @Test("without a server the deadline ends the wait, and the error names the address and the reason")
-        func nobodyThere() async throws {
+        @Test("without a server a command times out with an error that names the address and the reason")
+        func noServer() async throws {
             var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: 1))
             configuration.commandTimeout = .milliseconds(200)
             try await withRedisClient(configuration) { redis in
@@ -111,7 +111,7 @@ extension ServerTests {
             }
         }
 
-        @Test("CLIENT KILL in a loop: no command runs twice, and every failure says that it may have run")
+        @Test("under repeated CLIENT KILL no command runs twice, and each failure has mayHaveRun")
         func clientKill() async throws {
             try await withServer { server, redis in
                 let done = Record<Bool>()
@@ -146,7 +146,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a lost reply is reported, and the command is not sent again")
+        @Test("a command whose reply is lost fails and is not sent again")
         func lostReply() async throws {
             try await withProxiedServer { proxy, redis, direct in
                 _ = try await redis.send("PING")
@@ -160,7 +160,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a reply that is cut in the middle is a lost one")
+        @Test("a command whose reply is truncated fails as lost")
         func cutReply() async throws {
             try await withProxiedServer { proxy, redis, _ in
                 _ = try await redis.send("SET", "k", .bytes([UInt8](repeating: 65, count: 100_000)))
@@ -171,7 +171,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a server that owes a reply and stays silent is left for a new connection")
+        @Test("the client reconnects when a reply is outstanding and the server stays silent")
         func silence() async throws {
             try await withProxiedServer {
                 $0.silenceLimit = .milliseconds(200)
@@ -186,7 +186,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a reply beyond the limit fails with its own code, and the client goes on")
+        @Test("a reply beyond the limit fails with .replyTooLarge, and the client continues to work")
         func tooLarge() async throws {
             try await withServer {
                 $0.limits.replyBytes = 10_000
@@ -198,7 +198,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a shutdown of the client fails what is under way and refuses what comes")
+        @Test("shutting the client down fails commands in flight and refuses new ones")
         func stop() async throws {
             try await withLocalRedis { server in
                 let redis = try RedisClient(url: server.url)

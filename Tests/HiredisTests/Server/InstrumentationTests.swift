@@ -26,16 +26,16 @@
                 }
             }
 
-            /// Lets the client kill its own command connection and waits until it has another one.
+            /// Lets the client kill its own command connection, and waits until it has reconnected.
             private func reconnect(_ redis: RedisClient) async throws {
                 _ = try await redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
-                // What is sent before the client has noticed is lost.
-                try await until("it is connected again") { await redisError { try await expectPong(redis) } == nil }
+                // Commands that are sent before the client notices the loss fail.
+                try await until("it has reconnected") { await redisError { try await expectPong(redis) } == nil }
             }
 
             // MARK: Metrics
 
-            @Test("commands and failures are counted, each exchange is timed once, a pipeline counts its commands")
+            @Test("each command is counted, including those of a pipeline, and each exchange is timed once")
             func commands() async throws {
                 try await withCapture { capture, _, redis in
                     for _ in 0..<3 { try await expectPong(redis) }
@@ -56,7 +56,7 @@
                 }
             }
 
-            @Test("what throws is a failure: an error reply, a deadline, a cancel; an error in a pipeline is a reply")
+            @Test("error replies, timeouts and cancellations count as failures; errors inside a pipeline do not")
             func failures() async throws {
                 try await withCapture { capture, server, redis in
                     _ = try await redis.send("SET", "s", "x")
@@ -78,7 +78,7 @@
                 }
             }
 
-            @Test("reconnects are counted for each kind of connection, and gaps for each subscriber")
+            @Test("reconnects are counted per kind of connection, and gaps per subscriber")
             func reconnects() async throws {
                 try await withCapture { capture, _, redis in
                     let (command, subscription) = ([("connection", "command")], [("connection", "subscription")])
@@ -95,7 +95,7 @@
                 }
             }
 
-            @Test("the gauge of lanes shows how many are in use, and goes back to 0")
+            @Test("the gauge of lanes shows the number in use and returns to 0")
             func lanes() async throws {
                 try await withCapture { capture, _, redis in
                     let waits = (0..<3).map { _ in Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
@@ -110,7 +110,7 @@
 
             // MARK: Spans
 
-            @Test("a span for each command, with the attributes of OpenTelemetry's database conventions")
+            @Test("each command has a span with the attributes of OpenTelemetry's database conventions")
             func spans() async throws {
                 try await withCapture {
                     $0.database = 3
@@ -140,7 +140,7 @@
                 }
             }
 
-            @Test("on a Unix socket the address is its path, and there is no port")
+            @Test("on a Unix socket the address attribute is its path, and there is no port")
             func unixSocket() async throws {
                 let capture = Capture()
                 try await withLocalRedis { server in
@@ -163,7 +163,7 @@
                 }
             }
 
-            @Test("a failed span is marked, with the kind of failure; a server's error also with its prefix")
+            @Test("a failed span has the kind of failure and, for a server error, its prefix")
             func failedSpans() async throws {
                 try await withCapture { capture, server, redis in
                     _ = try await redis.send("SET", "s", "x")
@@ -184,13 +184,13 @@
 
             // MARK: Logs
 
-            @Test("a reconnect is logged at info, a failed attempt as a warning, with keys of the client's own")
+            @Test("a reconnect is logged at info and a failed attempt at warning, with the client's own metadata keys")
             func logs() async throws {
                 try await withCapture { capture, server, redis in
                     try await expectPong(redis)
                     #expect(capture.log.lines.isEmpty)
                     await server.kill()
-                    // One that met the server in the moment of its end may have failed in another way.
+                    // An attempt during the server's exit may fail in another way.
                     let isRefusal = { (line: CapturedLog.Line) in
                         line.level == .warning && line.metadata["redis_error"]?.contains("refused") == true
                     }
@@ -208,7 +208,7 @@
                 }
             }
 
-            @Test("what was given back is logged, and a silent subscription connection is a warning")
+            @Test("a returned element is logged, and a silent subscription connection is logged at warning")
             func moreLogs() async throws {
                 let capture = Capture()
                 try await withProxiedServer {
@@ -218,8 +218,8 @@
                     $0.reconnectDelay = Self.soon
                 } _: { proxy, redis, direct in
                     let wait = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
-                    try await until("it waits") { try await direct.blockedClients() == 1 }
-                    // The interruption goes over the connection for commands, which cannot log in later.
+                    try await until("the command waits") { try await direct.blockedClients() == 1 }
+                    // The interruption uses the command connection, which could not log in later.
                     try await expectPong(redis)
                     await proxy.stall(.toClient)
                     _ = try await direct.send("LPUSH", "list", "x")
@@ -233,13 +233,13 @@
 
                     let events = try await redis.subscribe(to: ["a"])
                     await proxy.stall()
-                    try await until("it is found dead") { capture.log.lines.contains { $0.message.contains("silent") } }
+                    try await until("it is detected") { capture.log.lines.contains { $0.message.contains("silent") } }
                     await proxy.heal()
                     #expect(try await events.next() == .gap(.reconnected))
                 }
             }
 
-            @Test("a client that ends logs nothing: nothing is wrong")
+            @Test("an orderly end of the client is not logged")
             func quietEnd() async throws {
                 let capture = Capture()
                 try await withLocalRedis { server in
@@ -260,7 +260,7 @@
 
             // MARK: Secrets
 
-            @Test("no key, value, channel, script or password is in any log line, dimension, attribute or error")
+            @Test("no log line, dimension, attribute or error contains a key, value, channel, script or password")
             func secrets() async throws {
                 let capture = Capture()
                 let (password, wrongPassword) = ("pw-SECRET-1", "pw-SECRET-2")
@@ -276,7 +276,7 @@
                         #expect(error?.code == .authenticationFailed)
                     }
                 }
-                // There is something to be found.
+                // The capture is not empty.
                 #expect(capture.log.lines.count > 3 && capture.tracer.finishedSpans.count > 10)
                 let texts = capture.allText
                 #expect(texts.contains { $0.contains("redis_commands") })
@@ -296,7 +296,7 @@
                     await redisError { _ = try await redis.block(.brpop("key-SECRET"), timeout: nil) { _ in } })
                 for error in errors { #expect("\(String(describing: error))".contains("SECRET") == false) }
                 #expect(errors.allSatisfy { $0 != nil })
-                // What a script says is its own: it is for the caller, not for the log.
+                // The error text of a script is for the caller, not for the log.
                 let script = RedisScript("return redis.error_reply('BAD ' .. KEYS[1] .. ARGV[1])")
                 let said = await redisError {
                     _ = try await redis.script(script, keys: ["key-SECRET"], arguments: ["value-SECRET"])
@@ -308,7 +308,7 @@
                 try await reconnect(redis)
             }
 
-            @Test("a server that does not know AUTH quotes the password; the client does not")
+            @Test("the client does not repeat the password that a server without AUTH quotes")
             func passwordQuotedByServer() async throws {
                 let capture = Capture()
                 try await withLocalRedis(.init(extra: ["rename-command AUTH \"\""])) { server in

@@ -3,9 +3,9 @@ import RedisDCTesting
 import Testing
 
 extension ServerTests {
-    @Suite("Login, TLS and rights")
+    @Suite("Login, TLS and permissions")
     struct LoginTests {
-        @Test("a wrong password fails at once, with advice and without the password")
+        @Test("a wrong password fails immediately, with advice and without the password in the error")
         func wrongPassword() async throws {
             try await withLocalRedis(.init(password: "right")) { server in
                 var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: server.port))
@@ -29,7 +29,7 @@ extension ServerTests {
             }
         }
 
-        @Test("maxclients: the server's reason is in the error, and the client comes in when there is room")
+        @Test("at maxclients the error contains the server's reason, and the client connects when there is room")
         func maxClients() async throws {
             try await withServer(.init(extra: ["maxclients 2"])) { server, first in
                 _ = try await first.send("PING")
@@ -46,9 +46,9 @@ extension ServerTests {
             }
         }
 
-        @Test("a server that is loading its data is waited for")
+        @Test("the client waits for a server that is loading its data")
         func loading() async throws {
-            // While it loads, the server looks at its clients every 1,024 commands: here every 0.2 s, for 2 s.
+            // While it loads, the server handles its clients every 1,024 commands: here every 0.2 s, for 2 s.
             let slow = ["key-load-delay 200"]
             let configuration = LocalRedis.Configuration(
                 persistence: .appendOnly(fsync: .always), extra: slow, waitUntilLoaded: false)
@@ -63,7 +63,7 @@ extension ServerTests {
             }
         }
 
-        /// What a connection that does not wait is told.
+        /// Throws the error of a connection attempt that does not wait for the loading.
         private func loadingReply(_ server: LocalRedis) async throws {
             try await withRedisClient(url: server.unixURL) { redis in
                 do { _ = try await redis.send(["PING"], timeout: .milliseconds(1500)) } catch let error as RedisError {
@@ -72,7 +72,7 @@ extension ServerTests {
             }
         }
 
-        @Test("TLS: the right authority and name are believed")
+        @Test("TLS: a certificate with the right authority and name is accepted")
         func tlsGood() async throws {
             try await withTestCertificates(.good) { certificates in
                 try await withLocalRedis(.init(tls: certificates)) { server in
@@ -93,7 +93,7 @@ extension ServerTests {
         }
 
         @Test(
-            "TLS: an expired, an unknown and a wrongly named certificate are refused",
+            "TLS: an expired certificate, an unknown authority and a wrong host name are refused",
             arguments: [TestCertificates.Kind.expired, .unknownAuthority, .wrongHostName])
         func tlsBad(kind: TestCertificates.Kind) async throws {
             try await withTestCertificates(kind) { certificates in
@@ -112,7 +112,7 @@ extension ServerTests {
             }
         }
 
-        @Test("TLS: a client certificate is shown to a server that demands one")
+        @Test("TLS: the client certificate is sent to a server that requires one")
         func tlsClientCertificate() async throws {
             try await withTestCertificates(.good) { certificates in
                 try await withLocalRedis(.init(tls: certificates, extra: ["tls-auth-clients yes"])) { server in
@@ -132,7 +132,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a user without CLIENT, INFO, @admin and @dangerous can use everything")
+        @Test("all features work for a user without CLIENT, INFO, @admin and @dangerous")
         func leastPrivileged() async throws {
             let rule = "worker on >secret ~* &* +@all -@admin -@dangerous -client -info"
             try await withServer(.init(aclUsers: [rule])) { server, admin in
@@ -150,13 +150,13 @@ extension ServerTests {
                         try await redis.withSubscription(to: ["news"]) { events in
                             #expect(try await redis.publish("hello", to: "news") == 1)
                             guard case .message(let message)? = try await events.next() else {
-                                Issue.record("no message")
+                                Issue.record("the event is not a message")
                                 return
                             }
                             #expect(message.text == "hello")
                         }
                     }
-                    // Longer than several slices, then served.
+                    // Longer than several slices of the wait, then served.
                     let served = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
                     try await Task.sleep(for: .milliseconds(200))
                     _ = try await admin.send("LPUSH", "list", "x")
@@ -167,7 +167,7 @@ extension ServerTests {
                     cancelled.cancel()
                     let error = await redisError { _ = try await cancelled.value }
                     #expect(error?.code == .cancelled)
-                    try await until("nobody is blocked") { try await admin.blockedClients() == 0 }
+                    try await until("no client is blocked") { try await admin.blockedClients() == 0 }
                 }
             }
         }

@@ -1,6 +1,6 @@
 import NIOConcurrencyHelpers
 
-/// Runs a task only when it is told to, on the thread that tells it: so a test can stop a task wherever it waits.
+/// An executor that runs its tasks only in `run()`, so that a test can hold a task at each suspension point.
 final class ManualExecutor: TaskExecutor {
     private let jobs = NIOLockedValueBox<[UnownedJob]>([])
 
@@ -11,7 +11,7 @@ final class ManualExecutor: TaskExecutor {
 
     var hasWork: Bool { jobs.withLockedValue { !$0.isEmpty } }
 
-    /// Runs what there is to run, until all waits for something else.
+    /// Runs all jobs until none is left.
     func run() {
         while let job = jobs.withLockedValue({ $0.isEmpty ? nil : $0.removeFirst() }) {
             job.runSynchronously(on: asUnownedTaskExecutor())

@@ -1,24 +1,24 @@
-// Tests against a real redis-server of their own, one after the other: each may stall, kill or starve its server.
+// Tests with their own redis-server. They run one after the other, because each may stall, kill or overload its server.
 import Hiredis
 import RedisDCTesting
 import NIOConcurrencyHelpers
 import Testing
 
-@Suite("With a real server", .serialized)
+@Suite("The client with a real server", .serialized)
 enum ServerTests {}
 
-/// How long what must come may take. All suites run at once, and on a small machine a test may be kept waiting for
-/// longer than a client's default deadline of 10 s.
+/// The timeout for events that must happen. All suites run concurrently, and on a small machine an event can take
+/// longer than a client's default timeout of 10 s.
 let patience = Duration.seconds(120)
 
-/// A client with patience, in place of the library's function.
+/// Runs a body with a client that has a long timeout; replaces the library's function.
 func withRedisClient<Result>(url: String, _ body: (RedisClient) async throws -> Result) async throws -> Result {
     var configuration = try RedisConfiguration(url: url)
     configuration.commandTimeout = patience
     return try await withRedisClient(configuration, body)
 }
 
-/// A private server and a client of it.
+/// Runs a body with a private server and a client of it.
 func withServer<Result>(
     _ server: LocalRedis.Configuration = .init(),
     configure: (inout RedisConfiguration) -> Void = { _ in },
@@ -32,7 +32,7 @@ func withServer<Result>(
     }
 }
 
-/// A private server, a proxy before it, and a client that goes through the proxy. The `direct` client does not.
+/// Runs a body with a private server, a proxy, a client that connects through the proxy, and a `direct` client.
 func withProxiedServer<Result>(
     configure: (inout RedisConfiguration) -> Void = { _ in },
     _ body: (FaultProxy, _ redis: RedisClient, _ direct: RedisClient) async throws -> Result
@@ -47,14 +47,14 @@ func withProxiedServer<Result>(
     }
 }
 
-/// Waits until a condition holds. The bound only ends a test that has failed.
+/// Waits until a condition holds. The timeout only ends a test that has failed.
 func until(
     _ what: String, within bound: Duration = patience, _ condition: () async throws -> Bool
 ) async throws {
     let end = ContinuousClock.now + bound
     while !(try await condition()) {
         guard ContinuousClock.now < end else {
-            Issue.record("never: \(what)")
+            Issue.record("timed out after \(bound): \(what)")
             throw NeverHappened(what: what)
         }
         try await Task.sleep(for: .milliseconds(2))
@@ -65,7 +65,7 @@ struct NeverHappened: Error {
     var what: String
 }
 
-/// The error that `body` throws, if it is one of Redis.
+/// Returns the `RedisError` that a body throws, or nil.
 func redisError(_ body: () async throws -> Void) async -> RedisError? {
     do {
         try await body()
@@ -74,7 +74,7 @@ func redisError(_ body: () async throws -> Void) async -> RedisError? {
 }
 
 extension RedisClient {
-    /// A field of INFO.
+    /// Returns a field of INFO.
     func info(_ field: String) async throws -> String? {
         let text = try await send("INFO", "everything").string ?? ""
         let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix(field + ":") }
@@ -85,11 +85,11 @@ extension RedisClient {
         try await send(RedisCommand(command)).integer ?? -1
     }
 
-    /// How many clients are blocked in a blocking command now.
+    /// Returns the number of clients that are blocked in a blocking command.
     func blockedClients() async throws -> Int { Int(try await info("blocked_clients") ?? "") ?? -1 }
 }
 
-/// What tasks and callbacks have seen.
+/// A record of the values that tasks and callbacks have seen.
 final class Record<Element: Sendable>: Sendable {
     private let elements = NIOLockedValueBox<[Element]>([])
 

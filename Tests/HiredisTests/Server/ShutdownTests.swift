@@ -11,12 +11,12 @@ import Testing
 #endif
 
 extension ServerTests {
-    @Suite("Shutdown", .timeLimit(.minutes(10)))
+    @Suite("Shutdown of the client", .timeLimit(.minutes(10)))
     struct ShutdownTests {
         #if ServiceLifecycleSupport
-            /// A client behind a proxy, its `run()`, and a way to begin its graceful shutdown.
+            /// Runs a body with a client behind a proxy, its `run()`, and a function that starts its graceful shutdown.
             ///
-            /// - Parameter refusing: whether the proxy refuses, from before the client begins to connect.
+            /// - Parameter refusing: whether the proxy refuses connections from the start.
             private func withRunning(
                 refusing: Bool = false, configure: (inout RedisConfiguration) -> Void = { _ in },
                 _ body: (
@@ -31,7 +31,7 @@ extension ServerTests {
                         configuration.commandTimeout = patience
                         configure(&configuration)
                         let redis = try RedisClient(configuration)
-                        // The task inherits what tells it of the shutdown.
+                        // The task inherits the task-local graceful shutdown manager.
                         let (running, trigger) = await testGracefulShutdown { trigger in
                             (Task { await redis.run() }, trigger)
                         }
@@ -41,7 +41,7 @@ extension ServerTests {
                 }
             }
 
-            /// Waits until a client takes no more commands.
+            /// Waits until a client refuses commands.
             private func untilRefused(_ redis: RedisClient) async throws {
                 try await until("commands are refused") {
                     let error = await redisError { _ = try await redis.send(["PING"], timeout: .milliseconds(20)) }
@@ -50,7 +50,7 @@ extension ServerTests {
             }
 
             @Test(
-                "what is under way when a graceful shutdown begins is answered, later commands are refused, and run returns"
+                "in a graceful shutdown, commands in flight get replies, new ones are refused, and run returns"
             )
             func answered() async throws {
                 try await withRunning { proxy, redis, direct, running, trigger in
@@ -72,7 +72,7 @@ extension ServerTests {
                 }
             }
 
-            @Test("a blocked wait ends with the shutdown and has taken nothing")
+            @Test("a shutdown ends a blocked wait, which takes no element")
             func blocked() async throws {
                 try await withRunning { _, redis, direct, running, trigger in
                     let waits = (0..<10).map { _ in
@@ -90,25 +90,25 @@ extension ServerTests {
                 }
             }
 
-            @Test("what a blocked wait had taken when the shutdown began is given back before the connection closes")
+            @Test("an element that a blocked wait has taken is given back before the shutdown closes the connection")
             func givesBack() async throws {
                 for _ in 0..<20 {
                     try await withRunning { proxy, redis, direct, running, trigger in
                         let wait = Task {
                             await redisError {
                                 _ = try await redis.block(.brpop("list"), timeout: nil) { late in
-                                    // In more than one step, as giving back may be.
+                                    // In several steps, which the shutdown must wait for.
                                     _ = try? await redis.send("PING")
                                     _ = try? await redis.send("RPUSH", "list", .bytes(late.array?.last?.bytes ?? []))
                                 }
                             }
                         }
-                        try await until("it waits") { try await direct.blockedClients() == 1 }
-                        // The interruption goes over the connection for commands, which cannot log in later.
+                        try await until("the command waits") { try await direct.blockedClients() == 1 }
+                        // The interruption uses the command connection, which could not log in later.
                         try await expectPong(redis)
                         await proxy.stall(.toClient)
                         _ = try await direct.send("LPUSH", "list", "x")
-                        try await until("the server has handed it over") { try await direct.blockedClients() == 0 }
+                        try await until("the element is delivered") { try await direct.blockedClients() == 0 }
                         let asked = try await direct.calls(of: "client|unblock")
                         trigger.triggerGracefulShutdown()
                         try await until("it is interrupted") { try await direct.calls(of: "client|unblock") > asked }
@@ -120,7 +120,7 @@ extension ServerTests {
                 }
             }
 
-            @Test("a subscription ends with the shutdown, after what has gathered")
+            @Test("a shutdown ends a subscription after its buffered events")
             func subscription() async throws {
                 try await withRunning { _, redis, direct, running, trigger in
                     let events = try await redis.subscribe(to: ["a"])
@@ -137,7 +137,7 @@ extension ServerTests {
                 }
             }
 
-            @Test("a client that has never reached a server shuts down, and whoever waits for a connection is told")
+            @Test("a client that never reached a server shuts down, and commands that wait for a connection fail")
             func neverConnected() async throws {
                 try await withRunning(refusing: true) { proxy, redis, _, running, trigger in
                     let waiting = Task {
@@ -152,7 +152,7 @@ extension ServerTests {
                 }
             }
 
-            @Test("a client that never ran refuses with a hint")
+            @Test("a client without run() refuses commands with a hint")
             func neverRan() async throws {
                 let redis = try RedisClient(url: "redis://127.0.0.1:1")
                 let error = await redisError { _ = try await redis.send(["PING"], timeout: .milliseconds(10)) }
@@ -161,7 +161,7 @@ extension ServerTests {
             }
 
             #if LoggingSupport
-                @Test("it is a service of a ServiceGroup")
+                @Test("a client runs as a service of a ServiceGroup")
                 func serviceGroup() async throws {
                     try await withLocalRedis { server in
                         let redis = try RedisClient(url: server.url)
@@ -170,7 +170,7 @@ extension ServerTests {
                         let running = Task { try await group.run() }
                         try await expectPong(redis)
                         await group.triggerGracefulShutdown()
-                        // A service that returned without being told to would end the group with an error.
+                        // A service that returned before the shutdown would end the group with an error.
                         try await running.value
                         #expect(await redisError { _ = try await redis.send("PING") }?.code == .clientStopped)
                     }
@@ -178,7 +178,7 @@ extension ServerTests {
             #endif
         #endif
 
-        @Test("a cancelled run fails what is under way, interrupts blocked waits, and returns")
+        @Test("a cancelled run fails commands in flight, interrupts blocked waits, and returns")
         func cancelled() async throws {
             try await withServer { server, direct in
                 let redis = try RedisClient(url: server.url)
@@ -186,18 +186,18 @@ extension ServerTests {
                 let wait = Task {
                     await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } }
                 }
-                try await until("it waits") { try await direct.blockedClients() == 1 }
+                try await until("the command waits") { try await direct.blockedClients() == 1 }
                 running.cancel()
                 await running.value
                 #expect(await wait.value?.code == .clientStopped)
-                try await until("the server has let it go") { try await direct.info("connected_clients") == "1" }
+                try await until("the connections are closed") { try await direct.info("connected_clients") == "1" }
                 _ = try await direct.send("LPUSH", "list", "x")
                 #expect(try await direct.integer("LLEN", "list") == 1)
             }
         }
 
         #if compiler(>=6.2) && (os(Linux) || os(macOS))
-            @Test("run is called once: a second call is a fault of the program, and ends it")
+            @Test("a second call of run is a programming error and traps")
             func twice() async throws {
                 await #expect(processExitsWith: .failure) {
                     let redis = try RedisClient(url: "redis://127.0.0.1:1")

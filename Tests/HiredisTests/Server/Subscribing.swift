@@ -1,4 +1,4 @@
-// What tests of publish and subscribe share.
+// Helpers of the tests of publish and subscribe.
 import Hiredis
 import Testing
 
@@ -7,7 +7,7 @@ struct NotAMessage: Error {
 }
 
 extension Subscription {
-    /// The next event, which must be a message.
+    /// Returns the next event, which must be a message.
     func message() async throws -> RedisMessage {
         let event = try await next()
         guard case .message(let message)? = event else {
@@ -17,7 +17,7 @@ extension Subscription {
         return message
     }
 
-    /// The texts of the next so many events, all of which must be messages.
+    /// Returns the texts of the next `count` events, all of which must be messages.
     func texts(_ count: Int) async throws -> [String] {
         var texts: [String] = []
         for _ in 0..<count { texts.append(try await message().text) }
@@ -26,7 +26,7 @@ extension Subscription {
 }
 
 extension RedisClient {
-    /// How many connections have subscribed to a channel.
+    /// Returns the number of connections that have subscribed to a channel.
     func subscribers(of channel: String) async throws -> Int {
         try await send("PUBSUB", "NUMSUB", .string(channel)).array?.last?.integer ?? -1
     }
@@ -35,24 +35,24 @@ extension RedisClient {
         try await send("PUBSUB", "CHANNELS").array?.compactMap(\.string).sorted() ?? []
     }
 
-    /// How often the server has run a command.
+    /// Returns how often the server has run a command.
     func calls(of command: String) async throws -> Int {
         let statistics = try await info("cmdstat_\(command.lowercased())") ?? ""
         let calls = statistics.split(separator: ",").first { $0.hasPrefix("calls=") }
         return calls.flatMap { Int($0.dropFirst("calls=".count)) } ?? 0
     }
 
-    /// How many connections carry subscriptions.
+    /// Returns the number of connections with subscriptions.
     func subscriptionConnections() async throws -> Int {
         let list = try await send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""
         return list.split(whereSeparator: \.isNewline).count
     }
 
-    /// Ends every connection that carries a subscription, and returns how many they were.
+    /// Kills all connections with subscriptions, and returns their number.
     @discardableResult
     func killSubscriptions() async throws -> Int { try await integer("CLIENT", "KILL", "TYPE", "pubsub") }
 
-    /// Publishes numbers on a channel, many at a time.
+    /// Publishes numbers on a channel, in pipelines of up to 1,000.
     func publish(_ numbers: Range<Int>, to channel: String) async throws {
         var rest = numbers
         while !rest.isEmpty {

@@ -7,7 +7,7 @@ extension ServerTests {
     struct SubscriptionTests {
         // MARK: Delivery
 
-        @Test("messages arrive in the order in which they were published")
+        @Test("messages arrive in the order of publication")
         func order() async throws {
             try await withServer { server, redis in
                 let events = try await redis.subscribe(to: ["n"], buffer: .init(messages: 10_000))
@@ -18,7 +18,7 @@ extension ServerTests {
             }
         }
 
-        @Test("publish returns how many connections receive the message")
+        @Test("publish returns the number of connections that receive the message")
         func receivers() async throws {
             try await withServer { server, redis in
                 #expect(try await redis.publish("nobody hears", to: "news") == 0)
@@ -33,7 +33,7 @@ extension ServerTests {
             }
         }
 
-        @Test("what is published right after subscribe has returned always arrives")
+        @Test("a message published after subscribe returns always arrives")
         func confirmed() async throws {
             try await withServer { server, redis in
                 try await withRedisClient(url: server.unixURL) { other in
@@ -46,7 +46,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a pattern brings all that matches it, and a channel that is also listened to by name comes twice")
+        @Test("a pattern receives all matching channels, and a channel also subscribed by name arrives twice")
         func patterns() async throws {
             try await withServer { _, redis in
                 try await redis.withSubscription(to: [.pattern("match:*"), "match:7"]) { events in
@@ -65,7 +65,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a sharded channel is another one than the channel of the same name")
+        @Test("a sharded channel is different from the channel of the same name")
         func sharded() async throws {
             try await withServer { _, redis in
                 try await redis.withSubscription(to: [.shard("s"), "s"]) { events in
@@ -83,7 +83,7 @@ extension ServerTests {
             }
         }
 
-        @Test("payloads are bytes: any, none, and a megabyte of them")
+        @Test("payloads of arbitrary bytes, empty and of a megabyte arrive unchanged")
         func bytes() async throws {
             try await withServer { _, redis in
                 let payloads = [
@@ -98,7 +98,7 @@ extension ServerTests {
 
         // MARK: One connection, one SUBSCRIBE
 
-        @Test("subscribers of one topic each get all, and the server is told once: by the first and by the last")
+        @Test("subscribers of a topic share one SUBSCRIBE and one UNSUBSCRIBE and each get all messages")
         func shared() async throws {
             try await withServer { _, redis in
                 var all: [Subscription] = []
@@ -109,17 +109,17 @@ extension ServerTests {
                 for events in all { #expect(try await events.texts(3) == ["a", "b", "c"]) }
 
                 for _ in 0..<4 { all.removeFirst().cancel() }
-                // Confirmed by the server after whatever the four have sent it.
+                // The server confirms this after all commands of the four subscribers.
                 try await all[0].subscribe(to: ["later"])
                 #expect(try await redis.calls(of: "UNSUBSCRIBE") == 0)
                 _ = try await redis.publish("d", to: "news")
                 #expect(try await all[0].texts(1) == ["d"])
                 all.removeFirst().cancel()
-                try await until("nobody is subscribed") { try await redis.subscribers(of: "news") == 0 }
+                try await until("no client is subscribed") { try await redis.subscribers(of: "news") == 0 }
             }
         }
 
-        @Test("one connection carries every subscription of the client")
+        @Test("all subscriptions of a client share one connection")
         func oneConnection() async throws {
             try await withServer { _, redis in
                 var all: [Subscription] = []
@@ -135,7 +135,7 @@ extension ServerTests {
             }
         }
 
-        @Test("100,000 channels in one call take one connection and a hundred commands")
+        @Test("100,000 channels in one call use one connection and a hundred commands")
         func manyChannels() async throws {
             try await withServer { _, redis in
                 let events = try await redis.subscribe(to: (0..<100_000).map { .channel("c:\($0)") })
@@ -150,7 +150,7 @@ extension ServerTests {
 
         // MARK: Joining and leaving
 
-        @Test("a living subscription takes more topics, and fewer")
+        @Test("topics can be added to and removed from a subscription")
         func moreTopics() async throws {
             try await withServer { _, redis in
                 let events = try await redis.subscribe(to: ["a"])
@@ -161,7 +161,7 @@ extension ServerTests {
                 _ = try await mark.message()
                 await events.unsubscribe(from: ["a", "c", "never had"])
                 try await until("a and c are left") { try await redis.activeChannels() == ["b", "mark"] }
-                // What had gathered is still there.
+                // Buffered messages are still delivered.
                 #expect(try await events.texts(3) == ["a", "b", "c"])
                 try await events.subscribe(to: ["a", "b", "b"])
                 #expect(try await redis.activeChannels() == ["a", "b", "mark"])
@@ -170,7 +170,7 @@ extension ServerTests {
             }
         }
 
-        @Test("the last reference to go unsubscribes, and an iterator counts as one")
+        @Test("releasing the last reference unsubscribes, and an iterator is a reference")
         func lastReference() async throws {
             try await withServer { _, redis in
                 var iterator: Subscription.AsyncIterator?
@@ -190,7 +190,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a cancelled subscription unsubscribes and ends after what has gathered")
+        @Test("a cancelled subscription unsubscribes and ends after its buffered messages")
         func cancelSubscription() async throws {
             try await withServer { _, redis in
                 let events = try await redis.subscribe(to: ["a", "mark"])
@@ -209,7 +209,7 @@ extension ServerTests {
             }
         }
 
-        @Test("the scoped form unsubscribes when its body returns, and when it throws")
+        @Test("the scoped form unsubscribes when its body returns or throws")
         func scoped() async throws {
             struct Enough: Error {}
             try await withServer { _, redis in
@@ -225,7 +225,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a cancelled reader throws, and another reads on")
+        @Test("a cancelled reader throws, and another reader receives the next message")
         func cancelReader() async throws {
             try await withServer { _, redis in
                 let events = try await redis.subscribe(to: ["a"])
@@ -237,7 +237,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a reader that is cancelled when it has its message already does not end the next reader's wait")
+        @Test("cancelling a reader that already has its message does not end the next reader's wait")
         func cancelLate() async throws {
             try await withServer { _, redis in
                 let events = try await redis.subscribe(to: ["a"])
@@ -258,7 +258,7 @@ extension ServerTests {
             }
         }
 
-        @Test("an empty topic and a buffer without room are refused before anything is sent")
+        @Test("an empty topic and a buffer without capacity are refused before any command is sent")
         func badArguments() async throws {
             try await withServer { _, redis in
                 for buffer in [SubscriptionBuffer(messages: 0), SubscriptionBuffer(bytes: 0)] {
@@ -279,7 +279,7 @@ extension ServerTests {
             var x: Int
         }
 
-        /// Two bytes, the higher one first.
+        /// A codec of two bytes in big-endian order.
         private struct Big16: MessageCodec {
             struct WrongLength: Error {}
             func encode(_ message: UInt16) -> [UInt8] { [UInt8(message >> 8), UInt8(message & 0xFF)] }
@@ -289,7 +289,7 @@ extension ServerTests {
             }
         }
 
-        @Test("Codable messages arrive as they were; what is none is handed over, and the sequence goes on")
+        @Test("Codable messages are decoded, others are passed on raw, and the sequence continues")
         func codable() async throws {
             try await withServer { _, redis in
                 let events = try await redis.subscribe(to: ["moves"])
@@ -307,7 +307,7 @@ extension ServerTests {
                     case .undecodable(let raw, let error):
                         #expect(error is DecodingError)
                         strange.append(raw.text)
-                    case .gap: Issue.record("a gap without a reason")
+                    case .gap: Issue.record("an unexpected gap")
                     }
                     if seen.count == 2 { break }
                 }
@@ -316,7 +316,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a codec of one's own is used both ways, and gaps pass through it")
+        @Test("a custom codec is used in both directions, and gaps pass through")
         func ownCodec() async throws {
             try await withServer { _, redis in
                 let events = try await redis.subscribe(to: ["n"], buffer: .init(messages: 3))
@@ -337,7 +337,7 @@ extension ServerTests {
                     #expect(raw.payload == Big16().encode(expected))
                 }
                 guard case .undecodable(let raw, let error)? = try await iterator.next() else {
-                    Issue.record("the strange message is missing")
+                    Issue.record("the undecodable message is missing")
                     return
                 }
                 #expect(raw.text == "abc" && error is Big16.WrongLength)

@@ -6,18 +6,18 @@ struct Listener: Identifiable, Hashable, Sendable {
 
 typealias ListenerStateMachine = SubscriptionStateMachine<Listener>
 
-/// The server's end of one subscription connection: it carries out one command after the other, and its answers and
-/// messages arrive in that order. It notes what a client must not do.
+/// A model of the server's side of a subscription connection. It executes commands one by one, and its replies and
+/// messages arrive in that order. It records violations of the protocol as faults.
 struct SubscriptionModelServer {
     enum Reply {
         case event(ListenerStateMachine.Event)
         case message(SubscriptionTopic, Int)
     }
 
-    /// What the user may not listen to.
+    /// The topics for which the user has no permission.
     var forbidden: Set<SubscriptionTopic> = []
     var mayPing = true
-    /// Most topics that a command may name.
+    /// The maximum number of topics in a command.
     let batch: Int
 
     private(set) var subscribed: Set<SubscriptionTopic> = []
@@ -29,7 +29,7 @@ struct SubscriptionModelServer {
 
     var isQuiet: Bool { commands.isEmpty && replies.isEmpty }
 
-    /// It is subscribed, and nothing more about it is under way.
+    /// Returns whether a topic is subscribed and no command or reply about it is pending.
     func stands(_ topic: SubscriptionTopic) -> Bool {
         subscribed.contains(topic)
             && !commands.contains { $0.isAbout(topic) }
@@ -38,7 +38,7 @@ struct SubscriptionModelServer {
             }
     }
 
-    /// The connection breaks: what was under way is lost, and the next one begins with nothing.
+    /// Breaks the connection: pending commands, replies and all subscriptions are lost.
     mutating func breakConnection() {
         commands = []
         replies = []
@@ -51,12 +51,12 @@ struct SubscriptionModelServer {
         if subscribed.contains(topic) { replies.append(.message(topic, number)) }
     }
 
-    /// The next answer or message that arrives.
+    /// Returns the next reply or message, or nil.
     mutating func nextReply() -> Reply? { replies.isEmpty ? nil : replies.removeFirst() }
 
-    /// Carries the next command out.
+    /// Executes the next command.
     ///
-    /// - Returns: which.
+    /// - Returns: a description of the command.
     mutating func carryOut() -> String {
         guard !commands.isEmpty else { return "nothing to do" }
         let command = commands.removeFirst()
@@ -70,7 +70,7 @@ struct SubscriptionModelServer {
             replies.append(.event(mayPing ? .pong : .error("NOPERM this user may not PING")))
         case .subscribe(let kind, let names):
             let topics = check(kind, names)
-            // An ACL refuses a command as a whole.
+            // An ACL refuses a command with all its topics.
             if topics.contains(where: forbidden.contains) {
                 replies.append(.event(.error("NOPERM this user has no permissions to access one of the channels")))
                 return

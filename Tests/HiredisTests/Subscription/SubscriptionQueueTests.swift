@@ -3,7 +3,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("A subscriber's queue", .timeLimit(.minutes(10)))
+@Suite("The queue of a subscriber", .timeLimit(.minutes(10)))
 struct SubscriptionQueueTests {
     private func message(_ number: Int, bytes: Int? = nil) -> RedisMessage {
         var payload = Array("\(number)".utf8)
@@ -17,7 +17,7 @@ struct SubscriptionQueueTests {
         SubscriptionQueue(SubscriptionBuffer(messages: messages, bytes: bytes, policy: policy))
     }
 
-    /// What is there now, as short text: numbers of messages, `+5` for a gap that missed five, `~` for a reconnect.
+    /// Ends the queue and returns its events as text: the number of a message, `+5` for a gap of five, `~` for a reconnect.
     private func gathered(_ queue: SubscriptionQueue) async throws -> [String] {
         queue.end(nil)
         var texts: [String] = []
@@ -25,9 +25,9 @@ struct SubscriptionQueueTests {
         return texts
     }
 
-    // MARK: Order and bounds
+    // MARK: Order and limits
 
-    @Test("gives what was pushed, in order, and then its end")
+    @Test("the queue returns events in order, then nil")
     func order() async throws {
         let queue = queue()
         for number in 0..<10 { queue.push(message(number)) }
@@ -37,7 +37,7 @@ struct SubscriptionQueueTests {
         #expect(try await queue.next() == nil)
     }
 
-    @Test("dropOldest keeps the newest, and a gap in front counts the dropped ones")
+    @Test("dropOldest keeps the newest messages behind a gap with the number of dropped ones")
     func dropOldest() async throws {
         let queue = queue(3, .dropOldest)
         for number in 0..<10 { queue.push(message(number)) }
@@ -46,7 +46,7 @@ struct SubscriptionQueueTests {
         #expect(try await gathered(queue) == ["+1", "8", "9", "10"])
     }
 
-    @Test("dropOldest tells a second gap for what is dropped after the first was read")
+    @Test("dropOldest reports messages dropped after a gap was read with a second gap")
     func dropOldestAgain() async throws {
         let queue = queue(2, .dropOldest)
         for number in 0..<3 { queue.push(message(number)) }
@@ -55,19 +55,19 @@ struct SubscriptionQueueTests {
         #expect(try await gathered(queue) == ["+2", "3", "4"])
     }
 
-    @Test("suspend keeps the oldest, and after the last of them a gap counts what was passed over")
+    @Test("suspend keeps the oldest messages, followed by a gap with the number of missed ones")
     func suspend() async throws {
         let queue = queue(3, .suspend)
         for number in 0..<10 { queue.push(message(number)) }
         #expect(try await queue.next()?.brief == "0")
-        // Room again, but delivery is suspended until all has been read.
+        // There is room again, but delivery is suspended until the queue is empty.
         queue.push(message(10))
         for text in ["1", "2", "+8"] { #expect(try await queue.next()?.brief == text) }
         queue.push(message(11))
         #expect(try await gathered(queue) == ["11"])
     }
 
-    @Test("fail ends the sequence with .subscriberTooSlow after what has gathered")
+    @Test("fail ends the sequence with .subscriberTooSlow after the buffered events")
     func fail() async throws {
         let queue = queue(3, .fail)
         for number in 0..<10 { queue.push(message(number)) }
@@ -79,14 +79,14 @@ struct SubscriptionQueueTests {
         }
     }
 
-    @Test("bytes are bounded as messages are", arguments: [SubscriptionBuffer.Policy.dropOldest, .suspend])
+    @Test("the queue also has a byte limit", arguments: [SubscriptionBuffer.Policy.dropOldest, .suspend])
     func bytes(policy: SubscriptionBuffer.Policy) async throws {
         let queue = queue(100, bytes: 100, policy)
         for number in 0..<5 { queue.push(message(number, bytes: 40)) }
         #expect(try await gathered(queue) == (policy == .dropOldest ? ["+3", "3", "4"] : ["0", "1", "+3"]))
     }
 
-    @Test("one message always has room, however large")
+    @Test("a single message is accepted even if it exceeds the byte limit")
     func largeMessage() async throws {
         let dropping = queue(100, bytes: 10, .dropOldest)
         dropping.push(message(1))
@@ -99,7 +99,7 @@ struct SubscriptionQueueTests {
         }
     }
 
-    @Test("the bytes that were read make room again")
+    @Test("reading messages frees their bytes")
     func bytesAreGivenBack() async throws {
         let queue = queue(100, bytes: 100, .fail)
         for number in 0..<1000 {
@@ -110,7 +110,7 @@ struct SubscriptionQueueTests {
         }
     }
 
-    @Test("gaps in a row are one, and take no room")
+    @Test("consecutive gaps are merged and use no capacity")
     func gaps() async throws {
         let queue = queue(2, .fail)
         for _ in 0..<50 { queue.push(gap: .reconnected) }
@@ -120,7 +120,7 @@ struct SubscriptionQueueTests {
         #expect(try await gathered(queue) == ["~", "1", "~", "2"])
     }
 
-    @Test("a gap among what is dropped is covered by the gap that counts")
+    @Test("a dropped gap is covered by the gap that counts the dropped messages")
     func droppedGap() async throws {
         let queue = queue(2, .dropOldest)
         queue.push(message(1))
@@ -129,7 +129,7 @@ struct SubscriptionQueueTests {
         #expect(try await gathered(queue) == ["+2", "3", "4"])
     }
 
-    @Test("a reader that waits is given the next event, whatever it is")
+    @Test("a waiting reader receives the next message or gap")
     func waitingReader() async throws {
         let queue = queue(1)
         for text in ["1", "~", "2"] {
@@ -140,8 +140,8 @@ struct SubscriptionQueueTests {
     }
 
     @Test(
-        "in random lives, what was delivered and what was missed add up to what was pushed, in order",
-        arguments: UInt64(0)..<6)
+        "in random runs, delivered and missed messages add up to all messages, in order",
+        arguments: testSeeds(0..<6))
     func sums(seed: UInt64) async throws {
         var generator = SplitMix(seed: seed)
         for _ in 0..<60 {
@@ -167,9 +167,9 @@ struct SubscriptionQueueTests {
         }
     }
 
-    // MARK: The end
+    // MARK: End
 
-    @Test("an end lets what has gathered be read first, takes nothing more, and stays", arguments: [true, false])
+    @Test("after end, buffered events can still be read, and new ones are ignored", arguments: [true, false])
     func end(hasError: Bool) async throws {
         let queue = queue()
         queue.push(message(1))
@@ -188,7 +188,7 @@ struct SubscriptionQueueTests {
         }
     }
 
-    @Test("an end reaches a reader that waits", arguments: [true, false])
+    @Test("end resumes a waiting reader", arguments: [true, false])
     func endOfWaiting(hasError: Bool) async throws {
         let queue = queue()
         let reader = WaitingReader(queue)
@@ -201,9 +201,9 @@ struct SubscriptionQueueTests {
         }
     }
 
-    // MARK: Cancel
+    // MARK: Cancellation
 
-    @Test("a cancelled reader throws .cancelled and takes nothing, another reads on")
+    @Test("a cancelled reader throws .cancelled and takes no event")
     func cancelled() async throws {
         let queue = queue()
         let reader = WaitingReader(queue)
@@ -217,13 +217,13 @@ struct SubscriptionQueueTests {
         #expect(try await next.text == "2")
     }
 
-    @Test("a second reader at the same time is refused, and the first goes on, even when the second is cancelled")
+    @Test("a concurrent second reader is refused, and its cancellation does not affect the first")
     func secondReader() async throws {
         let queue = queue()
         let first = WaitingReader(queue)
         let refused = await #expect(throws: RedisError.self) { try await queue.next() }
         #expect(refused?.code == .invalidArgument)
-        // Cancelled before it asks: its cancellation is none of the first reader's business.
+        // Cancelled before its call: the cancellation must not end the first reader's wait.
         await Task {
             withUnsafeCurrentTask { $0?.cancel() }
             let cancelled = await #expect(throws: RedisError.self) { try await queue.next() }
@@ -233,7 +233,7 @@ struct SubscriptionQueueTests {
         #expect(try await first.text == "1")
     }
 
-    @Test("cancelled at any moment, a reader has the event or leaves it to the next, never both")
+    @Test("a reader that is cancelled at any time either takes the event or leaves it")
     func cancelRace() async throws {
         let queue = queue()
         for number in 0..<500 {
@@ -252,7 +252,7 @@ struct SubscriptionQueueTests {
 
     // MARK: Threads
 
-    @Test("pushed by several threads while one reads, nothing is lost, doubled or out of its thread's order")
+    @Test("messages of several threads are neither lost nor repeated, and keep each thread's order")
     func threads() async throws {
         let queue = queue(.max, bytes: .max, .fail)
         let (pushers, each) = (4, 1500)
@@ -265,7 +265,7 @@ struct SubscriptionQueueTests {
             var next = [Int](repeating: 0, count: pushers)
             for _ in 0..<(pushers * each) {
                 guard case .message(let message)? = try await queue.next(), let value = Int(message.text) else {
-                    Issue.record("no message")
+                    Issue.record("the event is not a message")
                     return
                 }
                 #expect(value % each == next[value / each])
@@ -278,7 +278,7 @@ struct SubscriptionQueueTests {
     }
 
     @Test(
-        "a slow reader among fast pushers is told of every message that it missed",
+        "a slow reader receives the exact number of messages that it missed",
         arguments: [SubscriptionBuffer.Policy.dropOldest, .suspend])
     func slowReader(policy: SubscriptionBuffer.Policy) async throws {
         let queue = queue(5, policy)
@@ -295,7 +295,7 @@ struct SubscriptionQueueTests {
     }
 }
 
-/// A reader that waits already: it runs only here, and not on when it has got something.
+/// A reader that is already waiting. It runs only on a manual executor, so it stops after each event.
 private struct WaitingReader {
     private let executor = ManualExecutor()
     private let read: Task<String?, any Error>
@@ -315,7 +315,7 @@ private struct WaitingReader {
     }
 }
 
-/// What a reader has seen of messages that are numbered from 0.
+/// The record of a reader of messages that are numbered from 0.
 private struct Account {
     /// The next number that is neither delivered nor missed.
     private(set) var next = 0
@@ -331,7 +331,7 @@ private struct Account {
         }
     }
 
-    /// There is something to read, or it was told already.
+    /// Returns whether messages are left that were neither delivered nor reported as missed.
     func isBehind(_ pushed: Int) -> Bool { next < pushed }
 }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Hiredis
 
-@Suite("Subscriptions of many listeners on one connection")
+@Suite("The subscription state machine")
 struct SubscriptionStateMachineTests {
     private let alice = Listener(id: 1)
     private let bob = Listener(id: 2)
@@ -29,7 +29,7 @@ struct SubscriptionStateMachineTests {
 
     // MARK: Join
 
-    @Test("a topic is subscribed once, whoever joins, and each join is complete when it is confirmed")
+    @Test("a topic with several listeners is subscribed once, and its confirmation completes all joins")
     func once() {
         var machine = connected()
         #expect(machine.join(alice, to: ["a"], id: 10).commands == [.subscribe(.channel, ["a"])])
@@ -40,7 +40,7 @@ struct SubscriptionStateMachineTests {
         #expect(third.commands.isEmpty && third.isComplete)
     }
 
-    @Test("a join of several topics is complete with the last of them")
+    @Test("a join of several topics completes with the last confirmation")
     func several() {
         var machine = connected()
         let topics: [SubscriptionTopic] = ["a", .pattern("p*"), .shard("s"), "b"]
@@ -51,7 +51,7 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&machine, .shard("s")).completed == [10])
     }
 
-    @Test("what is joined without a connection is asked for when there is one")
+    @Test("topics that are joined without a connection are subscribed after connecting")
     func beforeConnection() {
         var machine = ListenerStateMachine()
         let action = machine.join(alice, to: ["a"], id: 10)
@@ -61,7 +61,7 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&machine, "a").completed == [10])
     }
 
-    @Test("commands name no more topics than a batch holds")
+    @Test("a command names at most as many topics as a batch allows")
     func batches() {
         var machine = ListenerStateMachine(batch: 3)
         let topics = (0..<8).map { SubscriptionTopic.channel("c\($0)") }
@@ -77,7 +77,7 @@ struct SubscriptionStateMachineTests {
         #expect(completed == [10])
     }
 
-    @Test("two names that look the same but are other bytes are two topics")
+    @Test("names with equal characters but different bytes are different topics")
     func unicode() {
         var machine = connected()
         _ = machine.join(alice, to: ["caf\u{E9}"], id: 10)
@@ -87,7 +87,7 @@ struct SubscriptionStateMachineTests {
 
     // MARK: Leave
 
-    @Test("the last one to leave a topic unsubscribes it, and no message reaches who has left")
+    @Test("the last listener that leaves a topic unsubscribes it and receives no more messages")
     func leave() {
         var machine = connected()
         _ = machine.join(alice, to: ["a"], id: 10)
@@ -104,7 +104,7 @@ struct SubscriptionStateMachineTests {
         #expect(machine.isEmpty)
     }
 
-    @Test("who joins while the last one's UNSUBSCRIBE is under way is complete with the SUBSCRIBE after it")
+    @Test("a join during an unconfirmed UNSUBSCRIBE completes with the following SUBSCRIBE")
     func joinAfterLeave() {
         var machine = connected()
         _ = machine.join(alice, to: ["a"], id: 10)
@@ -116,7 +116,7 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&machine, "a").completed == [20])
     }
 
-    @Test("a join that is given up leaves what it added and nothing else")
+    @Test("a cancelled join leaves only the topics that it added")
     func cancelJoin() {
         var machine = connected()
         _ = machine.join(alice, to: ["a"], id: 10)
@@ -128,7 +128,7 @@ struct SubscriptionStateMachineTests {
         #expect(heard(&machine, "a") == ["1"])
     }
 
-    @Test("of two joins of one listener to the same topic, giving up the first leaves the second waiting, and complete")
+    @Test("cancelling one of a listener's two joins to the same topic does not affect the other")
     func overlappingJoins() {
         var machine = connected()
         _ = machine.join(alice, to: ["a"], id: 10)
@@ -136,7 +136,7 @@ struct SubscriptionStateMachineTests {
         #expect(machine.cancelJoin(10).isEmpty)
         #expect(confirm(&machine, "a").completed == [11])
         #expect(heard(&machine, "a") == ["1"])
-        // Nor does the end of one take away what another has brought.
+        // Cancelling a join keeps the topics of a completed join.
         _ = machine.join(alice, to: ["b", "c"], id: 12)
         #expect(confirm(&machine, "b").completed.isEmpty)
         #expect(machine.join(alice, to: ["b"], id: 13).isComplete)
@@ -144,9 +144,9 @@ struct SubscriptionStateMachineTests {
         #expect(heard(&machine, "b") == ["1"])
     }
 
-    // MARK: The connection breaks
+    // MARK: Broken connections
 
-    @Test("after a break everything is subscribed anew, and a gap is told when all of a listener's topics are back")
+    @Test("after a reconnect all topics are subscribed, and a listener gets a gap when all its topics are back")
     func gap() {
         var machine = connected()
         _ = machine.join(alice, to: ["a", "b"], id: 10)
@@ -154,7 +154,7 @@ struct SubscriptionStateMachineTests {
         _ = confirm(&machine, "a", "b")
         machine.disconnected()
         guard case .subscribe(.channel, let names)? = machine.connected().first else {
-            Issue.record("nothing is subscribed")
+            Issue.record("no topic is subscribed")
             return
         }
         #expect(names.sorted() == ["a", "b"])
@@ -165,7 +165,7 @@ struct SubscriptionStateMachineTests {
         #expect(heard(&machine, "b") == ["1", "2"])
     }
 
-    @Test("a message before all topics are back comes after a gap, and another gap follows when they are")
+    @Test("a message before all topics are back follows a gap, and another gap follows at the end")
     func gapBeforeMessage() {
         var machine = connected(batch: 1)
         _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
@@ -178,7 +178,7 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&machine, .pattern("p")).gaps.map(\.id) == [1])
     }
 
-    @Test("who leaves the topic that is not back yet is told of the gap all the same")
+    @Test("a listener that leaves its last missing topic still gets the gap")
     func leaveWhatIsMissing() {
         var machine = connected(batch: 1)
         _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
@@ -193,7 +193,7 @@ struct SubscriptionStateMachineTests {
     }
 
     @Test(
-        "who leaves a topic that others share, and these leave it too while there is no connection, is told of the gap")
+        "a listener that leaves a shared topic while disconnected still gets the gap")
     func leaveSharedWhileDisconnected() {
         var machine = connected()
         _ = machine.join(alice, to: ["a", "b"], id: 10)
@@ -206,7 +206,7 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&machine, "a").gaps.map(\.id) == [1])
     }
 
-    @Test("who had nothing confirmed when the connection broke is told of no gap")
+    @Test("a listener without confirmed topics gets no gap after a reconnect")
     func noGap() {
         var machine = connected()
         _ = machine.join(alice, to: ["a"], id: 10)
@@ -218,13 +218,13 @@ struct SubscriptionStateMachineTests {
         #expect(heard(&machine, "a") == ["1"])
     }
 
-    @Test("a join that had a part of its topics when the connection broke waits for all of them on the next one")
+    @Test("a partly confirmed join waits for all its topics after a reconnect")
     func joinAcrossBreak() {
         var machine = connected(batch: 1)
         _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
         #expect(confirm(&machine, "a").completed.isEmpty)
         machine.disconnected()
-        // One channel and one pattern: the channel is asked for first.
+        // Channels are subscribed before patterns.
         #expect(machine.connected() == [.subscribe(.channel, ["a"]), .subscribe(.pattern, ["p"])])
         #expect(confirm(&machine, "a").completed.isEmpty)
         #expect(confirm(&machine, .pattern("p")).completed == [10])
@@ -239,11 +239,11 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&other, .pattern("p")).completed == [21])
     }
 
-    // MARK: Refusals
+    // MARK: Refused topics
 
     private let noPerm = ListenerStateMachine.Event.error("NOPERM this user has no permissions to access the channel")
 
-    @Test("a refused batch is tried topic by topic, and only who wants the forbidden one fails")
+    @Test("a refused batch is retried topic by topic, and only joins of the forbidden topic fail")
     func refused() throws {
         var machine = connected()
         _ = machine.join(alice, to: ["a", "secret"], id: 10)
@@ -254,13 +254,13 @@ struct SubscriptionStateMachineTests {
         outcome = machine.received(noPerm)
         #expect(outcome.failed.map(\.0) == [10])
         #expect(outcome.failed.first?.1.code == .notPermitted)
-        // Alice has left "a" again, Bob has not.
+        // The failed join of Alice has left "a"; Bob is still subscribed.
         #expect(outcome.commands.isEmpty)
         #expect(heard(&machine, "a") == ["2"])
         #expect(heard(&machine, "secret") == [])
     }
 
-    @Test("what was left while a batch with it was refused is not subscribed again")
+    @Test("a topic that was left while its batch was refused is not subscribed again")
     func leftWhileRefused() {
         var machine = connected()
         _ = machine.join(alice, to: ["a", "secret"], id: 10)
@@ -273,7 +273,7 @@ struct SubscriptionStateMachineTests {
         #expect(!machine.isNeeded)
     }
 
-    @Test("who loses a topic for good after a break is ended, and its waits fail once")
+    @Test("a listener whose topic is refused after a reconnect ends, and its pending join fails once")
     func revoked() {
         var machine = connected()
         _ = machine.join(alice, to: ["a"], id: 10)
@@ -288,9 +288,9 @@ struct SubscriptionStateMachineTests {
         #expect(machine.allSubscribers.isEmpty)
     }
 
-    // MARK: Signs of life, and nonsense
+    // MARK: PING and unexpected replies
 
-    @Test("a PING is answered in its turn, by an error too, and is sent only on a connection")
+    @Test("a PING is sent only on a connection, and its reply or error is matched in order")
     func ping() {
         var machine = ListenerStateMachine()
         #expect(machine.ping().isEmpty)
@@ -305,7 +305,7 @@ struct SubscriptionStateMachineTests {
     }
 
     @Test(
-        "an answer that fits nothing that was sent is unexpected",
+        "a reply that matches no command is unexpected",
         arguments: [
             ListenerStateMachine.Event.pong, .confirmed(subscribe: true, "b"), .confirmed(subscribe: false, "a"),
             .confirmed(subscribe: true, .pattern("a")),
@@ -318,7 +318,7 @@ struct SubscriptionStateMachineTests {
         #expect(machine.received(event).isUnexpected)
     }
 
-    @Test("a message on a topic that nobody wants reaches nobody")
+    @Test("a message on a topic without listeners is not delivered")
     func stray() {
         var machine = connected()
         #expect(heard(&machine, "a") == [])

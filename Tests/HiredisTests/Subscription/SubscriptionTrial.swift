@@ -1,25 +1,25 @@
 @testable import Hiredis
 
-/// A machine with many listeners, driven as the hub drives it, against a model server. It keeps its own account of who
-/// listens to what, and notes every difference.
+/// A state machine with many listeners, driven as the hub drives it, against a model server. It tracks the topics of
+/// each listener independently, and records every difference as a fault.
 final class SubscriptionTrial {
     private struct Account {
         var topics: Set<SubscriptionTopic> = []
-        /// Those that stay when a join is given up: a join that is complete wanted them.
+        /// The topics of completed joins, which remain when another join is cancelled.
         var kept: Set<SubscriptionTopic> = []
-        /// Those of its topics whose subscription has stood on this connection or an earlier one.
+        /// The topics whose subscription was established on this connection or an earlier one.
         var had: Set<SubscriptionTopic> = []
-        /// Those that it had when the connection broke, and that are not back yet.
+        /// The topics that were established when the connection broke and are not yet established again.
         var missing: Set<SubscriptionTopic> = []
-        /// Nothing may be delivered before a gap is told.
+        /// Whether a gap must be reported before the next message.
         var owesGap = false
-        /// A gap must be told when nothing is missing any more.
+        /// Whether a gap must be reported when no topic is missing any more.
         var owesLastGap = false
     }
 
     private struct Wait {
         var listener: UInt64
-        /// Without what the listener has left meanwhile.
+        /// The requested topics, without those that the listener has left since.
         var wanted: Set<SubscriptionTopic>
     }
 
@@ -48,7 +48,7 @@ final class SubscriptionTrial {
 
     func topics(of listener: UInt64) -> [SubscriptionTopic] { order(accounts[listener]?.topics ?? []) }
 
-    /// Topics that a join of this listener is waiting for.
+    /// Returns the topics for which joins of a listener wait.
     private func awaited(by listener: UInt64) -> Set<SubscriptionTopic> {
         waits.values.filter { $0.listener == listener }.reduce(into: []) { $0.formUnion($1.wanted) }
     }
@@ -61,7 +61,7 @@ final class SubscriptionTrial {
         if !holds { ownFaults.append(message()) }
     }
 
-    // MARK: What listeners do
+    // MARK: Listeners
 
     func join(_ listener: UInt64? = nil, to topics: [SubscriptionTopic]) {
         let listener = listener ?? nextID
@@ -91,7 +91,7 @@ final class SubscriptionTrial {
         giveUp(wait)
     }
 
-    /// What no other join wants or has wanted is left again.
+    /// Leaves the topics of a cancelled join that no other join requested.
     private func giveUp(_ wait: Wait) {
         guard let account = accounts[wait.listener] else { return }
         forget(wait.listener, wait.wanted.subtracting(account.kept).subtracting(awaited(by: wait.listener)))
@@ -109,11 +109,11 @@ final class SubscriptionTrial {
         accounts[listener]?.kept.subtract(topics)
         accounts[listener]?.had.subtract(topics)
         accounts[listener]?.missing.subtract(topics)
-        // Who has left all that it could have missed something on need not be told.
+        // A listener without established topics has missed nothing.
         if accounts[listener]?.had.isEmpty == true { accounts[listener]?.owesLastGap = false }
     }
 
-    // MARK: What the connection does
+    // MARK: Connection
 
     private func send(_ commands: [ListenerStateMachine.Command]) {
         expect(isConnected || commands.isEmpty, "commands without a connection")
@@ -147,12 +147,12 @@ final class SubscriptionTrial {
 
     func changeServer(_ change: (inout SubscriptionModelServer) -> Void) { change(&server) }
 
-    /// - Returns: what the server has read.
+    /// Lets the server execute one command, and returns its description.
     func carryOut() -> String { server.carryOut() }
 
-    // MARK: What arrives
+    // MARK: Replies
 
-    /// - Returns: what has arrived.
+    /// Handles one reply of the server, and returns its description.
     func receive() -> String {
         let reply = server.nextReply()
         switch reply {
@@ -171,14 +171,14 @@ final class SubscriptionTrial {
         machine.message(on: topic) { listener, gapFirst in
             if reached.updateValue(gapFirst, forKey: listener.id) != nil { doubled = true }
         }
-        expect(!doubled, "message \(number) came twice")
+        expect(!doubled, "message \(number) was delivered twice")
         let entitled = Set(listeners.filter { accounts[$0]!.topics.contains(topic) })
         expect(
             Set(reached.keys) == entitled,
             "message \(number) went to \(reached.keys.sorted()), not \(entitled.sorted())")
         for (listener, gapFirst) in reached where entitled.contains(listener) {
             deliveries += 1
-            if gapFirst { told(listener) }
+            if gapFirst { receivedGap(listener) }
             expect(!accounts[listener]!.owesGap, "message \(number) reached \(listener) before the gap")
         }
     }
@@ -191,7 +191,7 @@ final class SubscriptionTrial {
     }
 
     private func handle(_ outcome: ListenerStateMachine.Outcome) {
-        expect(!outcome.isUnexpected, "an answer is unexpected")
+        expect(!outcome.isUnexpected, "a reply is unexpected")
         send(outcome.commands)
         for (listener, error) in outcome.ended {
             expect(error.code == .notPermitted, "ended with \(error)")
@@ -199,7 +199,7 @@ final class SubscriptionTrial {
         }
         for id in outcome.completed {
             guard let wait = waits.removeValue(forKey: id) else {
-                ownFaults.append("join \(id) is complete, and nobody waits for it")
+                ownFaults.append("join \(id) completed without a waiter")
                 continue
             }
             completed(wait)
@@ -208,42 +208,42 @@ final class SubscriptionTrial {
             refusals += 1
             expect(error.code == .notPermitted, "failed with \(error)")
             guard let wait = waits.removeValue(forKey: id) else {
-                ownFaults.append("join \(id) has failed, and nobody waits for it")
+                ownFaults.append("join \(id) failed without a waiter")
                 continue
             }
             giveUp(wait)
         }
-        // All of an outcome is at once: what was refused is not missing any more.
+        // An outcome is atomic: refused topics are no longer missing.
         let ended = Set(outcome.ended.map(\.0))
-        for listener in outcome.gaps where !ended.contains(listener) { told(listener.id) }
+        for listener in outcome.gaps where !ended.contains(listener) { receivedGap(listener.id) }
     }
 
     private func completed(_ wait: Wait) {
         completions += 1
         guard let account = accounts[wait.listener] else {
-            ownFaults.append("a join of \(wait.listener) is complete after it has left")
+            ownFaults.append("a join of \(wait.listener) completed after the listener left")
             return
         }
-        expect(wait.wanted.isSubset(of: account.topics), "a join is complete without its topics")
+        expect(wait.wanted.isSubset(of: account.topics), "a join completed without its topics")
         let lacking = wait.wanted.subtracting(server.subscribed)
-        expect(lacking.isEmpty, "a join is complete without \(lacking.map(\.name))")
+        expect(lacking.isEmpty, "a join completed without \(lacking.map(\.name))")
         accounts[wait.listener]!.had.formUnion(wait.wanted)
         accounts[wait.listener]!.kept.formUnion(wait.wanted)
     }
 
-    private func told(_ listener: UInt64) {
+    private func receivedGap(_ listener: UInt64) {
         gaps += 1
         guard accounts[listener] != nil else {
-            ownFaults.append("a gap for \(listener), who has left")
+            ownFaults.append("a gap was reported to \(listener), which has left")
             return
         }
         accounts[listener]!.owesGap = false
         if accounts[listener]!.missing.isEmpty { accounts[listener]!.owesLastGap = false }
     }
 
-    // MARK: The end
+    // MARK: Final checks
 
-    /// Lets everything be answered, and compares.
+    /// Processes all pending commands and replies, and compares the states.
     func settle() {
         connect()
         while !server.isQuiet {
@@ -257,16 +257,16 @@ final class SubscriptionTrial {
         )
         for listener in listeners {
             expect(accounts[listener]!.missing.isEmpty, "\(listener) lacks \(accounts[listener]!.missing.map(\.name))")
-            expect(!accounts[listener]!.owesLastGap, "\(listener) was not told of the gap when all was back")
+            expect(!accounts[listener]!.owesLastGap, "\(listener) received no gap after all topics were back")
         }
         expect(machine.isNeeded == !wanted.isEmpty, "isNeeded")
     }
 
-    /// Everyone leaves, and nothing must be left.
+    /// Removes all listeners and expects an empty state.
     func disperse() {
         for listener in listeners { leave(listener) }
         settle()
-        expect(machine.isEmpty, "something is left")
-        expect(machine.allSubscribers.isEmpty, "someone is left")
+        expect(machine.isEmpty, "the state is not empty")
+        expect(machine.allSubscribers.isEmpty, "subscribers remain")
     }
 }

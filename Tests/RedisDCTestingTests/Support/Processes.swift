@@ -2,12 +2,12 @@ import Foundation
 
 @testable import RedisDCTesting
 
-/// Whether a process is there, be it as a zombie.
+/// Returns whether a process exists, including as a zombie.
 func processExists(_ process: Int32) -> Bool {
     kill(process, 0) == 0
 }
 
-/// Waits for something that another process does; false if it has not come true after two minutes, which only a failure takes.
+/// Waits until a condition holds, and returns false if it does not hold after two minutes.
 func eventually(_ condition: () -> Bool) async -> Bool {
     let deadline = ContinuousClock.now + .seconds(120)
     while !condition() {
@@ -17,10 +17,10 @@ func eventually(_ condition: () -> Bool) async -> Bool {
     return true
 }
 
-/// Makes a shell script that can be started.
+/// Creates an executable shell script and returns its path.
 ///
-/// Another process writes it: a program cannot be started while anybody has it open for writing, and every child that
-/// is being forked from this process meanwhile would.
+/// Another process writes the file. A program cannot be started while a process has it open for
+/// writing, and a child forked from this process at that moment would have it open.
 func makeProgram(_ script: String, in folder: TemporaryFolder) async throws -> String {
     let path = folder.file("program")
     let maker = "printf '#!/bin/sh\\n%s\\n' \"$2\" >\"$1\" && chmod 755 \"$1\""

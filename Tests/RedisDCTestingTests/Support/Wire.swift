@@ -2,14 +2,14 @@ import Foundation
 
 @testable import RedisDCTesting
 
-/// A socket that speaks RESP with nothing in between, so that what a test sees is what the wire carried.
+/// A plain socket that speaks RESP, so that a test sees exactly the bytes that were sent.
 ///
-/// What blocks, blocks a thread of its own. Nothing blocks for more than ten seconds.
+/// Blocking calls run on their own threads. No read blocks for more than ten seconds.
 final class Wire: Sendable {
     enum Failure: Error {
-        /// The peer closed the connection before the answer was complete.
+        /// The peer closed the connection before the reply was complete.
         case closed
-        /// Nothing came in time.
+        /// No byte arrived in time.
         case silence
         case system(String, CInt)
     }
@@ -58,27 +58,28 @@ final class Wire: Sendable {
         return descriptor
     }
 
-    /// Sends a command and returns its answer: a line with its sign, the text of a string, or `nil`.
+    /// Sends a command and returns its reply: a line with its prefix, the text of a string, or
+    /// `nil`.
     func ask(_ words: String...) async throws -> String {
         try await self.send(Self.command(words))
         return try await self.answer()
     }
 
-    /// Asks on a connection of its own.
+    /// Sends a command on a new connection to a port, and returns its reply.
     static func ask(port: Int, _ words: String...) async throws -> String {
         let wire = try Wire(port: port)
         try await wire.send(Self.command(words))
         return try await wire.answer()
     }
 
-    /// Asks on a connection of its own.
+    /// Sends a command on a new connection to a Unix socket, and returns its reply.
     static func ask(path: String, _ words: String...) async throws -> String {
         let wire = try Wire(path: path)
         try await wire.send(Self.command(words))
         return try await wire.answer()
     }
 
-    /// What comes on a new connection that sends nothing.
+    /// Opens a connection, sends nothing, and returns all bytes until the connection ends.
     static func everythingUntilEnd(port: Int) async throws -> String {
         try await Wire(port: port).everythingUntilEnd()
     }
@@ -99,12 +100,12 @@ final class Wire: Sendable {
         }
     }
 
-    /// Sends until the kernel takes no more, and returns how many bytes it took.
-    func sendUntilFull(limit: Int) -> Int {
+    /// Sends until the kernel accepts no more bytes, and returns the number of accepted bytes.
+    func sendUntilFull(maxBytes: Int) -> Int {
         let chunk = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 16)
         var total = 0
         var lastProgress = Date()
-        while total < limit, -lastProgress.timeIntervalSinceNow < 0.3 {
+        while total < maxBytes, -lastProgress.timeIntervalSinceNow < 0.3 {
             let count = Foundation.send(self.descriptor, chunk, chunk.count, noSignal | CInt(MSG_DONTWAIT))
             if count > 0 {
                 total += count
@@ -114,7 +115,7 @@ final class Wire: Sendable {
         return total
     }
 
-    /// Says that nothing more will be sent; answers can still come.
+    /// Closes the sending direction; replies can still arrive.
     func finishSending() {
         shutdown(self.descriptor, CInt(SHUT_WR))
     }
@@ -124,7 +125,7 @@ final class Wire: Sendable {
         return try await ChildProcess.onThreadOfItsOwn { try Self.readAnswer(descriptor) }
     }
 
-    /// Everything up to the end of the connection, which a reset is too.
+    /// Returns all bytes until the connection is closed or reset.
     func everythingUntilEnd() async throws -> String {
         let descriptor = self.descriptor
         return try await ChildProcess.onThreadOfItsOwn {
@@ -139,13 +140,13 @@ final class Wire: Sendable {
         }
     }
 
-    /// Whether bytes or the end of the connection can be read now.
-    var hasNews: Bool {
+    /// Whether bytes or the end of the connection can be read immediately.
+    var hasInput: Bool {
         var request = pollfd(fd: self.descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&request, 1, 0) > 0
     }
 
-    /// Whether the connection ended with a reset; to be asked when it has ended.
+    /// Whether the connection ended with a reset. Valid only after the connection has ended.
     var endedWithReset: Bool {
         var byte: UInt8 = 0
         return recv(self.descriptor, &byte, 1, 0) < 0 && errno == ECONNRESET

@@ -1,12 +1,12 @@
-// A seeded mix of everything that takes and gives, written down for the linearizability check.
+// A random mix of acquiring and releasing operations, recorded for the linearizability check.
 import Foundation
 public import RedisDC
 import Synchronization
 import TestRandom
 
-/// Several tasks of one process; each does a number of steps.
+/// A random mix of operations by several tasks of one process.
 public struct HistoryMix: Sendable {
-    /// What a resource is made with.
+    /// The permits or parties of each resource, by name.
     public static let resources = [
         "door0": 1, "door1": 1, "pool": 3, "tokens": 2, "catalogue": ReadWriteLock.maxReaders, "meeting": 2,
     ].merging((0..<latches).map { ("latch\($0)", latchCount) }) { $1 }
@@ -19,11 +19,19 @@ public struct HistoryMix: Sendable {
     let seed: UInt64
     private let calls = Calls()
 
+    /// Creates a mix.
+    ///
+    /// - Parameters:
+    ///   - coordinator: the coordinator that performs the operations.
+    ///   - recorder: the recorder of the operations' history.
+    ///   - seed: the seed of the random choices.
     public init(coordinator: Coordinator, recorder: HistoryRecorder, seed: UInt64) {
         (self.coordinator, self.recorder, self.seed) = (coordinator, recorder, seed)
     }
 
+    /// Runs tasks that perform a number of operations each, and prints the seed first.
     public func run(tasks: Int, steps: Int) async throws {
+        printSeed(seed, of: "HistoryMix")
         let watching = Task { [coordinator, recorder] in
             for await event in coordinator.events() {
                 if case .sessionLost = event { recorder.lostSession() }
@@ -43,7 +51,7 @@ public struct HistoryMix: Sendable {
 
     private func step(_ task: Int, _ generator: inout SplitMix) async throws {
         let pause = Duration.microseconds(Int.random(in: 0...1500, using: &generator))
-        // From far too short to ample.
+        // From 1 ms, usually too short, to 256 ms.
         let timeout = Duration.microseconds(1000 << Int.random(in: 0...8, using: &generator))
         let door = "door\(Int.random(in: 0...1, using: &generator))"
         let count = Int.random(in: 1...2, using: &generator)
@@ -70,7 +78,7 @@ public struct HistoryMix: Sendable {
             let pool = try coordinator.semaphore("pool", permits: 3)
             try await lease(AcquireRequest(task, .tryTake, "pool", count), pause) {
                 do { return try await pool.acquire(count, timeout: .zero) } catch let error as RedisDCError {
-                    // The same as the `nil` of `tryLock`.
+                    // Corresponds to the `nil` of `tryLock`.
                     if error.code == .timedOut { return nil }
                     throw error
                 }
@@ -86,7 +94,7 @@ public struct HistoryMix: Sendable {
             let verb = HistoryRecorder.Verb.tryWait
             try await call(AcquireRequest(task, verb, "tokens", count)) { try await tokens.tryWait(count) }
         case 11..<13:
-            // Readers take one of its permits, writers all.
+            // A reader takes one permit, a writer takes all.
             let lock = try coordinator.readWriteLock("catalogue")
             let isReader = count == 1
             let size = isReader ? 1 : ReadWriteLock.maxReaders
@@ -130,9 +138,9 @@ public struct HistoryMix: Sendable {
         }
     }
 
-    // MARK: Written down
+    // MARK: Recording
 
-    /// What a task is about to ask for.
+    /// An operation that a task is about to start.
     private struct AcquireRequest {
         var id = 0
         var task: Int
@@ -149,7 +157,9 @@ public struct HistoryMix: Sendable {
         }
     }
 
-    /// - Returns: its number.
+    /// Records the start of an operation.
+    ///
+    /// - Returns: the ID of the operation.
     private func begin(_ request: AcquireRequest, claim: Int = 0) -> Int {
         let id = request.id == 0 ? calls.next() : request.id
         recorder.call(
@@ -163,7 +173,7 @@ public struct HistoryMix: Sendable {
         do { recorder.back(id, try await body() ? .ok : .refused) } catch { try note(error, of: id) }
     }
 
-    /// Takes a lease, holds it for a while, and releases it.
+    /// Acquires a lease, holds it for a while, and releases it.
     private func lease(_ request: AcquireRequest, _ pause: Duration, _ body: () async throws -> Lease?) async throws {
         let id = begin(request)
         let lease: Lease
@@ -172,7 +182,7 @@ public struct HistoryMix: Sendable {
             recorder.back(id, .ok, fence: found.fence)
             lease = found
         } catch { return try note(error, of: id) }
-        // Those that are cancelled do not hold it long.
+        // In a cancelled task the pause ends early.
         try? await Task.sleep(for: pause)
         recorder.held(id) { lease.isHeld }
         let release = begin(AcquireRequest(request.task, .release, request.resource, request.count), claim: id)
@@ -196,7 +206,9 @@ public struct HistoryMix: Sendable {
         try await waiting.value
     }
 
-    /// - Throws: what a history has no word for.
+    /// Records the outcome of a failed operation.
+    ///
+    /// - Throws: the error if no outcome corresponds to it.
     private func note(_ error: any Error, of id: Int) throws {
         guard let error = error as? RedisDCError else { throw error }
         switch error.code {
@@ -209,7 +221,7 @@ public struct HistoryMix: Sendable {
     }
 }
 
-/// Numbers the calls of a process.
+/// A counter that numbers the operations of a process.
 private final class Calls: Sendable {
     private let last = Atomic(0)
     func next() -> Int { last.add(1, ordering: .relaxed).newValue }

@@ -1,19 +1,31 @@
-// A seeded mix of everything that every primitive can do, by several tasks of several nodes at once.
+// A random mix of the operations of all primitives, by concurrent tasks of several nodes.
 public import RedisDC
 import TestRandom
 
+/// A random mix of the operations of all primitives.
 public struct KindMix: Sendable {
+    /// The coordinators of the nodes that perform the operations.
     public let nodes: [Coordinator]
+    /// The seed of the random choices.
     public let seed: UInt64
+    /// The checks of the invariants.
     public let watch: KindWatch
     private let cancels: Bool
     private let tasks: Int
     private let steps: Int
 
-    /// Of the bounded buffer.
+    /// The capacity of the bounded buffer.
     public static let capacity = 3
 
-    /// - Parameter cancels: whether half of the steps are cancelled somewhere in the middle.
+    /// Creates a mix.
+    ///
+    /// - Parameters:
+    ///   - nodes: the coordinators of the nodes, among which the tasks are distributed.
+    ///   - seed: the seed of the random choices.
+    ///   - watch: the checks of the invariants.
+    ///   - cancels: whether half of the operations are cancelled at a random time.
+    ///   - tasks: the number of concurrent tasks.
+    ///   - steps: the number of operations of each task.
     public init(
         nodes: [Coordinator], seed: UInt64, watch: KindWatch, cancels: Bool = false, tasks: Int = 8, steps: Int = 60
     ) {
@@ -21,7 +33,9 @@ public struct KindMix: Sendable {
         (self.cancels, self.tasks, self.steps) = (cancels, tasks, steps)
     }
 
+    /// Runs all operations, and prints the seed first.
     public func run() async throws {
+        printSeed(seed, of: "KindMix")
         try await withThrowingTaskGroup(of: Void.self) { group in
             for task in 0..<tasks {
                 let node = nodes[task % nodes.count]
@@ -36,11 +50,11 @@ public struct KindMix: Sendable {
 
     private func step(_ id: String, _ node: Coordinator, _ random: inout SplitMix) async throws {
         let kind = Kind.allCases.randomElement(using: &random)!
-        let limit = Duration.microseconds(500 << Int.random(in: 0...6, using: &random))
+        let timeout = Duration.microseconds(500 << Int.random(in: 0...6, using: &random))
         let pause = Duration.microseconds(Int.random(in: 0...1500, using: &random))
         let isFirst = Bool.random(using: &random)
         let attempt = Attempt(
-            node: node, watch: watch, id: id, kind: kind, isFirst: isFirst, limit: limit, pause: pause)
+            node: node, watch: watch, id: id, kind: kind, isFirst: isFirst, timeout: timeout, pause: pause)
         let cancelAfter: Duration? =
             cancels && Bool.random(using: &random) ? .microseconds(Int.random(in: 0...4000, using: &random)) : nil
         do {
@@ -56,7 +70,7 @@ public struct KindMix: Sendable {
         } catch  where Self.isExpected(error) {}
     }
 
-    /// What may become of anything, when connections break and tasks are cancelled.
+    /// Returns whether broken connections and cancelled tasks explain an error.
     private static func isExpected(_ error: any Error) -> Bool {
         guard let error = error as? RedisDCError else { return error is CancellationError }
         return error.mayHaveRun
@@ -64,38 +78,33 @@ public struct KindMix: Sendable {
     }
 }
 
-public enum Kind: String, CaseIterable, Sendable {
-    case semaphore, pool, mutex, readWriteLock, lightSwitch, condition, barrier, doubleBarrier, phaser, latch, turnstile
-    case exchanger, boundedBuffer, election, severalLocks
-}
-
-/// One use of one primitive.
+/// One operation of one primitive.
 private struct Attempt: Sendable {
     let node: Coordinator
     let watch: KindWatch
     let id: String
     let kind: Kind
-    /// One of the two sides that most primitives have.
+    /// Which of the two roles that most primitives have the operation takes.
     let isFirst: Bool
-    let limit: Duration
+    let timeout: Duration
     let pause: Duration
 
     func make() async throws {
         switch kind {
         case .semaphore:
             let tokens = try node.semaphore("tokens", permits: 2)
-            if isFirst { try await tokens.signal() } else { try await tokens.wait(timeout: limit) }
+            if isFirst { try await tokens.signal() } else { try await tokens.wait(timeout: timeout) }
         case .pool:
-            try await node.semaphore("pool", permits: 3).withPermits(isFirst ? 1 : 2, timeout: limit) { lease in
+            try await node.semaphore("pool", permits: 3).withPermits(isFirst ? 1 : 2, timeout: timeout) { lease in
                 try await inside("pool", isFirst ? 1 : 2, of: 3, lease)
             }
-        case .mutex: try await node.mutex("m").withLock(timeout: limit) { try await inside("m", 1, of: 1, $0) }
+        case .mutex: try await node.mutex("m").withLock(timeout: timeout) { try await inside("m", 1, of: 1, $0) }
         case .readWriteLock:
             let lock = try node.readWriteLock("rw")
             if isFirst {
-                try await lock.withReadLock(timeout: limit) { try await inside("rw", 1, of: 1000, $0) }
+                try await lock.withReadLock(timeout: timeout) { try await inside("rw", 1, of: 1000, $0) }
             } else {
-                try await lock.withWriteLock(timeout: limit) { lease in
+                try await lock.withWriteLock(timeout: timeout) { lease in
                     try await inside("rw", 1000, of: 1000, lease)
                     try await lock.downgrade(lease)
                     try await inside("rw", 1, of: 1000, lease)
@@ -104,73 +113,73 @@ private struct Attempt: Sendable {
         case .lightSwitch:
             let room = try node.mutex("room")
             if id.utf8.reduce(0, { $0 &+ Int($1) }).isMultiple(of: 3) {
-                try await room.withLock(timeout: limit) { try await inside("room", 1000, of: 1000, $0) }
+                try await room.withLock(timeout: timeout) { try await inside("room", 1000, of: 1000, $0) }
             } else {
                 let group = isFirst ? "a" : "b"
-                try await room.lightSwitch(group).withLock(timeout: limit) { lease in
+                try await room.lightSwitch(group).withLock(timeout: timeout) { lease in
                     try await inside("room", 1, of: 1000, lease, of: group)
                 }
             }
         case .condition:
             let mutex = try node.mutex("cm")
             let condition = try mutex.condition("c")
-            try await mutex.withLock(timeout: limit) { lease in
+            try await mutex.withLock(timeout: timeout) { lease in
                 if isFirst {
                     try await condition.notify()
                 } else {
-                    try await condition.wait(lease, timeout: limit)
+                    try await condition.wait(lease, timeout: timeout)
                     try await inside("cm", 1, of: 1, lease)
                 }
             }
         case .barrier:
-            await watch.passed("barrier", 2, try await node.barrier("b", parties: 2).arriveAndWait(timeout: limit))
+            await watch.passed("barrier", 2, try await node.barrier("b", parties: 2).arriveAndWait(timeout: timeout))
         case .doubleBarrier:
-            // It has no timeout: whoever is alone there is cancelled.
+            // The double barrier has no timeout, so a party that stays alone is cancelled.
             let together = try node.doubleBarrier("d", parties: 2)
             let running = Task { try await together.run {} }
-            try? await Task.sleep(for: limit)
+            try? await Task.sleep(for: timeout)
             running.cancel()
             try await running.value
         case .phaser:
-            try await node.phaser("p").withParty { party in _ = try await party.arriveAndWait(timeout: limit) }
+            try await node.phaser("p").withParty { party in _ = try await party.arriveAndWait(timeout: timeout) }
         case .latch:
-            // Of each latch's three IDs two are counted down again and again, and now and then the third.
+            // Two of the latch's three IDs are counted down often, the third rarely.
             let latch = try node.latch("l", count: 3)
             if isFirst {
                 let name = ["x", "y", "z"][id.utf8.count % 3]
                 await watch.countsDown(name)
                 _ = try await latch.countDown(id: name)
             } else {
-                try await latch.wait(timeout: limit)
+                try await latch.wait(timeout: timeout)
                 await watch.latchOpened(of: 3)
             }
         case .turnstile:
             let gate = try node.turnstile("g")
-            if isFirst { try await gate.admit() } else { try await gate.pass(timeout: limit) }
+            if isFirst { try await gate.admit() } else { try await gate.pass(timeout: timeout) }
         case .exchanger:
-            let met = try await node.exchanger("e", of: String.self).exchange(id, timeout: limit)
+            let met = try await node.exchanger("e", of: String.self).exchange(id, timeout: timeout)
             await watch.met(id, met.values)
             await watch.passed("exchanger", 2, met.arrival)
         case .boundedBuffer:
             let buffer = try node.boundedBuffer("k", of: String.self, capacity: KindMix.capacity)
             if isFirst {
                 await watch.puts(id)
-                try await buffer.put(id, timeout: limit)
+                try await buffer.put(id, timeout: timeout)
                 await watch.hasPut(id)
             } else {
-                try await buffer.withItem(timeout: limit) { item in
+                try await buffer.withItem(timeout: timeout) { item in
                     await watch.handles(item)
                     try await Task.sleep(for: pause)
                 }
             }
         case .election:
-            let term = try await node.election("leader").campaign(timeout: limit)
+            let term = try await node.election("leader").campaign(timeout: timeout)
             await watch.enters("leader", 1, of: 1, "", term)
             await watch.leaves(term)
             try await term.release()
         case .severalLocks:
             let names = isFirst ? ["m", "n"] : ["n", "m"]
-            try await node.withLocks(names, timeout: limit) { leases in
+            try await node.withLocks(names, timeout: timeout) { leases in
                 for (name, lease) in leases { await watch.enters(name, 1, of: 1, "", lease) }
                 try await pausing()
                 for lease in leases.values { await watch.leaves(lease) }

@@ -1,7 +1,7 @@
-// What a mix of all primitives must never do, seen from inside the process.
+// The invariants of a mix of all primitives, as observed inside the process.
 import RedisDC
 
-/// Everybody says here what he does; what cannot be is a fault.
+/// A recorder of operations that reports each violated invariant as a fault.
 public actor KindWatch {
     private struct Holder {
         var room: String
@@ -16,63 +16,71 @@ public actor KindWatch {
     private var begun: Set<String> = []
     private var handled: Set<String> = []
     private var put: Set<String> = []
-    /// Whether nobody else takes part, of whom it hears nothing.
+    /// Whether no other process takes part, whose operations would be missing here.
     private let isAlone: Bool
+    /// The number of successful operations of each kind.
     public private(set) var successes: [Kind: Int] = [:]
+    /// The violated invariants; empty if all operations were correct.
     public private(set) var faults: [String] = []
 
+    /// Creates a recorder.
+    ///
+    /// - Parameter isAlone: whether no other process takes part in the mix.
     public init(isAlone: Bool = true) { self.isAlone = isAlone }
 
     func succeeded(_ kind: Kind) { successes[kind, default: 0] += 1 }
 
-    // MARK: Rooms
+    // MARK: - Locks and permits
 
-    /// Of those who are in, each says that its lease is held; so they must be allowed together.
+    /// Records that a holder has entered a room, the section that a lock or a semaphore protects.
+    ///
+    /// All holders in a room whose leases are held must be allowed there at the same time.
     func enters(_ room: String, _ size: Int, of capacity: Int, _ group: String, _ lease: Lease) {
         guard lease.isHeld else { return }
         let others = holders.values.filter { $0.room == room && $0.lease !== lease && $0.lease.isHeld }
         if others.reduce(size, { $0 + $1.size }) > capacity {
-            faults.append("\(room) is too full: \(others.count + 1)")
+            faults.append("\(room) is too full: \(others.count + 1) holders exceed the capacity of \(capacity)")
         }
         if others.contains(where: { $0.group != group }) { faults.append("two groups in \(room)") }
-        if others.contains(where: { $0.lease.fence == lease.fence }) { faults.append("one fence twice in \(room)") }
+        if others.contains(where: { $0.lease.fence == lease.fence }) { faults.append("two equal fences in \(room)") }
         holders[ObjectIdentifier(lease)] = Holder(room: room, size: size, group: group, lease: lease)
     }
 
     func leaves(_ lease: Lease) { holders[ObjectIdentifier(lease)] = nil }
 
-    // MARK: Meetings
+    // MARK: - Barriers and exchangers
 
     func passed(_ name: String, _ parties: Int, _ arrival: Arrival) {
         let others = arrivals[name, default: [:]][arrival.generation, default: []]
-        if others.contains(arrival.index) || others.count == parties { faults.append("\(name): \(arrival) twice") }
+        if others.contains(arrival.index) || others.count == parties { faults.append("\(name): \(arrival) repeated") }
         arrivals[name, default: [:]][arrival.generation, default: []].append(arrival.index)
     }
 
     func met(_ id: String, _ values: [String]) {
-        if !values.contains(id) { faults.append("\(id) is not in its own meeting") }
+        if !values.contains(id) { faults.append("\(id) is missing from its own exchange") }
         meetings[values, default: []].insert(id)
-        if meetings.keys.count(where: { $0.contains(id) }) > 1 { faults.append("\(id) is in two meetings") }
+        if meetings.keys.count(where: { $0.contains(id) }) > 1 { faults.append("\(id) is in two exchanges") }
     }
 
-    // MARK: Latch
+    // MARK: - Latch
 
     func countsDown(_ id: String) { down.insert(id) }
 
     func latchOpened(of count: Int) {
-        if isAlone, down.count < count { faults.append("the latch opened for \(down)") }
+        if isAlone, down.count < count { faults.append("the latch opened after only \(down)") }
     }
 
-    // MARK: Buffer
+    // MARK: - Bounded buffer
 
     func puts(_ item: String) { begun.insert(item) }
     func hasPut(_ item: String) { put.insert(item) }
 
+    /// Records that an item was taken from the buffer.
     public func handles(_ item: String) {
         if isAlone, !begun.contains(item) { faults.append("\(item) was never put") }
         handled.insert(item)
     }
 
-    /// What was certainly put and has not been seen.
+    /// The items that were put successfully and have not been taken.
     public var missing: Set<String> { put.subtracting(handled) }
 }

@@ -1,11 +1,13 @@
-// The generator of all seeded tests and of the processes that they start.
+// The random number generator of the tests and of the processes that they start.
 
-/// A small generator whose runs are repeated by their seed (Steele, Lea and Flood, 2014).
+/// The SplitMix64 generator, whose sequence depends only on its seed (Steele, Lea and Flood, 2014).
 public struct SplitMix: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
+    /// Creates a generator.
     public init(seed: UInt64) { state = seed }
 
+    /// Returns the next number of the sequence.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var z = state
@@ -14,6 +16,6 @@ public struct SplitMix: RandomNumberGenerator, Sendable {
         return z ^ (z >> 31)
     }
 
-    /// True in `part` of `whole` cases.
+    /// Returns true with the probability `part / whole`.
     public mutating func isHit(_ part: Int, of whole: Int) -> Bool { Int.random(in: 0..<whole, using: &self) < part }
 }

@@ -1,4 +1,4 @@
-// Subscriptions that are refused, cancelled, or end with the client.
+// Subscriptions that are refused or cancelled, or that end with the client.
 import Hiredis
 import RedisDCTesting
 import TestRandom
@@ -17,7 +17,7 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("a channel that the user may not listen to fails its own call only, and leaves nothing of it subscribed")
+    @Test("a forbidden channel fails only its own call, and the call leaves no topic subscribed")
     func notPermitted() async throws {
         try await withWorker { worker, admin in
             let earlier = try await worker.subscribe(to: ["ok:0"])
@@ -38,14 +38,14 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("a right that is taken away ends the subscriptions that need it; others of the same batch go on")
+    @Test("a revoked permission ends only the subscriptions that need it")
     func rightTakenAway() async throws {
         try await withWorker { worker, admin in
             let good = try await worker.subscribe(to: (0..<50).map { .channel("ok:\($0)") })
             let bad = try await worker.subscribe(to: ["may:1", "ok:0"])
             let alsoGood = try await worker.subscribe(to: ["ok:0"])
             _ = try await admin.publish("x", to: "may:1")
-            // The server ends the connection, and all topics are asked for in one command, which it refuses.
+            // The server closes the connection, and then refuses the command that subscribes all topics again.
             _ = try await admin.send("ACL", "SETUSER", "worker", "resetchannels", "&ok:*")
             #expect(try await good.next() == .gap(.reconnected))
             #expect(try await alsoGood.next() == .gap(.reconnected))
@@ -61,11 +61,11 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("a cancelled subscribe leaves nothing subscribed, whenever it is cancelled")
+    @Test("a subscribe that is cancelled at any time leaves no topic subscribed")
     func cancelledSubscribe() async throws {
         try await withServer { _, redis in
             let other = try await redis.subscribe(to: ["other"])
-            var generator = SplitMix(seed: 7)
+            var generator = SplitMix(seed: testSeed(default: 7))
             var cancelled = 0
             for round in 0..<500 {
                 let subscribing = Task { try await redis.subscribe(to: ["c:\(round)", "other"]) }
@@ -84,7 +84,7 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("a subscribe that the server does not answer is cancelled at once, and taken back when it answers")
+    @Test("an unanswered subscribe is cancelled immediately, and undone when the server replies")
     func cancelledUnanswered() async throws {
         try await withServer { server, redis in
             let other = try await redis.subscribe(to: ["other"])
@@ -98,19 +98,19 @@ extension ServerTests.SubscriptionFailureTests {
             }
             #expect(unconfirmed?.code == .cancelled)
             try await server.resume()
-            // Confirmed after all that was written before it.
+            // The server confirms this after all earlier commands.
             try await other.subscribe(to: ["mark"])
             #expect(try await redis.activeChannels() == ["mark", "other"])
         }
     }
 
-    @Test("a subscription that ends while topics are being added fails that call at once")
+    @Test("ending a subscription immediately fails a call that adds topics")
     func endsWhileJoining() async throws {
         try await withServer { server, redis in
             let events = try await redis.subscribe(to: ["a"])
             try await server.pause()
             let joining = Task { await redisError { try await events.subscribe(to: ["b"]) } }
-            // Once it waits, a second call that is cancelled passes it.
+            // After the first call waits, a second call that is cancelled returns before it.
             for _ in 0..<20 {
                 let second = Task { try await events.subscribe(to: ["b"]) }
                 second.cancel()
@@ -123,8 +123,8 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("without a server subscribe fails at its deadline, and says why")
-    func nobodyThere() async throws {
+    @Test("without a server subscribe times out with an error that names the reason")
+    func noServer() async throws {
         var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: 1))
         configuration.commandTimeout = .milliseconds(200)
         try await withRedisClient(configuration) { redis in
@@ -135,7 +135,7 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("a client that stops ends its subscriptions with the reason, and takes no new ones")
+    @Test("a client that stops ends its subscriptions with .clientStopped and refuses new ones")
     func stopped() async throws {
         try await withServer { server, _ in
             let redis = try RedisClient(url: server.url)

@@ -1,4 +1,4 @@
-// Subscribers that do not keep up.
+// Subscribers that read more slowly than messages arrive.
 import Hiredis
 import RedisDCTesting
 import Testing
@@ -8,7 +8,7 @@ extension ServerTests.SubscriptionFailureTests {
         _ buffer: SubscriptionBuffer, _ body: (_ slow: Subscription, RedisClient) async throws -> Void
     ) async throws {
         try await withServer { _, redis in
-            // First in line: when the fast one has a message, the slow one's buffer has met it.
+            // The slow subscriber is first: when the fast one has a message, the slow one's buffer has it as well.
             let slow = try await redis.subscribe(to: ["n"], buffer: buffer)
             let fast = try await redis.subscribe(to: ["n"], buffer: .init(messages: 10_000))
             let numbers = (0..<10_000).map { "\($0)" }
@@ -22,7 +22,7 @@ extension ServerTests.SubscriptionFailureTests {
     }
 
     @Test(
-        "a subscriber that never reads delays nobody; with .dropOldest it finds the count of the lost, and the newest"
+        "a subscriber that does not read delays no other; with .dropOldest it gets a gap and the newest messages"
     )
     func dropOldest() async throws {
         try await withSlowSubscriber(.init(messages: 100)) { slow, redis in
@@ -33,11 +33,11 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("with .suspend it finds the oldest, the count of those passed over, and then what comes next")
+    @Test("with .suspend a slow subscriber gets the oldest messages, a gap, and later messages")
     func suspend() async throws {
         try await withSlowSubscriber(.init(messages: 100, policy: .suspend)) { slow, redis in
             #expect(try await slow.texts(99) == (0..<99).map { "\($0)" })
-            // There is room again, but it has not read all yet.
+            // There is room again, but the buffer is not empty yet.
             let mark = try await redis.subscribe(to: ["n"])
             _ = try await redis.publish("passed over", to: "n")
             _ = try await mark.message()
@@ -48,7 +48,7 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("with .fail it finds what had gathered, and then the end with the reason")
+    @Test("with .fail a slow subscriber gets the buffered messages, then .subscriberTooSlow")
     func fail() async throws {
         try await withSlowSubscriber(.init(messages: 100, policy: .fail)) { slow, _ in
             let gathered = try await slow.texts(100)
@@ -59,7 +59,7 @@ extension ServerTests.SubscriptionFailureTests {
         }
     }
 
-    @Test("the bytes that wait are bounded too, but one message always finds room")
+    @Test("the buffered bytes are limited, but one message is always accepted")
     func byteBound() async throws {
         try await withServer { _, redis in
             let slow = try await redis.subscribe(to: ["n"], buffer: .init(messages: 1000, bytes: 1000))

@@ -1,16 +1,16 @@
-// Subscriptions whose connection breaks or dies silently.
+// Subscriptions whose connection breaks or stops responding.
 import Hiredis
 import RedisDCTesting
 import Testing
 
 extension ServerTests {
-    @Suite("Subscriptions when something fails", .timeLimit(.minutes(10)))
+    @Suite("Subscriptions under failures", .timeLimit(.minutes(10)))
     struct SubscriptionFailureTests {
         static let soon: ClosedRange<Duration> = .milliseconds(1)...(.milliseconds(20))
 
-        // MARK: Breaks of the connection
+        // MARK: Broken connections
 
-        @Test("100,000 messages through kills: none twice, none out of order, and no hole that no gap has announced")
+        @Test("of 100,000 messages under kills none repeats, none is out of order, and gaps announce all losses")
         func kills() async throws {
             try await withServer {
                 $0.reconnectDelay = Self.soon
@@ -28,8 +28,8 @@ extension ServerTests {
                     try await publishing.value
                     killing.cancel()
                     _ = await killing.result
-                    // The last kill may have been the last command: then the subscription has yet to come back.
-                    try await until("the subscription stands") { try await redis.publish("end", to: "n") == 1 }
+                    // After the last kill the subscription may not be established yet.
+                    try await until("the topic is subscribed again") { try await redis.publish("end", to: "n") == 1 }
                 }
                 var seen = Continuity()
                 while let event = try await events.next(), !seen.add(event) {}
@@ -40,13 +40,13 @@ extension ServerTests {
             }
         }
 
-        /// Looks at numbered messages one after the other.
+        /// A check of the order of numbered messages.
         private struct Continuity {
             var (messages, gaps, holes, backwards, unannounced) = (0, 0, 0, 0, 0)
             private var last = -1
             private var hadGap = false
 
-            /// - Returns: whether it was the end.
+            /// Adds an event, and returns whether it is the end marker.
             mutating func add(_ event: SubscriptionEvent) -> Bool {
                 guard case .message(let message) = event else {
                     gaps += 1
@@ -65,7 +65,7 @@ extension ServerTests {
             }
         }
 
-        @Test("10,000 channels are all back when the gap is told")
+        @Test("the gap is reported after all 10,000 channels are subscribed again")
         func resubscribe() async throws {
             try await withServer {
                 $0.reconnectDelay = Self.soon
@@ -82,8 +82,8 @@ extension ServerTests {
             }
         }
 
-        @Test("every subscriber is told of every break, once, whatever it listens to")
-        func everybodyIsTold() async throws {
+        @Test("each subscriber gets exactly one gap for each broken connection")
+        func oneGapEach() async throws {
             try await withServer {
                 $0.reconnectDelay = Self.soon
             } _: { _, redis in
@@ -110,7 +110,7 @@ extension ServerTests {
             }
         }
 
-        @Test("who leaves the last topic that is not back yet is told of the break all the same")
+        @Test("a subscriber that leaves its last missing topic still gets the gap")
         func leavesWhileAway() async throws {
             try await withProxiedServer {
                 $0.reconnectDelay = Self.soon
@@ -129,7 +129,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a server that is killed and comes back: a gap, then messages again")
+        @Test("after a killed server restarts, a subscriber gets a gap, then messages")
         func serverDies() async throws {
             try await withServer {
                 $0.reconnectDelay = Self.soon
@@ -145,16 +145,16 @@ extension ServerTests {
             }
         }
 
-        // MARK: Silence
+        // MARK: Silent connections
 
         enum Death: CaseIterable { case stalled, deaf }
 
         @Test(
-            "a connection that has died silently is found by the probe and replaced, with a gap",
+            "the probe finds a connection that stopped responding, which is replaced with a gap",
             arguments: Death.allCases)
         func silentDeath(_ death: Death) async throws {
             try await withProxiedServer {
-                // Not so short that a busy machine takes a live connection for dead.
+                // Long enough that a busy machine does not replace a working connection.
                 $0.probeInterval = .milliseconds(500)
                 $0.connectTimeout = .seconds(1)
                 $0.reconnectDelay = Self.soon
@@ -166,7 +166,7 @@ extension ServerTests {
                 case .stalled: await proxy.stall()
                 case .deaf: await proxy.swallowReplies()
                 }
-                // Nobody sends a command: only the probe can find out.
+                // No command is sent, so only the probe can detect the failure.
                 try await proxy.waitUntil { $0.acceptedConnections > before }
                 _ = try await direct.publish("lost", to: "a")
                 await proxy.cutAll()
@@ -177,17 +177,17 @@ extension ServerTests {
             }
         }
 
-        @Test("a connection on which nothing happens is probed, and kept")
+        @Test("an idle connection is probed and kept")
         func quiet() async throws {
             try await withServer {
-                // Not so short that a busy machine takes it for dead.
+                // Long enough that a busy machine does not replace the connection.
                 $0.probeInterval = .milliseconds(500)
             } _: { _, redis in
                 let events = try await redis.subscribe(to: ["a"])
                 let (pings, connections) = (
                     try await redis.calls(of: "PING"), try await redis.info("total_connections_received")
                 )
-                try await until("it was probed") { try await redis.calls(of: "PING") >= pings + 2 }
+                try await until("the connection was probed") { try await redis.calls(of: "PING") >= pings + 2 }
                 #expect(try await redis.info("total_connections_received") == connections)
                 _ = try await redis.publish("x", to: "a")
                 #expect(try await events.texts(1) == ["x"])

@@ -1,13 +1,13 @@
 import NIOCore
 import NIOPosix
 
-/// The faults of a proxy and the connections they apply to.
+/// The faults of a proxy, and the connections to which they apply.
 ///
-/// All of it, the sockets too, belongs to one event loop: a fault that has been set there holds for every byte that is
-/// read or written later, with nothing in between.
-final class ProxySwitchboard {
+/// The state and all sockets are confined to one event loop, so a fault applies to every byte that
+/// is read or written after it is set.
+final class ProxyState {
     let loop: any EventLoop
-    let ledger: ProxyLedger
+    let counterStore: ProxyCounterStore
     private let target: FaultProxy.Target
     private var links: [ObjectIdentifier: ProxyLink] = [:]
 
@@ -17,15 +17,15 @@ final class ProxySwitchboard {
     private var isRefusing = false
     private var isStopped = false
     private(set) var isSwallowing = false
-    /// What the requests contain whose replies are to be dropped, in the order of the calls.
-    var drops: [[UInt8]] = []
-    /// Where the next replies are to be cut.
-    var cuts: [Int] = []
+    /// For each reply to drop, the bytes that its request contains, in the order of the calls.
+    var pendingDrops: [[UInt8]] = []
+    /// For each reply to cut, the number of bytes to forward, in the order of the calls.
+    var pendingCuts: [Int] = []
 
-    init(loop: any EventLoop, target: FaultProxy.Target, ledger: ProxyLedger) {
+    init(loop: any EventLoop, target: FaultProxy.Target, counterStore: ProxyCounterStore) {
         self.loop = loop
         self.target = target
-        self.ledger = ledger
+        self.counterStore = counterStore
     }
 
     func delay(_ amount: TimeAmount, _ direction: FaultProxy.Direction) {
@@ -44,8 +44,8 @@ final class ProxySwitchboard {
     func refuse(_ isRefusing: Bool) { self.isRefusing = isRefusing }
 
     func heal() {
-        self.drops = []
-        self.cuts = []
+        self.pendingDrops = []
+        self.pendingCuts = []
         self.isSwallowing = false
         self.isRefusing = false
         self.delay(.zero, .both)
@@ -56,7 +56,7 @@ final class ProxySwitchboard {
         self.links.values.forEach { $0.cut(withReset: withReset) }
     }
 
-    /// Ends what is open and closes at once what was accepted but has not come here yet.
+    /// Closes all connections, and those that the listener has accepted but not yet handed over.
     func stop() {
         self.isStopped = true
         self.cutAll(withReset: false)
@@ -74,20 +74,20 @@ final class ProxySwitchboard {
 
 // MARK: - Connections
 
-extension ProxySwitchboard {
-    /// A client has connected: connects to the server, unless connections are refused.
+extension ProxyState {
+    /// Connects a new client to the server, unless connections are refused.
     ///
-    /// - Returns: the link that takes what the client sends, or nil if the connection is to be closed.
+    /// - Returns: the link of the connection, or nil if the caller must close it.
     func accepted(_ client: any Channel) -> ProxyLink? {
         if self.isStopped { return nil }
         if self.isRefusing {
-            self.ledger.count { $0.refusedConnections += 1 }
+            self.counterStore.update { $0.refusedConnections += 1 }
             return nil
         }
-        let link = ProxyLink(client: client, board: self)
+        let link = ProxyLink(client: client, state: self)
         self.links[ObjectIdentifier(link)] = link
         self.apply(to: link)
-        self.ledger.count {
+        self.counterStore.update {
             $0.acceptedConnections += 1
             $0.openConnections += 1
         }
@@ -95,11 +95,11 @@ extension ProxySwitchboard {
             switch result {
             case .success(let server):
                 do {
-                    // Nothing is read before the handler is there, because reading is by request only.
+                    // No bytes are lost before the handler is added, because the channel reads only on request.
                     try server.pipeline.syncOperations.addHandler(ProxyHandler(link: link, side: .server))
                     link.connected(to: server)
                 } catch {
-                    // The server has closed the connection already.
+                    // The server has already closed the connection.
                     link.couldNotConnect()
                 }
             case .failure: link.couldNotConnect()
@@ -110,7 +110,7 @@ extension ProxySwitchboard {
 
     func ended(_ link: ProxyLink) {
         self.links[ObjectIdentifier(link)] = nil
-        self.ledger.count { $0.openConnections -= 1 }
+        self.counterStore.update { $0.openConnections -= 1 }
     }
 
     private func connect() -> EventLoopFuture<any Channel> {

@@ -1,9 +1,9 @@
-/// Makes keys and certificates in a folder with the `openssl` program.
+/// Creates keys and certificates in a folder with the `openssl` program.
 ///
-/// It signs with `openssl ca`, the one command that can set both dates of a certificate in every version of OpenSSL and
-/// LibreSSL.
-struct CertificateWorkshop {
-    /// The sections of the configuration file that say what a certificate is for.
+/// It signs with `openssl ca`, the only command that can set both dates of a certificate in every
+/// version of OpenSSL and LibreSSL.
+struct CertificateGenerator {
+    /// The sections of the configuration file that define the purpose of a certificate.
     enum Extensions: String {
         case server = "server"
         case wrongServer = "wrong_server"
@@ -22,7 +22,7 @@ struct CertificateWorkshop {
         try folder.write(Self.configuration(folder), to: "openssl.cnf")
     }
 
-    /// Makes `NAME.key` and the self-signed `NAME.pem`.
+    /// Creates `NAME.key` and the self-signed `NAME.pem`.
     func makeAuthority(_ name: String) async throws {
         try await self.makeKey(name)
         try await self.run(
@@ -33,7 +33,7 @@ struct CertificateWorkshop {
                 + self.paths(["-config": "openssl.cnf", "-key": "\(name).key", "-out": "\(name).pem"]))
     }
 
-    /// Makes `NAME.key` and `NAME.pem`.
+    /// Creates `NAME.key` and `NAME.pem`, signed by an authority.
     func makeCertificate(
         _ name: String, commonName: String, signedBy authority: String, extensions: Extensions, isExpired: Bool
     ) async throws {

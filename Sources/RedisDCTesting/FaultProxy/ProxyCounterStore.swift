@@ -1,8 +1,8 @@
 import NIOCore
 import NIOConcurrencyHelpers
 
-/// The counters of a proxy and the tasks that wait for them.
-final class ProxyLedger: Sendable {
+/// The counters of a proxy, and the tasks that wait for them to change.
+final class ProxyCounterStore: Sendable {
     typealias Counters = FaultProxy.Counters
 
     private struct Waiter {
@@ -13,7 +13,7 @@ final class ProxyLedger: Sendable {
     private struct State {
         var counters = Counters()
         var waiters: [Int: Waiter] = [:]
-        /// Those who wait for the last connection to close.
+        /// The tasks that wait for the last connection to close.
         var closers: [CheckedContinuation<Void, Never>] = []
         var nextID = 0
         var isStopped = false
@@ -23,7 +23,8 @@ final class ProxyLedger: Sendable {
 
     var counters: Counters { self.state.withLockedValue { $0.counters } }
 
-    func count(_ change: (inout Counters) -> Void) {
+    /// Changes the counters and resumes the tasks whose conditions now hold.
+    func update(_ change: (inout Counters) -> Void) {
         let (satisfied, closers) = self.state.withLockedValue {
             state -> ([Waiter], [CheckedContinuation<Void, Never>]) in
             change(&state.counters)
@@ -37,7 +38,7 @@ final class ProxyLedger: Sendable {
         closers.forEach { $0.resume() }
     }
 
-    /// Ends every wait with an error, now and from now on.
+    /// Fails pending waits, and future waits whose condition does not already hold.
     func stop() {
         let waiters = self.state.withLockedValue { state in
             state.isStopped = true
@@ -47,6 +48,7 @@ final class ProxyLedger: Sendable {
         waiters.forEach { $0.continuation.resume(throwing: Self.stopped) }
     }
 
+    /// Waits until a condition holds; see ``FaultProxy/waitUntil(within:_:)``.
     func wait(
         within timeout: Duration, on loop: any EventLoop, until condition: @escaping @Sendable (Counters) -> Bool
     ) async throws {
@@ -65,7 +67,9 @@ final class ProxyLedger: Sendable {
         }
     }
 
-    /// Waits until no connection is open, also after the end of all other waits. Cancelling does not shorten it.
+    /// Waits until no connection is open.
+    ///
+    /// It also works after ``stop()``. Cancelling the task does not shorten the wait.
     func waitUntilAllClosed() async {
         await withCheckedContinuation { continuation in
             let isDone = self.state.withLockedValue { state in
@@ -80,7 +84,7 @@ final class ProxyLedger: Sendable {
         let outcome: Result<Void, any Error>? = self.state.withLockedValue { state in
             if waiter.condition(state.counters) { return .success(()) }
             if state.isStopped { return .failure(Self.stopped) }
-            // A cancellation that came before this found no waiter to fail.
+            // An earlier cancellation found no waiter to fail.
             if Task.isCancelled { return .failure(CancellationError()) }
             state.waiters[id] = waiter
             return nil
@@ -95,9 +99,10 @@ final class ProxyLedger: Sendable {
 
     private func timedOut(_ timeout: Duration) -> FaultProxyError {
         FaultProxyError(
-            code: .timedOut, description: "What was waited for has not happened within \(timeout): \(self.counters).")
+            code: .timedOut,
+            description: "the condition did not hold within \(timeout): compare it with the counters, \(self.counters)")
     }
 
     private static let stopped = FaultProxyError(
-        code: .stopped, description: "The proxy was stopped: what was waited for cannot happen any more.")
+        code: .stopped, description: "the proxy was stopped before the condition held: wait before calling stop()")
 }

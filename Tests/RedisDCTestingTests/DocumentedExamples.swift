@@ -1,0 +1,90 @@
+// The examples of the documentation, line by line, as tests that run.
+import Foundation
+import Hiredis
+import RedisDCTesting
+import Testing
+
+@Suite("Documented examples")
+struct DocumentedExamples {
+    @Test("every example in a doc comment equals code that is compiled and run here")
+    func examplesAreCompiled() throws {
+        let tests = Self.lines(try String(contentsOfFile: #filePath, encoding: .utf8)).joined(separator: "\n")
+        var count = 0
+        for file in try #require(FileManager.default.enumerator(at: Self.sources, includingPropertiesForKeys: nil)) {
+            guard let file = file as? URL, file.pathExtension == "swift" else { continue }
+            for example in Self.examples(of: try String(contentsOf: file, encoding: .utf8)) {
+                #expect(
+                    tests.contains(example), "\(file.lastPathComponent): no test contains this example:\n\(example)")
+                count += 1
+            }
+        }
+        #expect(count >= 3)
+    }
+
+    private static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../Sources/RedisDCTesting")
+
+    /// Returns the code of a text without comments, indentation and empty lines.
+    private static func lines(_ text: String) -> [String] {
+        text.components(separatedBy: "\n")
+            .map { line in
+                let isComment = line.trimmingCharacters(in: .whitespaces).hasPrefix("//")
+                let end = line.range(of: " //")?.lowerBound ?? line.endIndex
+                return isComment ? "" : line[..<end].trimmingCharacters(in: .whitespaces)
+            }
+            .filter { !$0.isEmpty }
+    }
+
+    /// Returns the code of each example in the doc comments of a source text.
+    private static func examples(of source: String) -> [String] {
+        source.components(separatedBy: "/// ```swift\n").dropFirst().map { rest in
+            let example = rest.components(separatedBy: "/// ```\n")[0]
+            let code = example.components(separatedBy: "\n").map {
+                $0.trimmingCharacters(in: .whitespaces).dropFirst(3)
+            }
+            return lines(code.joined(separator: "\n")).joined(separator: "\n")
+        }
+    }
+
+    // MARK: - The examples
+
+    @Test("FaultProxy: a dropped reply fails the command")
+    func faultProxy() async throws {
+        try await withLocalRedis { redis in
+            try await withFaultProxy(to: .port(redis.port)) { proxy in
+                try await withRedisClient(url: "redis://127.0.0.1:\(proxy.port)") { client in
+                    await proxy.dropNextReply(matching: "LPUSH")
+                    let push = Task { try await client.send("LPUSH", "list", "element") }
+                    try await proxy.waitUntil { $0.droppedReplies == 1 }
+                    await #expect(throws: RedisError.self) { try await push.value }
+                }
+            }
+        }
+    }
+
+    @Test("LocalRedis: a killed server keeps its append-only data")
+    func localRedis() async throws {
+        try await withLocalRedis(.init(persistence: .appendOnly(fsync: .always))) { redis in
+            try await withRedisClient(url: redis.url) { client in
+                _ = try await client.send("SET", "key", "value")
+                await redis.kill()
+                try await redis.restart()
+                #expect(try await client.send("GET", "key").string == "value")
+            }
+        }
+    }
+
+    @Test("TestCertificates: a client rejects an expired certificate")
+    func testCertificates() async throws {
+        try await withTestCertificates(.expired) { certificates in
+            try await withLocalRedis(.init(tls: certificates)) { redis in
+                var configuration = try RedisConfiguration(url: #require(redis.tlsURL))
+                configuration.tls?.authority = .file(certificates.authority)
+                configuration.commandTimeout = .milliseconds(500)
+                try await withRedisClient(configuration) { client in
+                    await #expect(throws: RedisError.self) { try await client.send("PING") }
+                }
+            }
+        }
+    }
+}
