@@ -121,8 +121,8 @@ int run_crowd(const char *url, const char *scripts, const char *kind, long count
         lock_and_unlock(&engine, waiters);
     }
     meter_tick(&lock, &engine, rounds);
-    // The waits of the crowd have the request numbers from 1 and are woken first. The waits of the rounds follow; each round
-    // has two requests.
+    // The waits of the crowd have the request numbers from 1 and are woken first. The waits of the rounds follow; each
+    // round has two requests.
     long crowd = waiters ? count : 0, base = engine.requests + 1, woken = 0;
     for (long i = -warmup; i < rounds && !stop_requested; i++) {
         meter_tick(&signal, &engine, i);

@@ -17,7 +17,7 @@ static const char usage[] =
     "       baseline pairs   URL SCRIPTS WIDTH ROUNDS\n"
     "                        lock and unlock WIDTH mutexes of the engine, each step in one pipeline\n"
     "       baseline words   URL SCRIPTS CLAIMS\n"
-    "                        print a lock and an unlock for redis-benchmark, with __rand_int__ for one of CLAIMS claims\n"
+    "                        print a lock and an unlock for redis-benchmark, with __rand_int__ for one of CLAIMS\n"
     "       baseline signals URL SCRIPTS SPACE PREFIX COUNT\n"
     "                        signal COUNT semaphores of the engine in one pipeline\n"
     "       baseline crowd   URL SCRIPTS waiters|sessions|names COUNT ROUNDS\n"

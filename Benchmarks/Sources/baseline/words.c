@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 // redis-benchmark can only insert random numbers of twelve digits into a command, each of them different. A random
-// request number and a random name make every lock a new one. An unlock must name an existing claim, so only the claim's
-// number may be random, not the resource's name. Therefore all claims belong to one semaphore, which costs the server the
-// same.
+// request number and a random name make every lock a new one. An unlock must name an existing claim, so only the
+// claim's number may be random, not the resource's name. Therefore all claims belong to one semaphore, which costs the
+// server the same.
 int run_words(const char *url, const char *scripts, long claims) {
     Engine engine = engine_join(url, scripts, "bench-words");
     const long batch = 1000;
