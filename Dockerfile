@@ -1,4 +1,4 @@
-# Builds, tests and runs everything: the tests need the compiler, so there is one stage.
+# One image builds, tests and runs the project. There is one stage, because the tests need the compiler.
 ARG SWIFT_VERSION=6.3
 FROM swift:${SWIFT_VERSION}-noble
 

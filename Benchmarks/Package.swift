@@ -1,7 +1,7 @@
 // swift-tools-version:6.1
 import PackageDescription
 
-// A package of its own, so that what benchmarks need never reaches the users of the library.
+// A separate package, so that the dependencies of the benchmarks never reach users of the library.
 let package = Package(
     name: "benchmarks",
     platforms: [.macOS(.v15)],

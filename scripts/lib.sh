@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# What the scripts of this folder share; they source it. It must run in the bash 3.2 of macOS: no mapfile, no
-# associative arrays, and no empty array expanded under `set -u`.
+# Functions that the scripts of this folder share by sourcing this file. It must run in the bash 3.2 of macOS: no mapfile,
+# no associative arrays, and no empty array expanded under `set -u`.
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 
-# A redis-server that is ours comes last, so that one that is installed is preferred. See has_redis.
+# The link that link_redis_server makes comes last on the PATH, so that an installed redis-server is preferred.
 tools="$root/.build/tools"
 PATH="$PATH:$tools"
 
-# Ends the script with 69, the code of sysexits(3) for something that is needed and not there.
+# Prints a message and exits with 69, which sysexits(3) defines for a service or program that is not available.
 unavailable() {
     printf '%s: %s\n' "${0##*/}" "$1" >&2
     exit 69
@@ -16,21 +16,21 @@ unavailable() {
 
 require_swift() {
     local version major minor
-    command -v swift >/dev/null || unavailable "Swift 6.1 or newer is needed, and there is no swift on the PATH."
+    command -v swift >/dev/null || unavailable "Swift 6.1 or newer is required, and there is no swift on the PATH."
     version="$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\)\.\([0-9]*\).*/\1.\2/p' | head -n 1)"
-    [ -n "$version" ] || unavailable "Swift 6.1 or newer is needed, and \`swift --version\` does not name a version."
+    [ -n "$version" ] || unavailable "Swift 6.1 or newer is required, and \`swift --version\` prints no version."
     major="${version%.*}"
     minor="${version#*.}"
     if [ "$major" -lt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -lt 1 ]; }; then
-        unavailable "Swift 6.1 or newer is needed, and the swift on the PATH is $version."
+        unavailable "Swift 6.1 or newer is required, and the swift on the PATH is $version."
     fi
 }
 
 # install_missing [--no-install] NAME...
 #
-# Makes sure of what the build and the tests need from the system: hiredis (the C library with its headers), redis
-# (redis-server and redis-cli), openssl (the command). Does nothing where all are there. With --no-install it only
-# says which command a person should run.
+# Installs the named requirements that are missing: hiredis (the C library with its headers), redis (redis-server and
+# redis-cli), openssl (the command). Does nothing when all are present. With --no-install, prints the command that
+# installs them and exits.
 install_missing() {
     local install=yes missing="" packages="" manager="" name
     if [ "${1:-}" = --no-install ]; then
@@ -46,15 +46,15 @@ install_missing() {
     case "$manager" in
     apt) for name in $missing; do packages="$packages $(apt_package "$name")"; done ;;
     brew) packages="$missing" ;;
-    *) unavailable "missing:$missing. Install it with this system's package manager and run this again." ;;
+    *) unavailable "missing:$missing. Install with this system's package manager, then run this script again." ;;
     esac
 
-    # Split on purpose: package names hold no spaces.
+    # Split on purpose: package names contain no spaces.
     # shellcheck disable=SC2086
     "install_with_$manager" "$install" $packages
 
     for name in $missing; do
-        "has_$name" || unavailable "$name is still missing after its package was installed."
+        "has_$name" || unavailable "$name is still missing although its package was installed."
     done
 }
 
@@ -83,12 +83,13 @@ install_with_apt() {
 
     [ "$install" = yes ] || unavailable "missing packages. Run: $command"
     if [ -n "$sudo" ] && ! command -v sudo >/dev/null; then
-        unavailable "missing packages, and neither root nor sudo to install them. Run as root: apt-get install $*"
+        unavailable "missing packages, and installing them needs root or sudo. Run as root: apt-get install $*"
     fi
 
-    echo "Installing what is missing: $command"
-    # The lists of one broken source do not keep the others from being used. A fresh machine often still holds the lock.
-    as_root apt-get -qq update || echo "apt-get update failed; going on with the old lists."
+    echo "Installing missing packages: $command"
+    # One broken source must not prevent an installation from the others. On a fresh machine another apt process often
+    # holds the lock for a while.
+    as_root apt-get -qq update || echo "apt-get update failed; continuing with the old package lists."
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 -qq \
         install --yes --no-install-recommends "$@" || unavailable "apt-get could not install: $*"
 }
@@ -97,12 +98,12 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Homebrew starts no service on its own.
+# Homebrew does not start a service after an installation.
 install_with_brew() {
     local install="$1"
     shift
     [ "$install" = yes ] || unavailable "missing packages. Run: brew install $*"
-    echo "Installing what is missing: brew install $*"
+    echo "Installing missing packages: brew install $*"
     brew install --quiet "$@" || unavailable "brew could not install: $*"
 }
 
@@ -119,8 +120,8 @@ has_redis() {
     command -v redis-server >/dev/null || link_redis_server
 }
 
-# Debian and Ubuntu ship the server's binary in redis-tools under the name redis-check-rdb, and redis-server is a link
-# to it, in a package that adds a service on port 6379. A link of our own gives the server without the service.
+# On Debian and Ubuntu the package redis-tools contains the server's binary under the name redis-check-rdb. The package
+# redis-server only adds a link to it, and a service on port 6379. A link made here gives the server without the service.
 link_redis_server() {
     local binary
     binary="$(command -v redis-check-rdb)" || return 1
@@ -139,9 +140,9 @@ has_openssl() {
 
 # progress NAME COMMAND...
 #
-# Runs a long command with its output in .build/logs/NAME.log, and shows that it is alive: on a terminal the elapsed
-# time and its latest line, refreshed in place; elsewhere a line every 15 seconds. Returns the command's status, after
-# the end of the log where it failed.
+# Runs a long command with its output in .build/logs/NAME.log and shows its progress: on a terminal the elapsed time and
+# the latest line of output, updated in place; elsewhere one line every 15 seconds. Returns the command's status. If the
+# command failed, prints the end of the log first.
 progress() {
     local name="$1" log="$root/.build/logs/$1.log" status=0 ticker
     shift
@@ -149,13 +150,13 @@ progress() {
     : >"$log"
     watch_log "$name" "$log" &
     ticker=$!
-    # The command, not the watching, is in the foreground, so that Ctrl-C reaches it.
+    # The command runs in the foreground, so that Ctrl-C reaches it.
     "$@" >"$log" 2>&1 </dev/null || status=$?
     kill "$ticker" 2>/dev/null || true
     wait "$ticker" 2>/dev/null || true
     [ ! -t 1 ] || printf '\r\033[K'
     if [ "$status" -ne 0 ]; then
-        printf '%s failed with status %d. The last lines of %s:\n\n' "$name" "$status" "$log"
+        printf '%s failed with status %d. The end of %s:\n\n' "$name" "$status" "$log"
         tail -n 60 "$log"
     fi
     return "$status"
@@ -164,7 +165,7 @@ progress() {
 watch_log() {
     local name="$1" log="$2" start="$SECONDS" pause=15 line width
     [ ! -t 1 ] || pause=1
-    # Ends by itself too: the script may have been killed.
+    # Ends with the script, also when the script was killed.
     while wait_while_script_runs "$pause"; do
         line="$name, $(duration $((SECONDS - start))): $(last_line "$log")"
         if [ "$pause" -eq 1 ]; then
@@ -176,17 +177,18 @@ watch_log() {
     done
 }
 
+# Waits for that many seconds. Fails as soon as the script has ended.
 wait_while_script_runs() {
     local second
     for ((second = 0; second < $1; second++)); do
-        # Its output is closed, so that a reader of ours does not wait for it after we ended.
+        # Without its output redirected, a process that reads the script's output would wait for sleep to end.
         sleep 1 >/dev/null 2>&1
         kill -0 $$ 2>/dev/null || return 1
     done
 }
 
 last_line() {
-    # Without colours and other escapes, which would count as width.
+    # Colours and other escape sequences are removed: they would count as width.
     tail -n 5 "$1" | tr '\r' '\n' | sed $'s/\033\\[[0-9;]*[A-Za-z]//g' | tr -cd '[:print:]\n' | sed '/^$/d' | tail -n 1
 }
 

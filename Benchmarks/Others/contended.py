@@ -1,10 +1,10 @@
-"""One of several processes that lock the same mutex with a library for Python, unlock it at once and come again.
+"""One of several processes that lock the same mutex with a Python library, unlock it immediately and lock it again.
 
     contended.py redis-py|redis-lock URL NAME
 
-Prints `ready`, is told from when until when on its standard input, and prints a line for each lock that it got: when,
-and how long it had waited, in nanoseconds of the monotonic clock that all processes share. The libraries are used as
-they come; a lock whose holder dies is free after 15 s, like the engine's.
+Prints `ready`, then reads the start and the end of the measurement from standard input. At the end it prints a line for
+each lock that it acquired: the time, and how long it waited, in nanoseconds of the monotonic clock that all processes
+share. The libraries run with their defaults, except that a lock whose holder dies is free after 15 s, as in the engine.
 """
 
 import sys
@@ -27,7 +27,7 @@ def make_lock(library, client, name):
 def main():
     library, url, name = sys.argv[1:]
     client = redis.Redis.from_url(url)
-    # A lock object for each time, as in a `with` statement.
+    # A new lock object for each lock, as in a `with` statement.
     with make_lock(library, client, name):
         pass
     print("ready", flush=True)

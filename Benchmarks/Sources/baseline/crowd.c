@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The crowd's own semaphore, and the things that are measured when they are others.
+// The semaphore on which the crowd waits, and the resource that is measured when the crowd consists of something else.
 static const char crowded[] = "crowd", alone[] = "alone";
 
 static long append_wait(Engine *engine, const char *name, long acknowledged) {
@@ -25,11 +25,11 @@ static void append_name(Engine *engine, long number) {
     engine_append(engine, CREATE, 0, name, "s", "0", "f", NULL);
 }
 
-// In pieces: neither side has to keep more than so many answers.
+// Creates the crowd in batches, which bounds the number of answers in flight.
 static void gather(Engine *engine, char kind, long count) {
-    const long piece = 1000;
-    for (long done = 0; done < count; done += piece) {
-        long end = done + piece < count ? done + piece : count;
+    const long batch = 1000;
+    for (long done = 0; done < count; done += batch) {
+        long end = done + batch < count ? done + batch : count;
         for (long i = done; i < end; i++) {
             if (kind == 'w') append_wait(engine, crowded, 0);
             if (kind == 's') append_session(engine, i);
@@ -45,7 +45,7 @@ static void gather(Engine *engine, char kind, long count) {
     }
 }
 
-// A lock and its unlock; in the crowd's queue, a place at its end and the leaving of it.
+// Locks and unlocks. With `queues`, joins the end of the crowd's queue and leaves it.
 static void lock_and_unlock(Engine *engine, int queues) {
     const char *name = queues ? crowded : alone;
     long claim = queues ? append_wait(engine, name, 0)
@@ -57,8 +57,8 @@ static void lock_and_unlock(Engine *engine, int queues) {
     engine_expect(engine, "ended");
 }
 
-// One more waits, and a signal wakes the first of the queue, so that the queue stays as long as it is. `woken` is who
-// was woken the last time: that it knows is told with the wait, as the library does.
+// Adds a waiter to the queue and wakes the first one with a signal, so that the length of the queue stays the same.
+// `woken` is the wait that the previous signal granted: this wait acknowledges it, as the library does.
 static void wait_and_signal(Engine *engine, const char *name, long woken) {
     append_wait(engine, name, woken);
     engine_expect(engine, "queued");
@@ -66,7 +66,7 @@ static void wait_and_signal(Engine *engine, const char *name, long woken) {
     engine_expect(engine, "ok");
 }
 
-// Microseconds that the server itself counts for scripts: the way there and back is not in it.
+// Returns the time that the server reports for scripts, in microseconds. It does not include the network.
 static double script_time(Engine *engine) {
     redisAppendCommand(engine->redis, "INFO commandstats");
     redisReply *reply = redis_read(engine->redis);
@@ -77,7 +77,7 @@ static double script_time(Engine *engine) {
     return time;
 }
 
-// The median over short stretches, so that a moment in which the server was kept waiting does not count.
+// Takes the median over short stretches of rounds, so that single interruptions of the server do not count.
 typedef struct {
     Samples stretches;
     double before;
@@ -87,7 +87,7 @@ enum { STRETCH = 100 };
 
 static Meter meter_make(long rounds) { return (Meter){.stretches = samples_make(rounds / STRETCH + 1)}; }
 
-// Called before each round from 0 on, and after the last one.
+// Call this before each round, and after the last one. Negative rounds are not counted.
 static void meter_tick(Meter *meter, Engine *engine, long round) {
     if (round < 0 || round % STRETCH != 0) return;
     double time = script_time(engine);
@@ -105,7 +105,7 @@ static double meter_median(Meter *meter) {
 int run_crowd(const char *url, const char *scripts, const char *kind, long count, long rounds) {
     int waiters = strcmp(kind, "waiters") == 0;
     if (!waiters && strcmp(kind, "sessions") != 0 && strcmp(kind, "names") != 0) {
-        fail(EXIT_USAGE, "a crowd is of waiters, sessions or names, not of \"%s\"", kind);
+        fail(EXIT_USAGE, "a crowd consists of waiters, sessions or names, not of \"%s\"", kind);
     }
     char space[64];
     snprintf(space, sizeof space, "bench-%ld", (long)getpid());
@@ -121,7 +121,8 @@ int run_crowd(const char *url, const char *scripts, const char *kind, long count
         lock_and_unlock(&engine, waiters);
     }
     meter_tick(&lock, &engine, rounds);
-    // The crowd has the numbers from 1, and is woken before those who come to wait in the rounds, two requests each.
+    // The waits of the crowd have the request numbers from 1 and are woken first. The waits of the rounds follow; each
+    // round has two requests.
     long crowd = waiters ? count : 0, base = engine.requests + 1, woken = 0;
     for (long i = -warmup; i < rounds && !stop_requested; i++) {
         meter_tick(&signal, &engine, i);

@@ -7,29 +7,30 @@
 #include <string.h>
 #include <unistd.h>
 
-// The files that each script is made of, in the order of Scripts.swift in the library. Redis's scripts cannot include one
-// another: what they share stands before and behind them.
+// The files of each script, in the order of Scripts.swift in the library. Redis scripts cannot include one another, so
+// each operation is joined with the shared parts.
 static const char *const files[SCRIPTS][5] = {
     [JOIN] = {"join"},
     [LEAVE] = {"leave"},
-    [ACQUIRE] = {"head", "thing", "acquire", "tail"},
+    [ACQUIRE] = {"head", "resource", "acquire", "tail"},
     [RELEASE] = {"head", "release", "tail"},
-    [SIGNAL] = {"head", "thing", "signal", "tail"},
-    [CREATE] = {"head", "thing", "create", "tail"},
+    [SIGNAL] = {"head", "resource", "signal", "tail"},
+    [CREATE] = {"head", "resource", "create", "tail"},
 };
-static const char an_hour[] = "3600000000";
+// One hour in microseconds.
+static const char session_ttl[] = "3600000000";
 
-// The library tells the server that often which answers have arrived.
-enum { STRIDE = 32, MOST_WORDS = 24 };
+// STRIDE: a request after every 32 answers tells the server which answers have arrived, as in the library.
+enum { STRIDE = 32, MAX_WORDS = 24 };
 
 static size_t read_file(const char *folder, const char *name, char *buffer, size_t size) {
     char path[1024];
     snprintf(path, sizeof path, "%s/engine_%s.lua", folder, name);
     FILE *file = fopen(path, "r");
-    if (file == NULL) fail(EXIT_USAGE, "no script %s", path);
+    if (file == NULL) fail(EXIT_USAGE, "cannot open the script %s", path);
     size_t length = fread(buffer, 1, size, file);
     fclose(file);
-    if (length == size) fail(EXIT_INTERNAL, "%s is too long", path);
+    if (length == size) fail(EXIT_INTERNAL, "the script %s is too long", path);
     return length;
 }
 
@@ -56,7 +57,7 @@ Engine engine_join(const char *url, const char *folder, const char *space) {
     return engine;
 }
 
-// What begins every call of a script. Only where sessions begin and end does it need all keys.
+// Writes the words that begin each call of a script. Only JOIN and LEAVE need all three keys.
 static int begin(const Engine *engine, Script script, const char **words) {
     int keys = script == JOIN || script == LEAVE ? 3 : 2, count = 0;
     words[count++] = "EVALSHA";
@@ -67,18 +68,18 @@ static int begin(const Engine *engine, Script script, const char **words) {
 }
 
 void engine_append_join(Engine *engine, const char *id) {
-    const char *words[MOST_WORDS];
+    const char *words[MAX_WORDS];
     int count = begin(engine, JOIN, words);
     words[count++] = id;
     words[count++] = "baseline";
-    words[count++] = an_hour;
+    words[count++] = session_ttl;
     words[count++] = "1";
     words[count++] = "baseline";
     redisAppendCommandArgv(engine->redis, count, words, NULL);
 }
 
-// A request of the session: its number, up to which one all are answered, whose permits have arrived, and the
-// script's own arguments up to a NULL.
+// Writes the words of a request: its number, SETTLED (all requests up to this number are answered), the requests whose
+// consumed permits have arrived, then the script's own arguments up to a NULL.
 static int compose(const Engine *engine, Script script, const char *number, const char *settled, const char *arrived,
                    va_list own, const char **words) {
     int count = begin(engine, script, words);
@@ -95,12 +96,12 @@ static int compose(const Engine *engine, Script script, const char *number, cons
 long engine_append(Engine *engine, Script script, long acknowledged, ...) {
     char number[24], settled[24] = "", arrived[24] = "";
     snprintf(number, sizeof number, "%ld", ++engine->requests);
-    if (engine->answered - engine->told >= STRIDE) {
-        engine->told = engine->answered;
-        snprintf(settled, sizeof settled, "%ld", engine->told);
+    if (engine->answered - engine->settled >= STRIDE) {
+        engine->settled = engine->answered;
+        snprintf(settled, sizeof settled, "%ld", engine->settled);
     }
     if (acknowledged > 0) snprintf(arrived, sizeof arrived, "%ld", acknowledged);
-    const char *words[MOST_WORDS];
+    const char *words[MAX_WORDS];
     va_list own;
     va_start(own, acknowledged);
     int count = compose(engine, script, number, settled, arrived, own, words);
@@ -110,7 +111,7 @@ long engine_append(Engine *engine, Script script, long acknowledged, ...) {
 }
 
 void engine_print(const Engine *engine, Script script, const char *number, ...) {
-    const char *words[MOST_WORDS];
+    const char *words[MAX_WORDS];
     va_list own;
     va_start(own, number);
     int count = compose(engine, script, number, "", "", own, words);
@@ -124,7 +125,7 @@ int engine_expect_either(Engine *engine, const char *one, const char *other) {
     const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0]->str : "";
     int is_one = strcmp(word, one) == 0;
     if (!is_one && strcmp(word, other) != 0) {
-        fail(EXIT_INTERNAL, "the engine said \"%s\" instead of \"%s\"", word, one);
+        fail(EXIT_INTERNAL, "the engine answered \"%s\" instead of \"%s\"", word, one);
     }
     freeReplyObject(reply);
     engine->answered++;
@@ -137,7 +138,7 @@ void engine_leave(Engine *engine, int remove) {
     if (remove) {
         redis_run(engine->redis, "DEL %s %s %s", engine->keys[0], engine->keys[1], engine->keys[2]);
     } else {
-        const char *words[MOST_WORDS];
+        const char *words[MAX_WORDS];
         int count = begin(engine, LEAVE, words);
         words[count++] = engine->id;
         redisAppendCommandArgv(engine->redis, count, words, NULL);

@@ -13,11 +13,11 @@ typedef struct {
     long rounds;
 } Game;
 
-// One side: a session, and a second connection on which it is woken.
+// One side of the hand-off: a session, and a second connection that receives its wake-ups.
 typedef struct {
     Engine engine;
     redisContext *wakeups;
-    // The wait whose permit has arrived and is not confirmed yet.
+    // The wait whose permit has arrived but is not acknowledged yet, or 0.
     long received;
 } Side;
 

@@ -10,8 +10,8 @@ typedef struct {
     long count;
 } Channels;
 
-// One connection with a subscription to each channel, like the one connection of a Swift process. Writes 1 when all
-// are subscribed, then the time at which the last message of each round was there.
+// Subscribes to all channels on one connection, as a Swift process does. Writes 1 to the pipe when all subscriptions
+// are active, then for each round the time at which its last message arrived.
 static int play_subscriber(int pipe, const void *argument) {
     const Channels *channels = argument;
     redisContext *redis = redis_connect(channels->url);
@@ -32,7 +32,8 @@ static int play_subscriber(int pipe, const void *argument) {
     return 0;
 }
 
-// From the first command written to the last message received, in nanoseconds.
+// Publishes once to each channel. Returns the time from the first command written to the last message received, in
+// nanoseconds.
 static int64_t publish_to_all(redisContext *redis, const Channels *channels, const Partner *subscriber) {
     int64_t start = now_ns();
     for (long i = 0; i < channels->count; i++) {

@@ -17,7 +17,7 @@ static int play_other_side(int pipe, const void *argument) {
     return 0;
 }
 
-// A round is two hand-offs: the token goes there and comes back.
+// Runs one round, which is two hand-offs: the token goes to the other process and comes back. Returns its duration.
 static int64_t round_trip(redisContext *redis, const Game *game) {
     int64_t start = now_ns();
     redis_run(redis, "LPUSH %s token", game->there);
@@ -36,7 +36,7 @@ int run_handoff(const char *url, long rounds) {
     snprintf(game.there, sizeof game.there, "rdc:bench:%ld:there", (long)getpid());
     snprintf(game.back, sizeof game.back, "rdc:bench:%ld:back", (long)getpid());
 
-    // Connecting first: an unreachable Redis is then reported once.
+    // Connects before forking, so that an unreachable Redis is reported once.
     redisContext *redis = redis_connect(url);
     Partner other = partner_start(play_other_side, &game);
     catch_stop_signals();

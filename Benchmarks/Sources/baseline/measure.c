@@ -12,7 +12,7 @@ int64_t now_ns(void) {
 
 Samples samples_make(long capacity) {
     Samples made = {.values = calloc((size_t)capacity, sizeof(int64_t)), .count = 0, .capacity = capacity};
-    if (made.values == NULL) fail(EXIT_INTERNAL, "no memory for %ld samples", capacity);
+    if (made.values == NULL) fail(EXIT_INTERNAL, "out of memory for %ld samples", capacity);
     return made;
 }
 

@@ -10,7 +10,7 @@ typedef struct {
     long claim;
 } Mutex;
 
-// Locks all, then unlocks all. With one mutex that is what blocking calls do.
+// Locks all mutexes in one pipeline, then unlocks all in another. With one mutex this equals blocking calls.
 static void lock_and_unlock(Engine *engine, Mutex *mutexes, long width) {
     for (long i = 0; i < width; i++) {
         mutexes[i].claim = engine_append(engine, ACQUIRE, 0, mutexes[i].name, "m", "1", "f", "1", "l", "0", NULL);
@@ -30,7 +30,7 @@ int run_pairs(const char *url, const char *scripts, long width, long rounds) {
     Engine engine = engine_join(url, scripts, space);
     catch_stop_signals();
     Mutex *mutexes = calloc((size_t)width, sizeof *mutexes);
-    if (mutexes == NULL) fail(EXIT_INTERNAL, "no memory for %ld mutexes", width);
+    if (mutexes == NULL) fail(EXIT_INTERNAL, "out of memory for %ld mutexes", width);
     for (long i = 0; i < width; i++) snprintf(mutexes[i].name, sizeof mutexes[i].name, "mutex-%ld", i);
 
     for (long i = warmup_rounds(rounds); i > 0 && !stop_requested; i--) lock_and_unlock(&engine, mutexes, width);

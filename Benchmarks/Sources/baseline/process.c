@@ -33,7 +33,7 @@ Partner partner_start(int (*play)(int pipe, const void *argument), const void *a
     if (child == 0) {
         close(ends[0]);
         end_with(parent);
-        // A terminal's Ctrl-C reaches both processes, and only the first one can end the game in order.
+        // Ctrl-C in a terminal reaches both processes, and only the parent can delete the keys and end the child.
         signal(SIGINT, SIG_IGN);
         signal(SIGTERM, SIG_IGN);
         _exit(play(ends[1], argument));
@@ -55,7 +55,7 @@ int64_t partner_read(const Partner *partner) {
 }
 
 void partner_write(int pipe, int64_t value) {
-    // Eight bytes are written at once or not at all; SIGPIPE ends this process when nobody reads any more.
+    // A pipe writes eight bytes atomically. SIGPIPE ends this process when the reader has closed its end.
     if (write(pipe, &value, sizeof value) != (ssize_t)sizeof value) _exit(EXIT_INTERNAL);
 }
 
@@ -64,12 +64,12 @@ void partner_join(const Partner *partner) {
     while (waitpid(partner->pid, &status, 0) < 0) {
         if (errno != EINTR) fail(EXIT_INTERNAL, "waitpid: %s", strerror(errno));
     }
-    // It has said why on standard error.
+    // The partner has printed the reason to standard error.
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) exit(WEXITSTATUS(status));
-    if (WIFSIGNALED(status)) fail(EXIT_INTERNAL, "the other process ended by signal %d", WTERMSIG(status));
+    if (WIFSIGNALED(status)) fail(EXIT_INTERNAL, "signal %d ended the other process", WTERMSIG(status));
 }
 
-// An alarm rather than a limit on reads: a hiredis connection is unusable after a read that timed out.
+// Checks once a second with an alarm. A read timeout would not do: it makes a hiredis connection unusable.
 static void check_leash(int signal) {
     (void)signal;
     if (getppid() != leash) _exit(0);

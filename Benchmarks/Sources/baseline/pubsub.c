@@ -12,7 +12,7 @@ typedef struct {
     char back[64];
 } Channels;
 
-// Answers each stamped message with the time that it took to get here, until the stamp 0.
+// Answers each message, which carries the time at which it was sent, with its latency. Ends at the time 0.
 static int play_receiver(int pipe, const void *argument) {
     const Channels *channels = argument;
     redisContext *subscriber = redis_connect(channels->url);

@@ -10,7 +10,7 @@
 static const struct timeval connect_limit = {.tv_sec = 2};
 
 static redisContext *connect_tcp(const char *address) {
-    // Only the shape is named in the error: an address with an @ may hold a password.
+    // The error does not repeat the address: an address with an @ may contain a password.
     static const char expected[] = "the URL must be redis://HOST:PORT, without user, password or database";
     char host[256];
     const char *colon = strrchr(address, ':');
@@ -40,12 +40,12 @@ redisContext *redis_connect(const char *url) {
         fail(EXIT_USAGE, "the URL must be redis://HOST:PORT, unix:///PATH or the path of a Unix socket");
     }
     if (redis == NULL) fail(EXIT_INTERNAL, "out of memory");
-    if (redis->err) fail(EXIT_UNAVAILABLE, "no Redis at %s: %s", url, redis->errstr);
+    if (redis->err) fail(EXIT_UNAVAILABLE, "cannot connect to Redis at %s: %s", url, redis->errstr);
 
-    // Something else may listen there and never answer.
+    // The limit guards against a server that is not Redis and never answers.
     redis_read_limit(redis, connect_limit.tv_sec);
     redisReply *reply = redisCommand(redis, "PING");
-    if (reply == NULL) fail(EXIT_UNAVAILABLE, "no Redis at %s: %s", url, redis->errstr);
+    if (reply == NULL) fail(EXIT_UNAVAILABLE, "Redis at %s did not answer PING: %s", url, redis->errstr);
     if (reply->type == REDIS_REPLY_ERROR) fail(EXIT_UNAVAILABLE, "Redis at %s refused PING: %s", url, reply->str);
     freeReplyObject(reply);
     redis_read_limit(redis, 0);
@@ -58,7 +58,7 @@ void redis_read_limit(redisContext *redis, long seconds) {
 
 static redisReply *checked(redisContext *redis, redisReply *reply) {
     if (reply == NULL && redis->err == REDIS_ERR_IO && errno == EAGAIN) {
-        fail(EXIT_UNAVAILABLE, "nothing came from Redis within the time limit");
+        fail(EXIT_UNAVAILABLE, "Redis did not answer within the time limit");
     }
     if (reply == NULL) fail(EXIT_UNAVAILABLE, "the connection broke: %s", redis->errstr);
     if (reply->type == REDIS_REPLY_ERROR) fail(EXIT_INTERNAL, "Redis answered: %s", reply->str);
@@ -82,7 +82,7 @@ redisReply *redis_read(redisContext *redis) {
 redisReply *redis_message(redisContext *redis) {
     for (;;) {
         redisReply *reply = redis_read(redis);
-        if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) fail(EXIT_INTERNAL, "not a message of pub/sub");
+        if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) fail(EXIT_INTERNAL, "expected a pub/sub message");
         if (reply->element[0]->str[0] == 'm') return reply;
         freeReplyObject(reply);
     }

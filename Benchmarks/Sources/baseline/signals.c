@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-// All signals in one pipeline. When they began is printed too, for whoever measures until the last waiter is awake.
+// Sends all signals in one pipeline. Prints the start time as well: the caller measures from there until the last
+// waiter is awake.
 int run_signals(const char *url, const char *scripts, const char *space, const char *prefix, long count) {
     Engine engine = engine_join(url, scripts, space);
     int64_t start = now_ns();

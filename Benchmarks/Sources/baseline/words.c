@@ -3,20 +3,21 @@
 
 #include <stdio.h>
 
-// redis-benchmark can only put random numbers of twelve digits into a command, each another one. A number of its own and
-// a name of its own make every lock a new one. An unlock needs one random number that is a claim, and no second one that
-// is its name: so all claims are of one semaphore here, which costs the server the same.
+// redis-benchmark can only insert random numbers of twelve digits into a command, each of them different. A random
+// request number and a random name make every lock a new one. An unlock must name an existing claim, so only the
+// claim's number may be random, not the resource's name. Therefore all claims belong to one semaphore, which costs the
+// server the same.
 int run_words(const char *url, const char *scripts, long claims) {
     Engine engine = engine_join(url, scripts, "bench-words");
-    const long piece = 1000;
+    const long batch = 1000;
     engine.requests = 1000000000000 - 1;
-    for (long done = 0; done < claims; done += piece) {
-        long end = done + piece < claims ? done + piece : claims;
+    for (long done = 0; done < claims; done += batch) {
+        long end = done + batch < claims ? done + batch : claims;
         for (long i = done; i < end; i++) {
             engine_append(&engine, ACQUIRE, 0, "many", "s", "1000000", "f", "1", "l", "0", NULL);
         }
         for (long i = done; i < end; i++) engine_expect(&engine, "granted");
-        // None of these is ever settled: a claim may be ended by a request that comes a second time.
+        // No answer is ever settled: a claim can then be ended by a request that is repeated.
         engine.answered = 0;
     }
     printf("{\"lock\":");

@@ -1,15 +1,15 @@
 import Foundation
 
-/// `bench` takes the figures and prints the tables; `bench WORKER …` is one of the measured processes.
+/// The benchmark program. `bench` runs the plan and prints the tables; `bench WORKER …` runs one measured process.
 @main
 struct Bench {
     static func main() async {
-        let words = Array(CommandLine.arguments.dropFirst())
+        let arguments = Array(CommandLine.arguments.dropFirst())
         do {
-            if let first = words.first, !first.hasPrefix("-") {
-                try await work(first, Array(words.dropFirst()))
+            if let first = arguments.first, !first.hasPrefix("-") {
+                try await work(first, Array(arguments.dropFirst()))
             } else {
-                try await Plan(words).run()
+                try await Plan(arguments).run()
             }
         } catch {
             FileHandle.standardError.write(Data("bench: \(error)\n".utf8))
@@ -17,13 +17,14 @@ struct Bench {
         }
     }
 
-    private static func work(_ job: String, _ words: [String]) async throws {
-        guard words.count >= 4, let count = Int(words[1]), let placement = Placement(rawValue: words[3]) else {
-            throw Failed("usage: bench WORKER URL COUNT PREFIX pinned|global")
+    private static func work(_ job: String, _ arguments: [String]) async throws {
+        guard arguments.count >= 4, let count = Int(arguments[1]), let placement = Placement(rawValue: arguments[3])
+        else {
+            throw BenchError("usage: bench WORKER URL COUNT PREFIX pinned|global")
         }
-        let (url, prefix) = (words[0], words[2])
-        // Those that are told something read it first.
-        if !["waiters", "contended", "listeners"].contains(job) { Orders.endWithParent() }
+        let (url, prefix) = (arguments[0], arguments[2])
+        // These workers read lines from their parent first, and call exitWithParent() after that.
+        if !["waiters", "contended", "listeners"].contains(job) { ParentInput.exitWithParent() }
         switch job {
         case "handoff": report(try await Handoff.run(url: url, rounds: count, prefix: prefix, placement: placement))
         case "handoff-peer": try await Handoff.peer(url: url, rounds: count, prefix: prefix, placement: placement)
@@ -49,17 +50,18 @@ struct Bench {
             print(try await ManyWaiters.run(url: url, count: count, prefix: prefix, placement: placement))
         case "contended": try await Contention.run(url: url, prefix: prefix, placement: placement)
         case "barrier":
-            print(try await Together.rounds(url: url, count: count, prefix: prefix, placement: placement))
-        case "looks-alone", "looks-shared":
+            print(try await ParallelProcesses.rounds(url: url, count: count, prefix: prefix, placement: placement))
+        case "operations-mutex", "operations-read-write-lock":
             print(
-                try await Together.looks(
-                    url: url, count: count, prefix: prefix, placement: placement, isShared: job == "looks-shared"))
+                try await ParallelProcesses.operations(
+                    url: url, count: count, prefix: prefix, placement: placement,
+                    usesReadWriteLock: job == "operations-read-write-lock"))
         case "condition", "condition-peer":
             report(
                 try await ConditionHandoff.run(
                     url: url, rounds: count, prefix: prefix, placement: placement, isPeer: job == "condition-peer"))
         case "candidate": try await Failover.run(url: url, prefix: prefix)
-        default: try await mail(job, url, count, prefix, placement, Array(words.dropFirst(4)))
+        default: try await mail(job, url, count, prefix, placement, Array(arguments.dropFirst(4)))
         }
     }
 
@@ -68,7 +70,9 @@ struct Bench {
     ) async throws {
         switch job {
         case "send":
-            guard let recipients = more.first.flatMap({ Int($0) }) else { throw Failed("to how many?") }
+            guard let recipients = more.first.flatMap({ Int($0) }) else {
+                throw BenchError("usage: bench send URL COUNT PREFIX pinned|global RECIPIENTS")
+            }
             print(
                 try await Sends.run(
                     url: url, recipients: recipients, each: count / Sends.tasks, prefix: prefix, placement: placement))
@@ -84,10 +88,12 @@ struct Bench {
         case "mail-memory": print(try await MailMemory.run(url: url, count: count, prefix: prefix))
         case "list-memory": print(try await MailMemory.list(url: url, count: count, prefix: prefix))
         case "mail-crowd":
-            guard more.count == 2, let rounds = Int(more[1]) else { throw Failed("of what, and how often?") }
+            guard more.count == 2, let rounds = Int(more[1]) else {
+                throw BenchError("usage: bench mail-crowd URL COUNT PREFIX pinned|global messages|mailboxes ROUNDS")
+            }
             report(
                 try await MailCrowd.run(url: url, kind: more[0], count: count, rounds: rounds, prefix: prefix))
-        default: throw Failed("unknown worker \(job)")
+        default: throw BenchError("unknown worker \(job)")
         }
     }
 
@@ -97,7 +103,7 @@ struct Bench {
     }
 }
 
-struct Failed: Error, CustomStringConvertible {
+struct BenchError: Error, CustomStringConvertible {
     var description: String
     init(_ description: String) { self.description = description }
 }

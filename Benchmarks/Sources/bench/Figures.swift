@@ -1,7 +1,7 @@
 import Foundation
 import Histogram
 
-/// What a measured process prints, as the C baseline does: times in microseconds.
+/// The percentiles that a measured process prints, in microseconds. The C baseline prints the same keys.
 struct Figures: Codable, Sendable {
     var p50_us: Double
     var p99_us: Double
@@ -14,7 +14,7 @@ struct Figures: Codable, Sendable {
     static func makeHistogram() -> Histogram<UInt32> { Histogram(numberOfSignificantValueDigits: .three) }
 }
 
-/// Nanoseconds of the clock that all processes of the machine share.
+/// Returns the time in nanoseconds of the monotonic clock that all processes of the machine share.
 func monotonicNow() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

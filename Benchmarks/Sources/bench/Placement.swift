@@ -1,10 +1,10 @@
 import Hiredis
 
-/// Where the measured task lives.
+/// The executor of the measured task.
 enum Placement: String, CaseIterable, Sendable {
-    /// On the event loop of the client's connections.
+    /// The event loop of the client's connections.
     case pinned
-    /// On Swift's global executor.
+    /// Swift's global executor.
     case global
 
     var title: String {

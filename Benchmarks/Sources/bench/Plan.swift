@@ -1,8 +1,8 @@
 import Foundation
 import RedisDCTesting
 
-/// Which figures are taken, and how: every round takes each of them once, one after the other, so that whatever else
-/// happens on the machine meets all alike.
+/// The figures to measure. Each round measures every figure once, one after the other, so that other activity on the
+/// machine affects all of them alike.
 struct Plan {
     enum Group: String, CaseIterable {
         case handoff, pubsub, fanout, pushes, pairs, mutexes, waiters, contended, crowd, primitives
@@ -23,34 +23,36 @@ struct Plan {
     private(set) var root = URL(fileURLWithPath: ".")
     let programs = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
 
-    init(_ words: [String]) throws {
-        var words = words[...]
-        while let word = words.popFirst() {
-            switch word {
-            case "--repeats": repeats = try Self.number(words.popFirst())
+    init(_ arguments: [String]) throws {
+        var arguments = arguments[...]
+        while let argument = arguments.popFirst() {
+            switch argument {
+            case "--repeats": repeats = try Self.number(arguments.popFirst())
             case "--quick": (repeats, sizes) = (1, .quick)
-            case "--only": groups.append(try Self.group(words.popFirst()))
-            case "--json": json = words.popFirst()
-            case "--root": root = URL(fileURLWithPath: words.popFirst() ?? ".")
-            default: throw Failed(Self.usage)
+            case "--only": groups.append(try Self.group(arguments.popFirst()))
+            case "--json": json = arguments.popFirst()
+            case "--root": root = URL(fileURLWithPath: arguments.popFirst() ?? ".")
+            default: throw BenchError(Self.usage)
             }
         }
         if groups.isEmpty { groups = Group.allCases }
     }
 
     private static func number(_ word: String?) throws -> Int {
-        guard let word, let number = Int(word), number > 0 else { throw Failed("--repeats takes a number") }
+        guard let word, let number = Int(word), number > 0 else {
+            throw BenchError("--repeats must be a number of 1 or more")
+        }
         return number
     }
 
     private static func group(_ word: String?) throws -> Group {
-        guard let group = Group(rawValue: word ?? "") else { throw Failed(usage) }
+        guard let group = Group(rawValue: word ?? "") else { throw BenchError(usage) }
         return group
     }
 
-    /// The Lua files of the engine: what is compared with it runs the same ones.
+    /// The folder of the engine's Lua files. The C baseline runs the same files.
     var scripts: String { root.appendingPathComponent("Sources/RedisDC/Scripts").path }
-    /// Programs in other languages that do what others do.
+    /// The folder of the programs that measure other libraries.
     var others: URL { root.appendingPathComponent("Benchmarks/Others") }
 
     func run() async throws {
@@ -91,16 +93,16 @@ struct Plan {
         }
     }
 
-    // MARK: What the groups share
+    // MARK: Functions that the groups share
 
-    /// One of our measured processes.
+    /// Starts a worker: this program as one measured process.
     func worker(
         _ job: String, _ url: String, _ count: Int, _ prefix: String, _ placement: Placement, _ more: [String] = []
     ) throws -> Program {
         try Program(programs, "bench", [job, url, "\(count)", prefix, placement.rawValue] + more)
     }
 
-    /// What the C program prints.
+    /// Runs the C program and decodes the JSON that it prints.
     func baseline<Result: Decodable>(_ words: [String]) throws -> Result {
         try decode(try Program.output(programs, "baseline", words))
     }
@@ -109,16 +111,16 @@ struct Plan {
         try JSONDecoder().decode(Result.self, from: Data(json.utf8))
     }
 
-    /// What a worker prints that measures a rate.
+    /// Waits for a worker that measures a rate and returns the rate that it prints.
     func rate(_ worker: Program) throws -> Double {
         let output = try worker.rest()
-        guard let rate = Double(output) else { throw Failed("expected a rate: \(output.prefix(200))") }
+        guard let rate = Double(output) else { throw BenchError("a worker printed no rate: \(output.prefix(200))") }
         return rate
     }
 
     func randomPrefix() -> String { "bench-\(UInt32.random(in: 0 ... .max))" }
 
-    /// Commands in a second, as redis-benchmark finds with one connection and 64 commands under way.
+    /// Returns the commands per second that redis-benchmark measures with one connection and a pipeline of 64.
     func redisBenchmark(_ server: LocalRedis, requests: Int, options: [String] = [], _ command: [String]) throws
         -> Double
     {
@@ -126,11 +128,11 @@ struct Plan {
         return try rate(csv: try Program.output(nil, "redis-benchmark", words))
     }
 
-    /// Of what redis-benchmark prints.
+    /// Returns the rate from the CSV output of redis-benchmark.
     func rate(csv: String) throws -> Double {
         guard let rate = csv.split(separator: "\n").last?.split(separator: ",").dropFirst().first,
             let number = Double(rate.filter { $0 != "\"" })
-        else { throw Failed("redis-benchmark said: \(csv.prefix(200))") }
+        else { throw BenchError("redis-benchmark printed no rate: \(csv.prefix(200))") }
         return number
     }
 }

@@ -1,14 +1,14 @@
 import Foundation
 
-/// The figures of all rounds, their medians, and the ratios to the first row of each group.
+/// A table of the figures of all rounds: medians, and ratios to the first row of each group.
 struct Table {
-    /// What else is known of a row, in a column of its own.
+    /// Further columns of a row.
     typealias Also = [(title: String, value: Double)]
 
     private struct Row {
         var group: String
         var name: String
-        /// Times, rates or sizes; one for each round.
+        /// Times, rates or sizes, one for each round.
         var values: [Double]
         var also: [(title: String, values: [Double])]
         var isCompared: Bool
@@ -33,7 +33,9 @@ struct Table {
         add(group, name, figures.p50_us, also: [("p99", figures.p99_us)], goal: goal)
     }
 
-    /// - Parameter isCompared: whether its ratio to the first row of the group says anything.
+    /// Adds a value of one round to the row of this name.
+    ///
+    /// - Parameter isCompared: Whether the row shows its ratio to the first row of the group.
     mutating func add(
         _ group: String, _ name: String, _ value: Double, also: Also = [], isCompared: Bool = true, goal: String? = nil
     ) {
@@ -48,7 +50,7 @@ struct Table {
         }
     }
 
-    /// Something to be said once, below the table.
+    /// Adds a note below the tables. Repeated notes appear once.
     mutating func note(_ text: String) {
         if !notes.contains(text) { notes.append(text) }
     }
@@ -82,7 +84,7 @@ struct Table {
     private func table(_ group: String) -> String {
         let rows = rows.filter { $0.group == group }
         let also = rows.max { $0.also.count < $1.also.count }?.also.map(\.title) ?? []
-        let header = ["", "median", "spread"] + also + ["ratio", "to reach"]
+        let header = ["", "median", "range"] + also + ["ratio", "target"]
         var lines = [
             "### \(group)", "", "| " + header.joined(separator: " | ") + " |",
             "|" + String(repeating: "---|", count: header.count),

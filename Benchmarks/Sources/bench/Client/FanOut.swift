@@ -1,6 +1,6 @@
 import Hiredis
 
-/// One message to each of many subscribers of one process: from the first PUBLISH to the last receipt.
+/// Measures one message to each of many subscribers of one process, from the first PUBLISH to the last receipt.
 enum FanOut {
     static func run(url: String, subscribers: Int, rounds: Int, prefix: String, placement: Placement) async throws
         -> Figures

@@ -1,7 +1,7 @@
 import Hiredis
 import RedisDC
 
-/// Two processes hand a token back and forth through two classic semaphores.
+/// Measures two processes that hand a token back and forth through two classic semaphores.
 enum Handoff {
     static let warmUp = 1000
 

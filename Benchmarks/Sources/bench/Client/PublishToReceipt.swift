@@ -1,8 +1,9 @@
 import Hiredis
 
-/// From before PUBLISH in one process to the message in the hands of a task of another, one message at a time.
+/// Measures the time from before PUBLISH in one process until a task of another process has the message, one message at a
+/// time.
 enum PublishToReceipt {
-    /// Publishes the time, waits for the answer, and does it again.
+    /// Publishes the current time and waits for the answer, in each round.
     static func run(url: String, rounds: Int, prefix: String, placement: Placement) async throws {
         try await withRedisClient(url: url) { redis in
             let (there, back) = (
@@ -10,7 +11,7 @@ enum PublishToReceipt {
             )
             try await placement.run(redis) {
                 try await redis.withSubscription(to: [back]) { answers in
-                    // The other side says when it listens.
+                    // The other process publishes once when it is subscribed.
                     _ = try await answers.next()
                     for _ in -Handoff.warmUp..<rounds {
                         _ = try await redis.publish(.string(String(monotonicNow())), to: there)

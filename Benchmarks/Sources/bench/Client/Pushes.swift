@@ -1,8 +1,8 @@
 import Hiredis
 
-/// Many tasks that each LPUSH one element after another, over one connection.
+/// Measures many tasks that each LPUSH one element after another over one connection.
 enum Pushes {
-    /// - Returns: pushes in a second.
+    /// - Returns: Pushes per second.
     static func run(url: String, tasks: Int, each: Int, prefix: String, placement: Placement) async throws -> Double {
         try await withRedisClient(url: url) { redis in
             let key = "\(prefix):list"

@@ -1,7 +1,8 @@
 import Hiredis
 import RedisDC
 
-/// A client and a coordinator as every program has them. The namespace is also what `CLIENT LIST` calls the connections.
+/// Runs a body with a client and a coordinator in their default configuration. `CLIENT LIST` shows the connections under
+/// the name of the namespace.
 func withBenchCoordinator<Result>(
     url: String, namespace: String, configuration: CoordinatorConfiguration = .init(),
     _ body: (RedisClient, Coordinator) async throws -> Result

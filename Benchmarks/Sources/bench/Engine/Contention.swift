@@ -1,19 +1,20 @@
 import Foundation
 import RedisDC
 
-/// One of several processes that lock the same mutex, unlock it at once and come again.
+/// One of several processes that lock the same mutex, unlock it immediately and lock it again.
 ///
-/// Prints `ready` with a session, is told from when until when, and prints a line for each lock that it got:
-/// when, and how long it had waited, in nanoseconds. Others/contended.py does the same with other libraries.
+/// Prints `ready` when it has a session, then reads the start and the end of the measurement. At the end it prints a line
+/// for each lock that it acquired: the time, and how long it waited, in nanoseconds. Others/contended.py does the same
+/// with other libraries.
 enum Contention {
     static func run(url: String, prefix: String, placement: Placement) async throws {
         let lines = try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
             let mutex = try coordinator.mutex("contended")
             try await mutex.withLock { _ in }
             FileHandle.standardOutput.write(Data("ready\n".utf8))
-            let times = Orders.next().split(separator: " ").compactMap { Int64($0) }
-            Orders.endWithParent()
-            guard times.count == 2 else { throw Failed("expected a start and an end") }
+            let times = ParentInput.next().split(separator: " ").compactMap { Int64($0) }
+            ParentInput.exitWithParent()
+            guard times.count == 2 else { throw BenchError("expected a start and an end") }
             return try await placement.run(redis) {
                 while monotonicNow() < times[0] { try await Task.sleep(for: .milliseconds(1)) }
                 return try await contend(mutex, until: times[1])

@@ -1,6 +1,6 @@
 import RedisDC
 
-/// Two processes hand a token back and forth through two semaphores of the engine.
+/// Measures two processes that hand a token back and forth through two semaphores of the engine.
 enum EngineHandoff {
     static func run(url: String, rounds: Int, prefix: String, placement: Placement) async throws -> Figures {
         try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in

@@ -1,13 +1,13 @@
 import RedisDC
 
-/// Tasks that each lock and unlock a mutex of their own, again and again.
+/// Measures tasks that each lock and unlock a mutex of their own repeatedly.
 enum LockPairs {
-    /// - Returns: pairs in a second, of all tasks together.
+    /// - Returns: Pairs per second of all tasks together.
     static func run(url: String, tasks: Int, each: Int, prefix: String, placement: Placement) async throws -> Double {
         try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
             let mutexes = try (0..<tasks).map { try coordinator.mutex("mutex-\($0)") }
             return try await placement.run(redis) {
-                // The session is there, and caches are warm.
+                // Starts the session and warms the caches.
                 try await lockAll(mutexes, each: each / 10 + 1)
                 let start = monotonicNow()
                 try await lockAll(mutexes, each: each)

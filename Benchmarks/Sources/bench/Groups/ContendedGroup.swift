@@ -1,13 +1,14 @@
 import Foundation
 
 extension Plan {
-    /// One mutex that several processes want all the time.
+    /// Measures one mutex for which several processes contend all the time.
     func contended(_ url: String, _ table: inout Table) throws {
         let python = others.appendingPathComponent("contended.py").path
-        let look = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('redis', 'redis_lock'))))"
-        let hasPython = (try? Program.output(nil, "python3", ["-c", look])) != nil
+        let findLibraries =
+            "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('redis', 'redis_lock'))))"
+        let hasPython = (try? Program.output(nil, "python3", ["-c", findLibraries])) != nil
         if !hasPython {
-            table.note("redis-py and python-redis-lock were left out: python3 does not find them.")
+            table.note("redis-py and python-redis-lock were not measured: python3 cannot import both.")
         }
         for processes in [2, 8, 32] {
             let group = "One mutex, \(processes) processes, TCP, hand-offs/s"
@@ -28,15 +29,15 @@ extension Plan {
     private func contend(_ count: Int, _ start: () throws -> Program) throws -> ContentionResult {
         let processes = try (0..<count).map { _ in try start() }
         for process in processes { _ = try process.line() }
-        // All have heard of it when it begins.
+        // 200 ms from now, so that all processes have read the line by then.
         let begin = monotonicNow() + 200_000_000
         let end = begin + Int64(sizes.contention * 1e9)
-        for process in processes { try process.tell("\(begin) \(end)") }
+        for process in processes { try process.writeLine("\(begin) \(end)") }
         return ContentionResult(try processes.map { Locks(try $0.rest()) }, from: begin, until: end)
     }
 }
 
-/// The locks that one process got: when, and how long it had waited.
+/// The locks that one process acquired: when, and how long it waited.
 private struct Locks {
     var all: [(at: Int64, waited: Int64)]
 
@@ -49,12 +50,12 @@ private struct Locks {
 }
 
 private struct ContentionResult {
-    /// Locks of another process than the one before, in a second.
+    /// Locks per second that another process acquired than the lock before.
     var handoffs: Double
     var also: Table.Also
 
     init(_ processes: [Locks], from begin: Int64, until end: Int64) {
-        // Nobody holds it together with another: in the order of time, the locks of all are the mutex's history.
+        // Only one process holds the mutex at a time, so the locks of all processes in order of time are its history.
         let history = processes.enumerated()
             .flatMap { number, locks in locks.all.map { (at: $0.at, waited: $0.waited, by: number) } }
             .filter { $0.at < end }
@@ -69,7 +70,7 @@ private struct ContentionResult {
         also = [
             ("locks/s", Double(history.count) / seconds), ("p50 of the wait, µs", figures.p50_us),
             ("p99", figures.p99_us),
-            ("least/most of a process", Double(counts.min() ?? 0) / Double(max(1, counts.max() ?? 0))),
+            ("min/max locks of a process", Double(counts.min() ?? 0) / Double(max(1, counts.max() ?? 0))),
         ]
     }
 }

@@ -1,9 +1,9 @@
 import RedisDCTesting
 
 extension Plan {
-    /// One reader of one mailbox, against the least that Redis does to hand out as many bytes.
+    /// Measures one reader of one mailbox, against the cheapest way to read the same number of bytes from Redis.
     func drain(_ server: LocalRedis, _ table: inout Table) throws {
-        let group = "One mailbox read empty by one reader, 256 bytes a message, TCP, messages/s"
+        let group = "Draining one mailbox, one reader, 256 bytes per message, TCP, messages/s"
         let list = randomPrefix()
         let body = String(repeating: "x", count: 256)
         _ = try redisBenchmark(server, requests: 1000, ["RPUSH", list, body])

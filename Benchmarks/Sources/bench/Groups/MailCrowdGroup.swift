@@ -1,15 +1,16 @@
 extension Plan {
-    /// What a send and a listen cost the server when there is much else: it is to be flat.
+    /// Measures what a send and a listen cost the server beside many messages or mailboxes. The target is a constant cost.
     func mailCrowd(_ url: String, _ table: inout Table) throws {
         for (kind, title) in [("messages", "messages in the mailbox"), ("mailboxes", "other mailboxes")] {
             for count in sizes.crowds {
-                let words = [kind, "\(sizes.crowdRounds)"]
-                let output = try worker("mail-crowd", url, count, randomPrefix(), .global, words).rest()
+                let arguments = [kind, "\(sizes.crowdRounds)"]
+                let output = try worker("mail-crowd", url, count, randomPrefix(), .global, arguments).rest()
                 let cost: MailCrowd.Cost = try decode(output)
-                table.add("A send, with \(title), at the server, µs", "\(count)", cost.send_us, goal: "flat")
                 table.add(
-                    "A listen that reads one and acknowledges one, with \(title), at the server, µs", "\(count)",
-                    cost.listen_us, goal: "flat")
+                    "Send, by number of \(title), server time, µs", "\(count)", cost.send_us, goal: "constant")
+                table.add(
+                    "Listen that reads and acknowledges one message, by number of \(title), server time, µs",
+                    "\(count)", cost.listen_us, goal: "constant")
             }
         }
     }

@@ -1,12 +1,12 @@
 import RedisDCTesting
 
 extension Plan {
-    /// 64 tasks with a mutex each, on one connection.
+    /// Measures 64 tasks with one mutex each, on one connection.
     ///
-    /// redis-benchmark runs one script at a time: locks of ever new mutexes, then unlocks of what was taken before. So
-    /// much is taken that hardly anything is given back twice. A pair takes the time of both.
+    /// redis-benchmark runs one script at a time: first locks of new mutexes, then unlocks of claims that were made before.
+    /// There are so many claims that hardly any is released twice. The time of a pair is the sum of both.
     func mutexes(_ server: LocalRedis, _ table: inout Table) throws {
-        let group = "64 tasks, a mutex each, one connection, TCP, pairs/s"
+        let group = "64 tasks with one mutex each, one connection, TCP, pairs/s"
         let locks = try rate(server, claims: 1, range: 1_000_000_000) { $0.lock }
         let unlocks = try rate(server, claims: sizes.requests * 10, range: sizes.requests * 10) { $0.unlock }
         table.add(group, "redis-benchmark -P 64 -c 1, the same two scripts", 1 / (1 / locks + 1 / unlocks))
@@ -18,7 +18,8 @@ extension Plan {
         }
     }
 
-    /// How often in a second one of the two scripts runs, with so many claims there and random numbers below `range`.
+    /// Returns how often per second one of the two scripts runs, beside `claims` claims and with random numbers below
+    /// `range`.
     private func rate(
         _ server: LocalRedis, claims: Int, range: Int, _ command: (Words) -> [String]
     ) throws -> Double {
@@ -28,7 +29,7 @@ extension Plan {
     }
 }
 
-/// What the C program prints.
+/// The output of the C program.
 private struct Words: Decodable {
     var lock: [String]
     var unlock: [String]

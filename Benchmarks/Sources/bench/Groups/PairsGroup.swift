@@ -1,5 +1,5 @@
 extension Plan {
-    /// Locks and unlocks of one task that nobody else contends for.
+    /// Measures locks and unlocks of one task without contention.
     func pairs(_ url: String, _ table: inout Table) throws {
         let group = "withLock { }, one task, TCP, pairs/s"
         let floor: Pairs = try baseline(["pairs", url, scripts, "1", "\(sizes.pairs)"])
@@ -11,7 +11,7 @@ extension Plan {
     }
 }
 
-/// What the C program prints.
+/// The output of the C program.
 struct Pairs: Decodable {
     var pairs_per_s: Double
 }

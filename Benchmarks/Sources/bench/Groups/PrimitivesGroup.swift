@@ -1,21 +1,21 @@
 import Foundation
 
 extension Plan {
-    /// What waits for many, reads with many, takes over, or waits under a mutex.
+    /// Measures a barrier, a read-write lock, conditions and the failover of an election.
     func primitives(_ url: String, _ table: inout Table) throws {
         for placement in Placement.allCases {
             let rates = try together("barrier", sizes.rounds, url, placement)
             table.add(
-                "Barrier of \(Together.parties) processes, TCP, rounds/s", placement.title, rates.min() ?? 0,
+                "Barrier of \(ParallelProcesses.parties) processes, TCP, rounds/s", placement.title, rates.min() ?? 0,
                 isCompared: false)
         }
         let group =
-            "\(Together.parties) processes of 4 tasks, 1 ms each, one of 20 changes something, TCP, operations/s"
-        for (name, job) in [("DistributedMutex", "looks-alone"), ("ReadWriteLock", "looks-shared")] {
-            let rates = try together(job, sizes.looks, url, .pinned)
+            "\(ParallelProcesses.parties) processes with 4 tasks, operations of 1 ms, 1 of 20 writes, TCP, operations/s"
+        for (name, job) in [("DistributedMutex", "operations-mutex"), ("ReadWriteLock", "operations-read-write-lock")] {
+            let rates = try together(job, sizes.operations, url, .pinned)
             table.add(group, name, rates.reduce(0, +))
         }
-        let turns = "Taking turns under a mutex with conditions, TCP, µs for one turn"
+        let turns = "Turns under a mutex with conditions, TCP, µs per turn"
         let floor: Figures = try baseline(["handoff", url, "\(sizes.handoffs)"])
         table.add(turns, "C, hiredis, hand-off", floor, goal: nil)
         for placement in Placement.allCases {
@@ -30,25 +30,27 @@ extension Plan {
 
     private func together(_ job: String, _ count: Int, _ url: String, _ placement: Placement) throws -> [Double] {
         let prefix = randomPrefix()
-        let all = try (0..<Together.parties).map { _ in try worker(job, url, count, prefix, placement) }
+        let all = try (0..<ParallelProcesses.parties).map { _ in try worker(job, url, count, prefix, placement) }
         return try all.map { try rate($0) }
     }
 
-    /// From a leader's death by kill -9 until the next one leads.
+    /// Measures the time from kill -9 of a leader until the next candidate leads.
     private func failover(_ url: String, _ table: inout Table) throws {
         let prefix = randomPrefix()
         let leader = try worker("candidate", url, 0, prefix, .pinned)
         _ = try leader.line()
-        let heir = try worker("candidate", url, 0, prefix, .pinned)
-        // At any moment between two heartbeats.
+        let successor = try worker("candidate", url, 0, prefix, .pinned)
+        // A random moment between two heartbeats.
         Thread.sleep(forTimeInterval: 1 + .random(in: 0..<1))
         let death = monotonicNow()
         kill(leader.processID, SIGKILL)
-        guard let began = Int64(try heir.line()) else { throw Failed("the heir did not say when it began") }
-        kill(heir.processID, SIGKILL)
+        guard let began = Int64(try successor.line()) else {
+            throw BenchError("the successor did not print when it became the leader")
+        }
+        kill(successor.processID, SIGKILL)
         let ttl = Double(Failover.ttl / .milliseconds(1))
-        let group = "Election: from a leader's kill -9 until the next one leads, ms"
-        table.add(group, "time to live", ttl)
+        let group = "Election: from kill -9 of the leader to the next leader, ms"
+        table.add(group, "TTL", ttl)
         table.add(group, "failover", Double(began - death) / 1e6)
     }
 }

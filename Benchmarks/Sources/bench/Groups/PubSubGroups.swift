@@ -1,4 +1,5 @@
 extension Plan {
+    /// Measures a message from PUBLISH to its receipt in another process.
     func pubSub(_ url: String, _ table: inout Table) throws {
         let group = "Publish to receipt in another process, TCP, µs"
         let count = sizes.handoffs / 2
@@ -15,8 +16,9 @@ extension Plan {
         }
     }
 
+    /// Measures one message to each of 1,000 subscribers.
     func fanOut(_ url: String, _ table: inout Table) throws {
-        let group = "Fan-out to 1,000 subscribers of one process, TCP, µs a message"
+        let group = "Fan-out to 1,000 subscribers of one process, TCP, µs per message"
         let floor: Figures = try baseline(["fanout", url, "1000", "\(sizes.fanOuts)"])
         table.add(group, "C, hiredis, one connection", floor, goal: nil)
         for placement in Placement.allCases {

@@ -1,6 +1,7 @@
 import RedisDCTesting
 
 extension Plan {
+    /// Measures LPUSH by 64 tasks on one connection.
     func push(_ server: LocalRedis, _ table: inout Table) throws {
         let group = "64 tasks, one connection, LPUSH, TCP, commands/s"
         let floor = try redisBenchmark(server, requests: sizes.pushes, ["lpush", "bench:list", "xxx"])

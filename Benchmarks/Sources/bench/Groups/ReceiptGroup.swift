@@ -1,11 +1,11 @@
 extension Plan {
-    /// A message to a process that waits for it.
+    /// Measures a message to a process that waits for it.
     func receipt(_ url: String, _ table: inout Table) throws {
         let group = "Send to receipt in another process, TCP, µs"
         let count = sizes.handoffs / 2
         let floor: RoundTrip = try baseline(["pubsub", url, "\(count)"])
         table.add(
-            group, "C, hiredis, ping-pong by PUBLISH, round trip", floor.round_trip_p50_us,
+            group, "C, hiredis, PUBLISH round trip", floor.round_trip_p50_us,
             also: [("p99", floor.round_trip_p99_us)])
         for placement in Placement.allCases {
             let prefix = randomPrefix()
@@ -18,7 +18,7 @@ extension Plan {
     }
 }
 
-/// What the C program prints.
+/// The output of the C program.
 private struct RoundTrip: Decodable {
     var round_trip_p50_us: Double
     var round_trip_p99_us: Double

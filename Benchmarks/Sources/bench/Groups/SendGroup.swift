@@ -2,7 +2,7 @@ import Foundation
 import RedisDCTesting
 
 extension Plan {
-    /// Sends to 1, 16 and 256 mailboxes, against redis-benchmark with the same script.
+    /// Measures sends to 1, 16 and 256 mailboxes, against redis-benchmark with the same script.
     func sends(_ server: LocalRedis, _ table: inout Table) throws {
         for recipients in [1, 16, 256] {
             let count = max(Sends.tasks * 4, sizes.sends / recipients)
@@ -13,15 +13,15 @@ extension Plan {
                 server, requests: count, options: ["-r", "1000000000"], try sendWords(server, recipients))
             table.add(group, "redis-benchmark -P 64 -c 1, the same script", floor)
             for placement in Placement.allCases {
-                let words = ["\(recipients)"]
-                let rate = try rate(worker("send", server.url, count, randomPrefix(), placement, words))
+                let arguments = ["\(recipients)"]
+                let rate = try rate(worker("send", server.url, count, randomPrefix(), placement, arguments))
                 table.add(
                     group, "PostOffice, \(placement.title)", rate, goal: recipients == 1 ? "at least 0.8" : nil)
             }
         }
     }
 
-    /// The words of a send for redis-benchmark, whose `__rand_int__` is the request's number.
+    /// Returns the words of a send for redis-benchmark, with `__rand_int__` as the request's number.
     private func sendWords(_ server: LocalRedis, _ recipients: Int) throws -> [String] {
         let parts = ["mail_head", "mail_limits", "mail_send"]
         let folder = root.appendingPathComponent("Sources/QueueListen/Scripts")
@@ -32,7 +32,7 @@ extension Plan {
         let prefix = "ql:{\(randomPrefix()):0}:"
         var words = ["EVALSHA", hash, "\(2 + 2 * recipients)", prefix + "meta", prefix + "sent:benchmark"]
         for number in 0..<recipients { words += [prefix + "box:m\(number)", prefix + "mail:m\(number)"] }
-        // As MailboxLimits.bench.
+        // The same limits as MailboxLimits.bench.
         words += ["1", "an epoch", "100000000", "\(1 << 40)", "0", "r", "2592000000", "0", "0", "2592000000"]
         words += ["__rand_int__", "", "600000", "-", "1", ""]
         return words + [

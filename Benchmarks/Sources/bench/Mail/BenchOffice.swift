@@ -1,8 +1,8 @@
 import Hiredis
 import QueueListen
 
-/// A client and a post office as every program has them, but for mailboxes that nothing fills. The namespace is also what
-/// `CLIENT LIST` calls the connections.
+/// Runs a body with a client and a post office in their default configuration, except that no mailbox is ever full.
+/// `CLIENT LIST` shows the connections under the name of the namespace.
 func withBenchOffice<Result>(
     url: String, namespace: String, _ body: (RedisClient, PostOffice) async throws -> Result
 ) async throws -> Result {
@@ -18,6 +18,7 @@ func withBenchOffice<Result>(
 }
 
 extension MailboxLimits {
+    /// Limits that the benchmarks never reach.
     static var bench: MailboxLimits {
         var limits = MailboxLimits()
         limits.maxMessages = 100_000_000
@@ -27,12 +28,12 @@ extension MailboxLimits {
 }
 
 extension Message {
-    /// 256 bytes.
+    /// A message of 256 bytes.
     static let bench = Message(bytes: [UInt8](repeating: UInt8(ascii: "x"), count: 256))
 }
 
 extension PostOffice {
-    /// Puts so many messages into a mailbox, a thousand with each send.
+    /// Puts `count` messages into a mailbox, a thousand with each send.
     func fill(_ name: String, with count: Int) async throws {
         for start in stride(from: 0, to: count, by: 1000) {
             try await send(Array(repeating: .bench, count: min(1000, count - start)), to: [name])

@@ -1,8 +1,8 @@
 import QueueListen
 
-/// One reader that reads one mailbox empty, page by page, and acknowledges as it goes.
+/// Measures one reader that drains one mailbox page by page and acknowledges messages as it reads.
 enum Draining {
-    /// - Returns: messages in a second.
+    /// - Returns: Messages per second.
     static func run(url: String, count: Int, prefix: String, placement: Placement) async throws -> Double {
         try await withBenchOffice(url: url, namespace: prefix) { redis, office in
             try await office.fill("full", with: count)
@@ -11,7 +11,7 @@ enum Draining {
                 let start = monotonicNow()
                 var left = count
                 for try await event in mailbox.messages(limit: 1000) {
-                    guard case .message = event else { throw Failed("a gap in a mailbox that nobody touched") }
+                    guard case .message = event else { throw BenchError("unexpected gap in the mailbox") }
                     left -= 1
                     if left == 0 { break }
                 }

@@ -2,18 +2,18 @@ import Foundation
 import Hiredis
 import QueueListen
 
-/// What a send and a listen cost the server when many messages, or many mailboxes, are about: by its own count of the
-/// time that scripts take, the median over short stretches.
+/// Measures what a send and a listen cost the server beside many messages or many mailboxes: the time that the server
+/// reports for scripts, as the median over short stretches of rounds.
 enum MailCrowd {
     struct Cost: Codable, Sendable {
         var send_us: Double
         var listen_us: Double
     }
 
-    /// So many sends, then so many listens, which keep the mailbox as it was.
+    /// The number of sends in a stretch. The same number of listens follows and restores the mailbox.
     private static let stretch = 10
 
-    /// - Parameter kind: `messages` in the mailbox, or other `mailboxes` with a message each.
+    /// - Parameter kind: `messages` in the mailbox, or other `mailboxes` with one message each.
     static func run(url: String, kind: String, count: Int, rounds: Int, prefix: String) async throws -> Cost {
         try await withBenchOffice(url: url, namespace: prefix) { redis, office in
             switch kind {
@@ -23,19 +23,19 @@ enum MailCrowd {
                 for start in stride(from: 0, to: count, by: 100) {
                     try await office.send([.bench], to: (start..<min(count, start + 100)).map { "other \($0)" })
                 }
-            default: throw Failed("a crowd is of messages or mailboxes")
+            default: throw BenchError("a crowd consists of messages or mailboxes, not of \(kind)")
             }
             let mailbox = try office.mailbox("measured")
             var cursor = try await mailbox.listen(limit: 1).cursor
             var (sends, listens): ([Double], [Double]) = ([], [])
-            // The first ones find everything cold, and are not counted.
+            // The first ten stretches warm the caches and are not counted.
             for round in -10..<rounds / stretch {
                 let start = try await scriptTime(redis)
                 for _ in 0..<stretch { try await office.send(.bench, to: "measured") }
                 let middle = try await scriptTime(redis)
                 for _ in 0..<stretch {
                     let delivery = try await mailbox.listen(after: cursor, limit: 1, timeout: .zero)
-                    guard delivery.messages.count == 1 else { throw Failed("expected one message") }
+                    guard delivery.messages.count == 1 else { throw BenchError("expected one message") }
                     cursor = delivery.cursor
                 }
                 let end = try await scriptTime(redis)
@@ -49,7 +49,7 @@ enum MailCrowd {
 
     private static func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
-    /// Microseconds.
+    /// Returns the time that the server reports for scripts, in microseconds.
     private static func scriptTime(_ redis: RedisClient) async throws -> Double {
         let info = try await redis.send("INFO", "commandstats").string ?? ""
         let line = info.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_evalsha:") } ?? ""

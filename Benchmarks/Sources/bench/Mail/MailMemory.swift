@@ -2,16 +2,16 @@ import Foundation
 import Hiredis
 import QueueListen
 
-/// What messages take in Redis.
+/// Measures the memory of messages in Redis.
 enum MailMemory {
-    /// - Returns: bytes for each of so many messages in one mailbox.
+    /// - Returns: Bytes per message, with `count` messages in one mailbox.
     static func run(url: String, count: Int, prefix: String) async throws -> Double {
         try await withBenchOffice(url: url, namespace: prefix) { redis, office in
             try await measure(redis, count) { try await office.fill("full", with: count) }
         }
     }
 
-    /// - Returns: bytes for each of so many elements of a list, as long as the messages' bodies.
+    /// - Returns: Bytes per element, with `count` elements of the size of a message's body in one list.
     static func list(url: String, count: Int, prefix: String) async throws -> Double {
         try await withRedisClient(url: url) { redis in
             try await measure(redis, count) {
@@ -36,7 +36,7 @@ enum MailMemory {
         let info = try await redis.send("INFO", "memory").string ?? ""
         let line = info.split(separator: "\r\n").first { $0.hasPrefix("used_memory:") }
         guard let bytes = line.flatMap({ Int($0.dropFirst("used_memory:".count)) }) else {
-            throw Failed("INFO memory has no used_memory")
+            throw BenchError("INFO memory does not contain used_memory")
         }
         return bytes
     }

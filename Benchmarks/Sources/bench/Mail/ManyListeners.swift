@@ -2,21 +2,21 @@ import Foundation
 import Hiredis
 import QueueListen
 
-/// Many tasks of one process that each listen to a mailbox of their own.
+/// Measures many tasks of one process that each listen to a mailbox of their own.
 ///
-/// Prints `ready`, begins to listen when it is told to, prints `waiting` when Redis knows of all of them, and at the end
-/// when the last of those who are woken was awake, by the clock that all processes share.
+/// Prints `ready`, starts to listen after the next line from its parent, and prints `waiting` when Redis has noted all of
+/// them. At the end it prints when the last of the woken listeners was awake, by the clock that all processes share.
 enum ManyListeners {
-    /// So many are woken, at once.
+    /// The number of listeners that are woken at once.
     static let woken = 1000
 
     static func run(url: String, count: Int, prefix: String, placement: Placement) async throws -> Int64 {
         try await withBenchOffice(url: url, namespace: prefix) { redis, office in
-            // The scripts are loaded, and the subscription stands.
+            // Loads the scripts and starts the subscription.
             _ = try await office.mailbox("first").listen(timeout: .milliseconds(1))
-            say("ready")
-            _ = Orders.next()
-            Orders.endWithParent()
+            printLine("ready")
+            _ = ParentInput.next()
+            ParentInput.exitWithParent()
             return try await placement.run(redis) {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for number in 0..<count {
@@ -24,7 +24,7 @@ enum ManyListeners {
                         group.addTask { _ = try await mailbox.listen() }
                     }
                     try await untilListening(redis, count)
-                    say("waiting")
+                    printLine("waiting")
                     for _ in 0..<min(woken, count) { try await group.next() }
                     let end = monotonicNow()
                     group.cancelAll()
@@ -34,12 +34,12 @@ enum ManyListeners {
         }
     }
 
-    /// Each has a mailbox in which its process is noted.
+    /// Waits until Redis has a mailbox for each listener, which notes the listening process.
     private static func untilListening(_ redis: RedisClient, _ count: Int) async throws {
         while try await redis.send("DBSIZE").integer ?? 0 < count {
             try await Task.sleep(for: .milliseconds(20))
         }
-        // Whose mailbox is made anew hears so, and looks once more.
+        // A new mailbox is announced, and its listener then reads it once more. Waits until no more scripts run.
         var last = ""
         while true {
             let info = try await redis.send("INFO", "commandstats").string ?? ""
@@ -50,9 +50,9 @@ enum ManyListeners {
         }
     }
 
-    /// Sends to so many mailboxes at once.
+    /// Sends to `count` mailboxes at once.
     ///
-    /// - Returns: when it began, and when the last answer was there.
+    /// - Returns: The time of the start, and the time until the last answer had arrived.
     static func wake(url: String, count: Int, prefix: String, placement: Placement) async throws -> Waking {
         try await withBenchOffice(url: url, namespace: prefix) { redis, office in
             try await office.send("", to: "another")
@@ -72,7 +72,7 @@ enum ManyListeners {
         var ms: Double
     }
 
-    private static func say(_ word: String) {
+    private static func printLine(_ word: String) {
         FileHandle.standardOutput.write(Data("\(word)\n".utf8))
     }
 }

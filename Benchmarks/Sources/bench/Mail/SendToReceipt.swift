@@ -1,9 +1,9 @@
 import QueueListen
 
-/// From before `send` in one process to the message in the hands of a task of another that was waiting for it, one message
-/// at a time.
+/// Measures the time from before `send` in one process until a task of another process that was waiting has the message,
+/// one message at a time.
 enum SendToReceipt {
-    /// Sends the time, waits for the answer, and does it again.
+    /// Sends the current time and waits for the answer, in each round.
     static func run(url: String, rounds: Int, prefix: String, placement: Placement) async throws {
         try await withBenchOffice(url: url, namespace: prefix) { redis, office in
             let back = try office.mailbox("back")

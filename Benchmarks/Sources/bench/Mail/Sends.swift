@@ -1,10 +1,10 @@
 import QueueListen
 
-/// 64 tasks that each send one message after another to the same mailboxes, over one connection.
+/// Measures 64 tasks that each send one message after another to the same mailboxes over one connection.
 enum Sends {
     static let tasks = 64
 
-    /// - Returns: sends in a second, of all tasks together.
+    /// - Returns: Sends per second of all tasks together.
     static func run(url: String, recipients: Int, each: Int, prefix: String, placement: Placement) async throws
         -> Double
     {

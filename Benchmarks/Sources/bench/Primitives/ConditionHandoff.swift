@@ -1,7 +1,8 @@
 import Hiredis
 import RedisDC
 
-/// Two processes take turns under a mutex, each waiting on its own condition: whose turn it is stands in Redis.
+/// Measures two processes that take turns under a mutex, each of which waits on its own condition. A key in Redis says
+/// whose turn it is.
 enum ConditionHandoff {
     static func run(
         url: String, rounds: Int, prefix: String, placement: Placement, isPeer: Bool
@@ -16,7 +17,7 @@ enum ConditionHandoff {
                 var last = monotonicNow()
                 for round in -Handoff.warmUp..<rounds {
                     try await mutex.withLock { lease in
-                        // At first it is nobody's: that is the first one's.
+                        // The key does not exist at first: then it is the turn of "a".
                         while (try await redis.send("GET", turn).string ?? "a") != mine { try await my.wait(lease) }
                         _ = try await redis.send("SET", turn, .string(other))
                         try await their.notify()

@@ -1,7 +1,7 @@
 import Foundation
 import RedisDC
 
-/// One candidate of an election, which leads until it is killed and says when it began.
+/// One candidate of an election. It prints the time when it becomes the leader, and leads until it is killed.
 enum Failover {
     static let ttl = Duration.seconds(3)
 
@@ -10,11 +10,11 @@ enum Failover {
         configuration.ttl = ttl
         try await withBenchCoordinator(url: url, namespace: prefix, configuration: configuration) { _, coordinator in
             try await coordinator.election("leader").withLeadership { _ in
-                say("\(monotonicNow())")
+                printLine("\(monotonicNow())")
                 try await Task.sleep(for: .seconds(3600))
             }
         }
     }
 
-    private static func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+    private static func printLine(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 }

@@ -1,10 +1,10 @@
 import RedisDC
 
-/// One of several processes that do the same and begin together, at a barrier.
-enum Together {
+/// One of several processes that do the same work and start together at a barrier.
+enum ParallelProcesses {
     static let parties = 8
 
-    /// Rounds of a barrier in a second.
+    /// - Returns: Rounds of a barrier per second.
     static func rounds(url: String, count: Int, prefix: String, placement: Placement) async throws -> Double {
         try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
             let barrier = try coordinator.barrier("round", parties: parties)
@@ -17,11 +17,13 @@ enum Together {
         }
     }
 
-    /// Looks and changes in a second, of four tasks: each takes a millisecond, and one of twenty is a change. With `isShared`
-    /// those who look do so together, else one after the other.
-    static func looks(url: String, count: Int, prefix: String, placement: Placement, isShared: Bool) async throws
-        -> Double
-    {
+    /// Runs reads and writes in four tasks. Each takes one millisecond, and one of twenty is a write. With
+    /// `usesReadWriteLock` the reads share a lock; otherwise all operations exclude one another by a mutex.
+    ///
+    /// - Returns: Operations per second of this process.
+    static func operations(
+        url: String, count: Int, prefix: String, placement: Placement, usesReadWriteLock: Bool
+    ) async throws -> Double {
         try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
             let barrier = try coordinator.barrier("begin", parties: parties)
             let lock = try coordinator.readWriteLock("catalogue")
@@ -33,7 +35,7 @@ enum Together {
                     for _ in 0..<4 {
                         group.addTask {
                             for number in 0..<count / 4 {
-                                if !isShared {
+                                if !usesReadWriteLock {
                                     try await mutex.withLock { _ in try await moment() }
                                 } else if number % 20 == 19 {
                                     try await lock.withWriteLock { _ in try await moment() }
@@ -46,7 +48,7 @@ enum Together {
                     try await group.waitForAll()
                 }
                 let rate = Double(count) * 1e9 / Double(monotonicNow() - start)
-                // Until all have done theirs, they are in one another's way.
+                // All processes contend until the last one has finished.
                 try await barrier.arriveAndWait()
                 return rate
             }
