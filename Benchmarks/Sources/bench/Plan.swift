@@ -9,6 +9,7 @@ struct Plan {
         case send, receipt, listeners, drain
         case mailMemory = "mail-memory"
         case mailCrowd = "mail-crowd"
+        case serverCost = "server-cost"
     }
 
     private static let usage = """
@@ -61,7 +62,7 @@ struct Plan {
             for round in 1...repeats {
                 FileHandle.standardError.write(Data("round \(round) of \(repeats)\n".utf8))
                 for group in groups {
-                    try take(group, server, &table)
+                    try await take(group, server, &table)
                     _ = try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "FLUSHALL"])
                 }
             }
@@ -70,7 +71,7 @@ struct Plan {
         }
     }
 
-    private func take(_ group: Group, _ server: LocalRedis, _ table: inout Table) throws {
+    private func take(_ group: Group, _ server: LocalRedis, _ table: inout Table) async throws {
         switch group {
         case .handoff:
             try handoff(server.url, "TCP", &table)
@@ -90,6 +91,7 @@ struct Plan {
         case .drain: try drain(server, &table)
         case .mailMemory: try mailMemory(server.url, &table)
         case .mailCrowd: try mailCrowd(server.url, &table)
+        case .serverCost: try await serverCost(&table)
         }
     }
 

@@ -1,0 +1,62 @@
+// A Redis server whose instructions are counted.
+import Foundation
+import RedisDCTesting
+
+/// Runs a private redis-server under `valgrind --tool=callgrind` and returns the instructions that it executed.
+///
+/// The same commands cost the same number of instructions, whatever else the machine does. What is left of chance, the seeds
+/// of Redis's hash tables and its timer, is below a per mille of what is measured here.
+enum CountedServer {
+    /// Whether this machine has valgrind.
+    static var isAvailable: Bool {
+        (try? Program.output(nil, "sh", ["-c", "command -v valgrind"]))?.isEmpty == false
+    }
+
+    /// Returns the server's instructions from its start to its end, with `body` in between.
+    static func instructions(_ body: (LocalRedis) async throws -> Void) async throws -> Int {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "rdc-cost-\(UInt32.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let counts = folder.appendingPathComponent("callgrind.out")
+        let wrapper = folder.appendingPathComponent("redis-server")
+        // A script, because a server is started by the name of one program.
+        try """
+        #!/bin/sh
+        exec valgrind --tool=callgrind --callgrind-out-file=\(counts.path) --log-file=\(folder.path)/valgrind.log \
+        redis-server "$@"
+        """.write(to: wrapper, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: wrapper.path)
+        // The timer of the server runs by time, which passes slowly for what is measured: as seldom as it may.
+        let configuration = LocalRedis.Configuration(binary: wrapper.path, extra: ["hz 1", "dynamic-hz no"])
+        let server = try await LocalRedis.start(configuration)
+        do {
+            try await body(server)
+            try await server.shutdown()
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+        return try total(counts)
+    }
+
+    /// Instructions for one operation: the difference of a long run and a short one, divided by the difference of their lengths.
+    /// What starting, joining and connecting cost is in both.
+    ///
+    /// - Parameter run: carries out so many operations and returns how many that were.
+    static func perOperation(_ count: Int, _ run: (LocalRedis, Int) async throws -> Int) async throws -> Double {
+        var lengths: [Int] = []
+        let short = try await instructions { lengths.append(try await run($0, count)) }
+        let long = try await instructions { lengths.append(try await run($0, 2 * count)) }
+        return Double(long - short) / Double(lengths[1] - lengths[0])
+    }
+
+    private static func total(_ counts: URL) throws -> Int {
+        let text = try String(contentsOf: counts, encoding: .utf8)
+        for line in text.split(separator: "\n") where line.hasPrefix("totals:") || line.hasPrefix("summary:") {
+            if let number = line.split(separator: " ").last.flatMap({ Int($0) }) { return number }
+        }
+        throw Failed("callgrind has written no total")
+    }
+}
