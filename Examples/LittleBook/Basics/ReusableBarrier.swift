@@ -1,13 +1,15 @@
-// Reusable barrier: nobody goes past the critical point before all have come to the rendezvous, again and again, and nobody
-// laps the others. The book makes it of two turnstiles; here it is a primitive.
+// Reusable barrier: no process passes the critical point before all have arrived at the rendezvous,
+// round after round, and none laps the others. The book builds it from two turnstiles; here it is a
+// primitive.
 //
-// Under kill -9: who dies while it waits is taken out when its session is over, and counts until then; who dies after the
-// barrier has opened comes to the next one when it is back. So rounds are numbered by the barrier itself.
+// If a process is killed while it waits, it counts as arrived until its session has expired, and is
+// then removed. If it is killed after the barrier has opened, its next life takes part in the next
+// round. So the barrier's generation numbers the rounds.
 import RedisDC
 
 struct ReusableBarrier: Problem {
     let name = "reusable-barrier"
-    let title = "Nobody goes on before all have come, again and again"
+    let title = "Nobody proceeds before all have arrived, round after round"
     let chapter = Chapter.basics
     let processes = 4
 
@@ -24,7 +26,7 @@ struct ReusableBarrier: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var invariant = Invariant("nobody passes before all have come", unit: "passes")
+        var invariant = Invariant("nobody passes before all have arrived", unit: "passes")
         var waiting: Set<String> = []
         var opened = 0
         for (line, entry) in log.entries.enumerated() {

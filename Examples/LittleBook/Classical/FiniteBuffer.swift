@@ -1,13 +1,14 @@
-// Finite buffer: as producers and consumers, but there are only three places. Who finds them full waits.
+// Finite buffer: like producers and consumers, but the buffer has only three places. A producer
+// waits while all are full.
 //
-// The book counts items and places with two semaphores; the bounded buffer is these two, and turns a place into an item in
-// one step. Under kill -9: a producer that dies while it puts has either put or still left the place free; an item in the
-// hand of a dead consumer comes back to its place.
+// The book counts items and places with two semaphores. The bounded buffer combines both and turns
+// a place into an item in one step. If a process is killed: a producer that dies during a put has
+// either put the item or left the place free. The item of a dead consumer returns to its place.
 import RedisDC
 
 struct FiniteBuffer: Problem {
     let name = "finite-buffer"
-    let title = "Producers and consumers with three places between them"
+    let title = "Producers and consumers with a buffer of three places"
     let chapter = Chapter.classical
     let processes = 4
     private let capacity = 3

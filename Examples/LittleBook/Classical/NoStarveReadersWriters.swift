@@ -1,8 +1,10 @@
-// Readers and writers, without starving writers: any number may read together, a writer is alone; and a writer that waits is
-// not passed by readers that come later. All come in through a turnstile, and a writer stays in it until it is done.
+// Readers and writers without starvation of writers: any number of readers may be inside together,
+// a writer is alone, and readers that arrive later do not pass a waiting writer. All enter through
+// a turnstile, and a writer holds it until it has finished.
 //
-// Under kill -9: the turnstile and the room are mutexes, and the readers hold the room together by a light switch. All these
-// are leases, and what the dead one held is free when its session is over.
+// If a process is killed: the turnstile and the room are mutexes, and the readers hold the room
+// together through a light switch. All of these are leases, which are free when the dead holder's
+// session has expired.
 import RedisDC
 
 struct NoStarveReadersWriters: Problem {

@@ -1,9 +1,11 @@
-// Producers and consumers: producers make items and put them into a buffer, consumers take them out and use them. Who finds
-// the buffer empty waits. It has more places than are ever needed.
+// Producers and consumers: producers make items and put them into a buffer, and consumers take them
+// out and use them. A consumer waits while the buffer is empty. The buffer has more places than are
+// ever used.
 //
-// As in the book a mutex is held while an item is taken, which keeps the order for the log. Under kill -9: an item is leased
-// as long as it is used. If its consumer dies, it is the first again. A producer says which item it makes before it puts it;
-// if it dies in between, that one item may not be there, and none is there twice.
+// As in the book, a mutex is held while an item is taken, which keeps the log in order. If a
+// process is killed: an item is leased while it is used. If its consumer dies, the item becomes the
+// first one again. A producer logs an item before it puts it. If it dies in between, that item may
+// be missing; no item is put twice.
 import RedisDC
 
 struct ProducerConsumer: Problem {
@@ -63,7 +65,7 @@ extension Log {
             "\(entry.number ?? 0) of \(entry.event == "makes" ? entry.player : entry.note)"
         }
         return [
-            each("takes", after: "makes", "what is taken was made", key: name), itemsInOrder(), itemsUsedOnce(name),
+            each("takes", after: "makes", "an item is made before it is taken", key: name), itemsInOrder(), itemsUsedOnce(name),
         ]
     }
 
@@ -101,7 +103,7 @@ extension Log {
     }
 
     private func itemsUsedOnce(_ name: (Entry) -> String) -> Invariant {
-        var invariant = Invariant("no item is used twice, but one in the hand of a dead consumer", unit: "items")
+        var invariant = Invariant("no item is used twice, except one of a dead consumer", unit: "items")
         var used: [String: String] = [:]
         var words: [String: Entry] = [:]
         for (line, entry) in entries.enumerated() {

@@ -19,7 +19,7 @@ public protocol Problem: Sendable {
     /// With how many processes it is run unless told otherwise; at least 3.
     var processes: Int { get }
     /// How many it takes at least.
-    var fewest: Int { get }
+    var minProcesses: Int { get }
 
     /// Who plays when there are so many processes.
     func cast(_ processes: Int) -> [Role]
@@ -30,7 +30,7 @@ public protocol Problem: Sendable {
 }
 
 extension Problem {
-    public var fewest: Int { 3 }
+    public var minProcesses: Int { 3 }
 }
 
 /// A part that one or more processes play.

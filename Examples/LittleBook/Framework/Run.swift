@@ -35,7 +35,7 @@ public struct Run: Sendable {
         return redis.call('RPUSH', KEYS[1], stamp .. ' ' .. ARGV[1] .. ' ' .. ARGV[3])
         """)
 
-    private static let bury = RedisScript(
+    private static let appendDeath = RedisScript(
         """
         -- KEYS[1] log  KEYS[2] lives   ARGV[1] player  ARGV[2] its next life  ARGV[3] what is said of it
         redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
@@ -66,9 +66,9 @@ public struct Run: Sendable {
     }
 
     /// Says that a process is dead, when it is.
-    public func bury(_ player: String, nextLife: Int, _ redis: any Redis) async throws {
+    public func recordDeath(of player: String, nextLife: Int, _ redis: any Redis) async throws {
         _ = try await redis.script(
-            Self.bury, keys: [key("log"), key("lives")],
+            Self.appendDeath, keys: [key("log"), key("lives")],
             arguments: [.string(player), .integer(nextLife), .string(Entry.killed)])
     }
 

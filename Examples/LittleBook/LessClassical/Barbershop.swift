@@ -1,14 +1,17 @@
-// Barbershop: there are so many places in the shop, one of them in the barber's chair. Who finds the shop full goes away
-// again. The barber sleeps while nobody is there. Whoever sits in the chair has their hair cut, and leaves when it is done.
+// Barbershop: the shop has a fixed number of places, one of them in the barber's chair. A customer
+// that finds the shop full leaves. The barber sleeps while the shop is empty. The customer in the
+// chair leaves when its haircut is done.
 //
-// The places and the chair are leases. Who sits meets the barber at an exchanger and learns the number of the haircut, whose
-// end is a latch. Under kill -9: a customer's place is free when its session is over. A barber says the number before the
-// meeting, and its next life begins with opening the latch of the last one, whose customer leaves, shorn or not.
+// The places and the chair are leases. The customer in the chair meets the barber at an exchanger
+// and receives the number of the haircut, whose end is a latch. If a customer is killed, its place
+// is free when its session has expired. A barber logs the number before the meeting. If it is
+// killed, its next life first opens the latch of the last haircut, and that customer leaves,
+// whether the haircut was finished or not.
 import RedisDC
 
 struct Barbershop: Problem {
     let name = "barbershop"
-    let title = "A barber, one customer in the chair, and so many places to wait"
+    let title = "A barber, one customer in the chair, and a limited number of places"
     let chapter = Chapter.lessClassical
     let processes = 5
     private let places = 3
@@ -73,13 +76,13 @@ struct Barbershop: Problem {
         [
             log.atMost(places, "never more in the shop than there are places", from: "enters", to: "leaves"),
             log.balksOnlyWhenFull(places: places, leaves: "leaves"),
-            log.atMost(1, "one in the chair", from: "sits", to: "leaves"),
+            log.atMost(1, "at most one in the chair", from: "sits", to: "leaves"),
             haircuts(log),
         ]
     }
 
     private func haircuts(_ log: Log) -> Invariant {
-        var invariant = Invariant("the barber cuts the hair of who sits, and they leave when it is done", unit: "lines")
+        var invariant = Invariant("the barber serves the customer in the chair, who leaves when the haircut is done", unit: "lines")
         var customers: [Int: String] = [:]
         // What is done, or was ended by the barber's death.
         var ended: Set<Int> = []
@@ -111,7 +114,7 @@ extension Log {
     /// Who goes away has found so many places taken; with the lines `comes`, then `enters` or `balks`, all said by one at a
     /// time. Who has left may have had the place until its next line, and who was killed for some time yet.
     func balksOnlyWhenFull(places: Int, leaves: String) -> Invariant {
-        var invariant = Invariant("nobody goes away when there is a place", unit: "visits")
+        var invariant = Invariant("no customer leaves unserved while a place is free", unit: "visits")
         var inside: Set<String> = []
         var leaving: Set<String> = []
         var dead = 0

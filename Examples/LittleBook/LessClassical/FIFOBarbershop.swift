@@ -1,14 +1,16 @@
-// FIFO barbershop: as the barbershop, and customers are served in the order in which they came. Each brings a semaphore of
-// its own and puts it into a queue; the barber takes the first one out and signals it.
+// FIFO barbershop: like the barbershop, but customers are served in the order of their arrival.
+// Each brings a semaphore of its own and puts it into a queue; the barber takes the first one and
+// signals it.
 //
-// Here the queue is a bounded buffer of as many items as there are places, and what is put there is the name of a visit with
-// two latches: called, and done. Under kill -9: a visit stays first in the queue until its haircut is done, so that the next
-// life of a barber does it again; a dead customer's visit is served without it, and its next life finds the latches open.
+// Here the queue is a bounded buffer with as many items as there are places. An item is the name of
+// a visit, which has two latches: called and done. If a barber is killed: a visit stays first in
+// the queue until its haircut is done, so the next life repeats the haircut. If a customer is
+// killed, its visit is served without it, and its next life finds the latches open.
 import RedisDC
 
 struct FIFOBarbershop: Problem {
     let name = "fifo-barbershop"
-    let title = "The barbershop, with customers served in their order"
+    let title = "The barbershop, with customers served in the order of arrival"
     let chapter = Chapter.lessClassical
     let processes = 5
     private let places = 3
@@ -79,9 +81,9 @@ struct FIFOBarbershop: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var order = Invariant("customers are served in the order in which they came", unit: "haircuts")
+        var order = Invariant("customers are served in the order of arrival", unit: "haircuts")
         var room = Invariant("never more in the shop than there are places", unit: "visits")
-        var balking = Invariant("nobody goes away when there is a place", unit: "visits")
+        var balking = Invariant("no customer leaves unserved while a place is free", unit: "visits")
         var leaving = Invariant("nobody leaves before the haircut is done", unit: "visits")
         // Who has come, not been served, and not gone away; who died without saying whether it is in.
         var (queue, doubtful): ([String], Set<String>) = ([], [])
@@ -123,6 +125,6 @@ struct FIFOBarbershop: Problem {
             default: break
             }
         }
-        return [order, room, balking, leaving, log.atMost(1, "one in the chair", from: "sits", to: "leaves")]
+        return [order, room, balking, leaving, log.atMost(1, "at most one in the chair", from: "sits", to: "leaves")]
     }
 }

@@ -1,9 +1,12 @@
-// Hilzer's barbershop: several barbers, a chair for each, a sofa, room to stand, and one cash register. Who finds the shop
-// full goes away. Who has stood longest takes a free seat on the sofa, who has sat there longest is served when a barber is
-// free. Whoever is shorn pays, to any barber, one at a time. A barber cuts, takes money, or sleeps.
+// Hilzer's barbershop: several barbers, a chair for each, a sofa, standing room, and one cash
+// register. A customer that finds the shop full leaves. The customer that has stood longest takes a
+// free seat on the sofa, and the one that has sat longest is served when a barber is free. A
+// customer pays any barber after the haircut, one customer at a time. A barber cuts hair, accepts
+// payment, or sleeps.
 //
-// A scoreboard says of every customer how far it is and when it came. Everyone looks for the step that they can do next,
-// and does it. Under kill -9: a step is done whole or not at all. Who is back finds itself on the board and goes on from there.
+// A scoreboard shows the stage and the ticket of every customer. Every process looks for the next
+// step that it can do, and does it. If a process is killed: a step is done completely or not at
+// all, and the next life continues from the scoreboard.
 import RedisDC
 
 struct HilzerBarbershop: Problem {
@@ -99,11 +102,11 @@ struct HilzerBarbershop: Problem {
     func check(_ log: Log) -> [Invariant] {
         let stages = ["enters", "sits", "cuts", "finishes", "accepts", "hands", "leaves"]
         let places = places(log.count(of: "customer"))
-        var way = Invariant("everyone sits, is shorn, pays and leaves, in this order", unit: "steps")
-        var order = Invariant("who came first sits first and is served first", unit: "steps")
+        var way = Invariant("every customer sits, is served, pays and leaves, in this order", unit: "steps")
+        var order = Invariant("customers sit down and are served in the order of arrival", unit: "steps")
         var room = Invariant("never more in the shop or on the sofa than there are places", unit: "steps")
-        var balking = Invariant("nobody goes away when there is a place", unit: "visits")
-        var busy = Invariant("a barber does one thing at a time, and one takes money", unit: "steps")
+        var balking = Invariant("no customer leaves unserved while a place is free", unit: "visits")
+        var busy = Invariant("a barber does one thing at a time, and one at a time accepts payment", unit: "steps")
         // How far each is, by ticket; what was last, by event; what each barber does.
         var (far, last): ([Int: Int], [String: Int]) = ([:], [:])
         var work: [String: Entry] = [:]

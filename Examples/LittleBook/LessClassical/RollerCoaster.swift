@@ -1,9 +1,11 @@
-// Roller coaster: passengers come again and again, and the car has fewer seats than there are passengers. They board when
-// it loads; it runs when it is full; they get off when it unloads, all of them before it loads again.
+// Roller coaster: passengers come again and again, and the car has fewer seats than there are
+// passengers. They board when the car loads. The car runs when it is full. All get off when it
+// unloads, before it loads again.
 //
-// The book counts boarders and passes tokens. Here a passenger draws a ticket, which says which ride it has, and each step
-// of a ride is a latch. Under kill -9 nothing is lost: a latch counts everyone once, and who comes back still has its ticket,
-// finds open what was open, and goes on. The ride waits for it.
+// The book counts boarders and passes tokens. Here a passenger draws a ticket, which determines its
+// ride, and each step of a ride is a latch. If a process is killed, nothing is lost: a latch counts
+// each process once, and the next life still has its ticket, finds open latches open, and
+// continues. The ride waits for it.
 import Hiredis
 import RedisDC
 
@@ -54,8 +56,8 @@ struct RollerCoaster: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let seats = seats(log.count(of: "passenger"))
-        var doors = Invariant("they board when the car loads, and get off when it unloads", unit: "steps")
-        var car = Invariant("it runs when it is full, and loads when it is empty", unit: "loads and runs")
+        var doors = Invariant("passengers board when the car loads, and get off when it unloads", unit: "steps")
+        var car = Invariant("the car runs when it is full, and loads when it is empty", unit: "loads and runs")
         var state: Entry?
         var aboard: Set<String> = []
         for (line, entry) in log.entries.enumerated() {

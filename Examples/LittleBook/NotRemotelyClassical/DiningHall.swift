@@ -1,8 +1,10 @@
-// Dining hall: students dine, and leave when they are ready. One who would leave a single other one dining alone waits, until
-// that one is ready too or somebody else sits down.
+// Dining hall: students dine, and leave when they are ready. A student whose departure would leave
+// a single other one dining alone waits until that one is ready too, or until another student sits
+// down.
 //
-// The book counts who eats and who is ready under a mutex, and lets the one who waits go. Under kill -9: who dines and who is
-// ready is in Redis in one step with the log. A dead one stays at the table, and goes on from there when it is back.
+// The book counts under a mutex who eats and who is ready, and releases the waiting one. If a
+// process is killed: who dines and who is ready is stored in the same step as the log entry. A dead
+// student stays at the table, and its next life continues from there.
 import RedisDC
 
 struct DiningHall: Problem {

@@ -1,15 +1,16 @@
-// Faneuil Hall: immigrants come in, check in and sit down; spectators come and go. When the judge is in, nobody comes in, and
-// no immigrant leaves. He confirms the naturalisation when all immigrants who are in have checked in; then they swear, and
-// leave when he has left.
+// Faneuil Hall: immigrants enter, check in and sit down; spectators come and go. While the judge is
+// inside, no one enters, and no immigrant leaves. The judge confirms the naturalization when all
+// immigrants inside have checked in. They then swear, and leave after the judge.
 //
-// As in the book, everyone comes in by a door that the judge keeps shut as long as he is there. Under kill -9: the door is a
-// lease; a dead judge is gone, and comes in again. How far an immigrant has got is in Redis in one step with the log, and it
-// goes on from there when it is back; the judge waits for one that has come in and not checked in.
+// As in the book, all enter by a door that the judge keeps shut while inside. If a process is
+// killed: the door is a lease. A dead judge is outside, and enters again in the next life. The
+// progress of an immigrant is stored in the same step as its log entry, and its next life continues
+// from there. The judge waits for an immigrant that has entered and not checked in.
 import RedisDC
 
 struct FaneuilHall: Problem {
     let name = "faneuil-hall"
-    let title = "The judge confirms when all who are in have checked in"
+    let title = "The judge confirms when all immigrants inside have checked in"
     let chapter = Chapter.notRemotelyClassical
     let processes = 6
 
@@ -92,10 +93,10 @@ struct Hall {
     }
 
     static func check(_ log: Log) -> [Invariant] {
-        var shut = Invariant("nobody comes in while the judge is there", unit: "times")
-        var stay = Invariant("no immigrant leaves while the judge is there", unit: "times")
-        var all = Invariant("the judge confirms when all who are in have checked in", unit: "times")
-        var oath = Invariant("an immigrant swears after it has been confirmed", unit: "oaths")
+        var shut = Invariant("nobody enters while the judge is inside", unit: "times")
+        var stay = Invariant("no immigrant leaves while the judge is inside", unit: "times")
+        var all = Invariant("the judge confirms when all immigrants inside have checked in", unit: "times")
+        var oath = Invariant("an immigrant swears only after the confirmation", unit: "oaths")
         var isJudgeThere = false
         var places: [String: String] = [:]
         for (line, entry) in log.entries.enumerated() {

@@ -1,14 +1,15 @@
-// Room party: any number of students may be in a room. The dean comes in only when nobody is there, to search it, or when so
-// many are there that it is a party, to break it up. While the dean is in, no student comes in, but they may leave; and the
-// dean leaves only when all of them have.
+// Room party: any number of students may be in a room. The dean enters only when the room is empty,
+// to search it, or when enough students are there to make a party, to break it up. While the dean
+// is inside, no student enters, but students may leave, and the dean leaves only after all of them.
 //
-// The book passes the mutex on to the dean; here he looks again whenever something has changed. Under kill -9: who is in is
-// in Redis in one step with the log. A dead one stays there, the dean too, and goes on from there when it is back.
+// The book passes the mutex to the dean. Here the dean looks again after every change. If a process
+// is killed: who is inside is stored in the same step as the log entry. A dead process, also the
+// dean, stays inside, and its next life continues from there.
 import RedisDC
 
 struct RoomParty: Problem {
     let name = "room-party"
-    let title = "The dean comes to an empty room, or to a party"
+    let title = "The dean enters an empty room, or a party"
     let chapter = Chapter.notRemotelyClassical
     let processes = 5
 
@@ -72,9 +73,9 @@ struct RoomParty: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let party = party(log.count(of: "student"))
-        var comes = Invariant("the dean comes to an empty room or to a party", unit: "visits")
-        var closed = Invariant("no student comes in while the dean is there", unit: "students")
-        var goes = Invariant("the dean leaves when all students have", unit: "visits")
+        var comes = Invariant("the dean enters an empty room or a party", unit: "visits")
+        var closed = Invariant("no student enters while the dean is inside", unit: "students")
+        var goes = Invariant("the dean leaves after all students", unit: "visits")
         var students: Set<String> = []
         var isDeanInside = false
         for (line, entry) in log.entries.enumerated() {
