@@ -69,7 +69,8 @@ extension RedisError: ExitError {
     }
 }
 
-/// The exit status of a child as shells report it: its own, or 128 plus the number of the signal that ended it.
+/// The exit status of a child as shells report it: its own, or 128 plus the number of the signal
+/// that ended it.
 ///
 /// - Parameter status: what `waitpid` has stored.
 package func shellStatus(_ status: Int32) -> Int32 {

@@ -3,7 +3,8 @@ import Foundation
 package import Hiredis
 import RedisDCTesting
 
-/// The options that every command accepts: the server, its certificate authority, and the output format.
+/// The options that every command accepts: the server, its certificate authority, and the output
+/// format.
 package struct GlobalOptions: ParsableArguments {
     @Option(
         name: .customLong("redis"),
@@ -56,9 +57,11 @@ package struct GlobalOptions: ParsableArguments {
         }
     }
 
-    /// Runs `body` with the chosen server, or with a private one that ends with `body` if none is chosen.
+    /// Runs `body` with the chosen server, or with a private one that ends with `body` if none is
+    /// chosen.
     ///
-    /// - Parameter body: receives these options with the server's URL in them, and the port of a private server.
+    /// - Parameter body: receives these options with the server's URL in them, and the port of a
+    ///   private server.
     package func withServer(_ body: (GlobalOptions, _ privatePort: Int?) async throws -> Void) async throws {
         var options = self
         if let url = chosenURL {

@@ -1,4 +1,5 @@
-/// A text diagram of events in order: one column for each process, one line for each event, time downwards.
+/// A text diagram of events in order: one column for each process, one line for each event, time
+/// downwards.
 package struct Timeline {
     private static let timeWidth = 12
 

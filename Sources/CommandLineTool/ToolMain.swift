@@ -6,8 +6,9 @@ import Foundation
 extension AsyncParsableCommand {
     /// Parses and runs the command that `arguments` name, and exits the process if that fails.
     ///
-    /// SIGINT and SIGTERM cancel the command instead of ending the process, because an interrupted wait has to give back
-    /// what it may have acquired. An ``ExitError`` becomes one sentence on standard error, after the root command's name.
+    /// SIGINT and SIGTERM cancel the command instead of ending the process, because an interrupted
+    /// wait has to give back what it may have acquired. An ``ExitError`` becomes one sentence on
+    /// standard error, after the root command's name.
     package static func runTool(_ arguments: [String]) async {
         let work = Task {
             var command = try parseAsRoot(arguments)

@@ -6,7 +6,8 @@ package struct EngineKeys: Sendable, Hashable {
 
     package init(_ namespace: Namespace) { self.namespace = namespace }
 
-    /// The hash with the state of a partition: sessions, claims, resources, the clock and the epoch.
+    /// The hash with the state of a partition: sessions, claims, resources, the clock and the
+    /// epoch.
     package func state(partition: Int) -> String { namespace.key("book", partition: partition) }
 
     /// The sorted set that indexes the state by prefix.
@@ -20,7 +21,8 @@ package struct EngineKeys: Sendable, Hashable {
         [state(partition: partition), index(partition: partition), sessions(partition: partition)]
     }
 
-    /// The beginning of the names of a partition's wake-up channels. A session's identifier follows.
+    /// The beginning of the names of a partition's wake-up channels. A session's identifier
+    /// follows.
     package func wakePrefix(partition: Int) -> String { namespace.key("wake:", partition: partition) }
 
     /// The channel that announces changes of an election's leader.

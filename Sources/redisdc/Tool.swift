@@ -20,7 +20,8 @@ struct Tool: AsyncParsableCommand {
 
     static func main() async { await runTool(moveBehindCommand(Array(CommandLine.arguments.dropFirst()))) }
 
-    /// Moves global options that stand before the command's name behind it, where the parser expects them.
+    /// Moves global options that stand before the command's name behind it, where the parser
+    /// expects them.
     private static func moveBehindCommand(_ arguments: [String]) -> [String] {
         let withValue = ["--redis", "--cacert", "--namespace", "--partitions"]
         var rest = arguments[...]

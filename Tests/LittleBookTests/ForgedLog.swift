@@ -2,7 +2,8 @@ import Foundation
 import LittleBook
 import Testing
 
-/// A forged log and the expected result of its problem's check. `Forged/PROBLEM.txt` contains those of a problem:
+/// A forged log and the expected result of its problem's check. `Forged/PROBLEM.txt` contains those
+/// of a problem:
 ///
 ///     players: a-1 b-1
 ///

@@ -3,8 +3,8 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
-/// Every problem with real processes. Runs without a death are serialized, because each keeps all cores busy. Runs with a
-/// death mostly wait, so the chapters run in parallel.
+/// Every problem with real processes. Runs without a death are serialized, because each keeps all
+/// cores busy. Runs with a death mostly wait, so the chapters run in parallel.
 @Suite("Problems run by processes")
 struct ProblemRunTests {
     private func littlebook(_ words: String..., url: String) async throws -> Child.End {

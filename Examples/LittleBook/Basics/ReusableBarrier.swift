@@ -32,15 +32,15 @@ struct ReusableBarrier: Problem {
         for (line, entry) in log.entries.enumerated() {
             switch entry.event {
             case "comes": waiting.insert(entry.player)
-            // Its arrival has been taken out, or has been used.
+            // The arrival of its former life was removed, or was used by an opening.
             case Entry.back: waiting.remove(entry.player)
             case "passes":
                 invariant.checked += 1
-                // The first one to pass shows that it has opened. Each arrival is good for one opening.
+                // The first process to pass shows that the barrier has opened. An arrival counts for one opening.
                 if entry.number == opened + 1 {
                     let absent = log.players.filter { !waiting.contains($0) }
                     if !absent.isEmpty {
-                        invariant.violate(line, entry, "not there: \(absent.joined(separator: ", "))")
+                        invariant.violate(line, entry, "not arrived: \(absent.joined(separator: ", "))")
                     }
                     (waiting, opened) = ([], opened + 1)
                 } else if entry.number != opened {

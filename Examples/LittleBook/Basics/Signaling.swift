@@ -26,7 +26,7 @@ struct Signaling: Problem {
             try await me.work()
             try await me.log("a1", round)
             try await happened.countDown(id: "a")
-            // From here on the round is done. Before, the next life does it again.
+            // This entry ends the round. If the process dies before it, the next life repeats the round.
             try await me.log("signals", round)
         }
     }

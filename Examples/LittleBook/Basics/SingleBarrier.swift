@@ -37,7 +37,8 @@ struct SingleBarrier: Problem {
 }
 
 extension Log {
-    /// Nobody does `later` of a round before everyone has done `earlier` of the same round, or of one so many before.
+    /// Checks that no player does `later` before every player has done `earlier` of the same round,
+    /// or of the round `roundsBefore` rounds earlier.
     func everyone(
         _ earlier: String, before later: String, roundsBefore: Int = 0, _ statement: String
     ) -> Invariant {

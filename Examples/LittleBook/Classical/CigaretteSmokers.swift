@@ -63,26 +63,30 @@ struct CigaretteSmokers: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var fitting = Invariant("a smoker has the third ingredient, and the other two were dealt and pushed", unit: "cigarettes")
+        var fitting = Invariant(
+            "a smoker has the third ingredient, and the other two were dealt and pushed", unit: "cigarettes")
         var waiting = Invariant("the agent deals after the last deal has been smoked", unit: "deals")
         var lying: Set<Ingredient> = []
         var pushed: Set<Ingredient> = []
         for (line, entry) in log.entries.enumerated() {
-            let things = Set(names: entry.note)
+            let ingredients = Set(names: entry.note)
             switch entry.event {
             case "deals":
                 waiting.checked += 1
-                if !lying.union(pushed).isEmpty { waiting.violate(line, entry, "there: \(lying.union(pushed).names)") }
-                lying.formUnion(things)
+                if !lying.union(pushed).isEmpty {
+                    waiting.violate(line, entry, "on the table: \(lying.union(pushed).names)")
+                }
+                lying.formUnion(ingredients)
             case "pushes":
-                pushed.formUnion(things.intersection(lying))
-                lying.subtract(things)
+                pushed.formUnion(ingredients.intersection(lying))
+                lying.subtract(ingredients)
             case "smokes":
                 fitting.checked += 1
-                if things.count != 2 || things.contains(Ingredient(of: entry)) || !things.isSubset(of: pushed) {
+                let isFitting = ingredients.count == 2 && !ingredients.contains(Ingredient(of: entry))
+                if !isFitting || !ingredients.isSubset(of: pushed) {
                     fitting.violate(line, entry, "pushed: \(pushed.names)")
                 }
-                pushed.subtract(things)
+                pushed.subtract(ingredients)
             default: break
             }
         }
@@ -90,13 +94,13 @@ struct CigaretteSmokers: Problem {
     }
 }
 
-/// What it takes.
+/// An ingredient of a cigarette.
 enum Ingredient: String, CaseIterable, Codable, Sendable {
     case tobacco, paper, match
 
     static var random: Ingredient { allCases[Int.random(in: 0...2)] }
 
-    /// Whose pusher, or smoker with plenty of it, someone is.
+    /// The ingredient of a pusher, or the one that a smoker has.
     init(of me: Player) { self = Self.allCases[(me.index - 1) % 3] }
     init(of entry: Entry) { self = Self.allCases[(max(1, entry.index) - 1) % 3] }
 }

@@ -22,7 +22,7 @@ struct LeftHander: Problem {
         let left = try me.coordinator.mutex("fork \(me.index % seats + 1)")
         let (first, second) = me.index == 1 ? (left, right) : (right, left)
         for round in try await me.roundsUntilAllAreDone() {
-            // They think, and wait a little with one fork in hand: without a left-hander they are soon stuck.
+            // The pauses, one of them with a fork in hand, soon cause a deadlock if there is no left-hander.
             try await pause(upTo: 5)
             try await me.log("hungers", round)
             try await first.withLock { _ in

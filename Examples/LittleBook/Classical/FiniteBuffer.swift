@@ -48,9 +48,9 @@ struct FiniteBuffer: Problem {
 
     private func placesSuffice(_ log: Log) -> Invariant {
         var invariant = Invariant("never more items than places", unit: "items put")
-        // Whoever puts says so afterwards, when the item may have been used already.
+        // A producer logs an item after the put, when the item may have been used already.
         var (there, used): (Set<String>, Set<String>) = ([], [])
-        var most = 0
+        var maxCount = 0
         for (line, entry) in log.entries.enumerated() {
             if entry.event == "uses" {
                 let item = "\(entry.note) \(entry.number ?? 0)"
@@ -60,13 +60,13 @@ struct FiniteBuffer: Problem {
                 invariant.checked += 1
                 let item = "\(entry.player) \(entry.number ?? 0)"
                 if !used.contains(item) { there.insert(item) }
-                most = max(most, there.count)
+                maxCount = max(maxCount, there.count)
                 if there.count > capacity {
-                    invariant.violate(line, entry, "there: \(there.sorted().joined(separator: ", "))")
+                    invariant.violate(line, entry, "in the buffer: \(there.sorted().joined(separator: ", "))")
                 }
             }
         }
-        invariant.remark = "at most \(most) there"
+        invariant.remark = "at most \(maxCount) in the buffer"
         return invariant
     }
 }

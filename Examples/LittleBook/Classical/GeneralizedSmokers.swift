@@ -52,8 +52,8 @@ struct GeneralizedSmokers: Problem {
                 } else {
                     changes["alone \(mine)"] = board.adding(1, "alone \(mine)")
                 }
-                let things = Set([mine, partner].compactMap(\.self)).names
-                try await table.change(changes, "pushes", nil, things, wakes: partner == nil ? [] : ["smoker"])
+                let ingredients = Set([mine, partner].compactMap(\.self)).names
+                try await table.change(changes, "pushes", nil, ingredients, wakes: partner == nil ? [] : ["smoker"])
             }
         }
     }
@@ -86,7 +86,7 @@ struct GeneralizedSmokers: Problem {
         var alone: [Ingredient: Int] = [:]
         for (line, entry) in log.entries.enumerated() {
             switch entry.event {
-            case "deals": for thing in Set(names: entry.note) { dealt[thing, default: 0] += 1 }
+            case "deals": for ingredient in Set(names: entry.note) { dealt[ingredient, default: 0] += 1 }
             case "pushes":
                 pairing.checked += 1
                 let mine = Ingredient(of: entry)
@@ -98,9 +98,9 @@ struct GeneralizedSmokers: Problem {
                 }
             case "smokes":
                 smoking.checked += 1
-                for thing in Ingredient.allCases where thing != Ingredient(of: entry) {
-                    dealt[thing, default: 0] -= 1
-                    if dealt[thing, default: 0] < 0 { smoking.violate(line, entry, "no \(thing) was left") }
+                for ingredient in Ingredient.allCases where ingredient != Ingredient(of: entry) {
+                    dealt[ingredient, default: 0] -= 1
+                    if dealt[ingredient, default: 0] < 0 { smoking.violate(line, entry, "no \(ingredient) was left") }
                 }
             default: break
             }

@@ -41,8 +41,10 @@ struct NoStarveMutex: Problem {
         }
     }
 
-    /// Looks again and again until it has done what it wants, having the mutex whenever it happens to be free. There is no
-    /// queue, and some look less often than others.
+    /// Repeats `isDone` under a weak mutex until it returns `true`.
+    ///
+    /// The mutex is weak because there is no queue: a process tries again after a random pause,
+    /// some less often than others.
     private func weakly(_ me: Player, _ isDone: () async throws -> Bool) async throws {
         let mutex = try me.coordinator.mutex("weak mutex")
         while true {
@@ -58,7 +60,8 @@ struct NoStarveMutex: Problem {
     func check(_ log: Log) -> [Invariant] {
         [
             log.atMost(1, "never two in the critical section", from: "enters", to: "leaves"),
-            log.overtaking("nobody is passed more than twice by the same other", asks: "asks", gets: "enters", limit: 2),
+            log.overtaking(
+                "nobody is passed more than twice by the same other", asks: "asks", gets: "enters", limit: 2),
         ]
     }
 }

@@ -54,7 +54,7 @@ struct NoStarveReadersWriters: Problem {
             ) { inside, newcomer in
                 inside.isEmpty || newcomer.role == "reader" && inside.allSatisfy { $0.role == "reader" }
             },
-            // Only those who were through the turnstile before it can still come in.
+            // Only readers that have passed the turnstile before the writer can still enter.
             log.overtaking("nobody passes a waiting writer twice", asks: "waits", gets: "enters", limit: 1),
         ]
     }

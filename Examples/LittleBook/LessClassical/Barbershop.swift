@@ -51,7 +51,7 @@ struct Barbershop: Problem {
                 }
                 try await place.release()
             }
-            // The customer comes again later.
+            // The customer returns later.
             try await Task.sleep(for: .milliseconds(3))
         }
     }
@@ -82,9 +82,10 @@ struct Barbershop: Problem {
     }
 
     private func haircuts(_ log: Log) -> Invariant {
-        var invariant = Invariant("the barber serves the customer in the chair, who leaves when the haircut is done", unit: "lines")
+        var invariant = Invariant(
+            "the barber serves the customer in the chair, who leaves when the haircut is done", unit: "lines")
         var customers: [Int: String] = [:]
-        // What is done, or was ended by the barber's death.
+        // The haircuts that are done or were ended by the barber's death.
         var ended: Set<Int> = []
         var called = 0
         for (line, entry) in log.entries.enumerated() {
@@ -97,12 +98,12 @@ struct Barbershop: Problem {
                 invariant.checked += 1
                 let customer = entry.event == "cuts" ? entry.note : entry.player
                 let other = customers.updateValue(customer, forKey: haircut) ?? customer
-                // Who sits may say so late.
+                // A customer may log late that it sits.
                 let isCalled = entry.event == "cuts" ? haircut == called : haircut <= called
-                if other != customer { invariant.violate(line, entry, "\(other) has it") }
+                if other != customer { invariant.violate(line, entry, "it is the haircut of \(other)") }
                 if !isCalled { invariant.violate(line, entry, "called: \(called)") }
             case "leaves":
-                if !ended.contains(haircut) { invariant.violate(line, entry, "it is not done") }
+                if !ended.contains(haircut) { invariant.violate(line, entry, "the haircut is not done") }
             default: break
             }
         }
@@ -111,14 +112,17 @@ struct Barbershop: Problem {
 }
 
 extension Log {
-    /// Who goes away has found so many places taken; with the lines `comes`, then `enters` or `balks`, all said by one at a
-    /// time. Who has left may have had the place until its next line, and who was killed for some time yet.
+    /// Checks that a customer balks only if all places are taken.
+    ///
+    /// The entries are `comes`, then `enters` or `balks`, by one customer at a time. A customer
+    /// that has left may have held its place until its next entry, and a killed one for some time
+    /// after its death.
     func balksOnlyWhenFull(places: Int, leaves: String) -> Invariant {
         var invariant = Invariant("no customer leaves unserved while a place is free", unit: "visits")
         var inside: Set<String> = []
         var leaving: Set<String> = []
         var dead = 0
-        // What was taken at most since the last one came.
+        // The maximum number of places taken since the last customer came.
         var taken = 0
         for (line, entry) in entries.enumerated() {
             if entry.event == Entry.killed { dead = 1 }
@@ -134,7 +138,7 @@ extension Log {
             case Entry.killed: inside.remove(entry.player)
             case "balks":
                 invariant.checked += 1
-                if taken < places { invariant.violate(line, entry, "\(taken) of \(places) were taken") }
+                if taken < places { invariant.violate(line, entry, "\(taken) of \(places) places were taken") }
             default: break
             }
         }

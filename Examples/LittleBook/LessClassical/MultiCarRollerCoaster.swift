@@ -65,7 +65,8 @@ struct MultiCarRollerCoaster: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let seats = seats(log.count(of: "passenger"))
-        var order = Invariant("cars load one at a time and unload one at a time, in the same order", unit: "loads and unloads")
+        var order = Invariant(
+            "cars load one at a time and unload one at a time, in the same order", unit: "loads and unloads")
         var doors = Invariant("passengers board the car that loads, and get off the one that unloads", unit: "steps")
         var full = Invariant("a car runs when it is full, and is empty before the next one unloads", unit: "rides")
         var (loading, unloading) = (Area(), Area())
@@ -80,7 +81,7 @@ struct MultiCarRollerCoaster: Problem {
             case "boards", "unboards":
                 doors.checked += 1
                 let isThere = entry.event == "boards" ? loading.car == ride : unloading.car == ride
-                if !isThere { doors.violate(line, entry, "its car is not there") }
+                if !isThere { doors.violate(line, entry, "the car is not there") }
                 aboard[ride, default: 0] += entry.event == "boards" ? 1 : -1
             case "runs", "empties":
                 full.checked += 1
@@ -94,7 +95,7 @@ struct MultiCarRollerCoaster: Problem {
         return [order, doors, full]
     }
 
-    /// Where one car at a time may be, each once, in order.
+    /// An area for one car at a time, entered once by each car, in order.
     private struct Area {
         var car: Int?
         var last = 0

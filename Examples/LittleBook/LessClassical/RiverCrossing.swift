@@ -39,7 +39,7 @@ struct RiverCrossing: Problem {
                     moves["rower \(boat)"] = crew[0]
                     try await me.log("calls", boat, moving: moves)
                 }
-                // In any case: one that has called may have died before it told them.
+                // Unconditional, because a caller may have died before it notified its crew.
                 try await called.notifyAll()
                 while true {
                     let place = try await me.places()[me.name] ?? ""
@@ -51,7 +51,7 @@ struct RiverCrossing: Problem {
         }
     }
 
-    /// Four of those who wait that are safe together.
+    /// Four waiting travellers that are safe together; `nil` if there are none.
     private func crew(_ places: [String: String]) -> [String]? {
         let waiting = places.filter { $0.value == "shore" }.keys.shuffled()
         let (hackers, serfs) = (waiting.filter { $0.hasPrefix("h") }, waiting.filter { $0.hasPrefix("s") })
@@ -77,7 +77,8 @@ struct RiverCrossing: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var rows = Invariant("exactly one rows, after all four have boarded and before anyone lands", unit: "rows and landings")
+        var rows = Invariant(
+            "exactly one rows, after all four have boarded and before anyone lands", unit: "rows and landings")
         var aboard = 0
         var rowed: Set<Int?> = []
         for (line, entry) in log.entries.enumerated() {
@@ -86,7 +87,7 @@ struct RiverCrossing: Problem {
             case "rows":
                 rows.checked += 1
                 if aboard != 4 { rows.violate(line, entry, "\(aboard) are aboard") }
-                if !rowed.insert(entry.number).inserted { rows.violate(line, entry, "a second one rows") }
+                if !rowed.insert(entry.number).inserted { rows.violate(line, entry, "a second traveller rows") }
                 aboard = 0
             case "lands":
                 rows.checked += 1

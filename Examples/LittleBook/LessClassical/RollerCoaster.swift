@@ -66,7 +66,7 @@ struct RollerCoaster: Problem {
                 doors.checked += 1
                 let needed = entry.event == "boards" ? "loads" : "unloads"
                 if state?.event != needed || state?.number != entry.number {
-                    doors.violate(line, entry, "the car said \(state?.action ?? "nothing")")
+                    doors.violate(line, entry, "the last entry of the car: \(state?.action ?? "nothing")")
                 }
                 if entry.event == "boards" { aboard.insert(entry.player) } else { aboard.remove(entry.player) }
             case "loads", "runs":
@@ -83,7 +83,7 @@ struct RollerCoaster: Problem {
     }
 }
 
-/// What car and passengers tell each other about one ride.
+/// The latches through which a car and its passengers coordinate one ride.
 struct Ride {
     let loads, aboard, unloads, ashore: Latch
 
@@ -94,7 +94,8 @@ struct Ride {
         ashore = try coordinator.latch("ride \(number) ashore", count: seats)
     }
 
-    /// Draws a ticket for a passenger's round, unless it has one, and says for which ride it is.
+    /// Draws a ticket for a round of a passenger, unless it has one, and returns the number of its
+    /// ride.
     static func ofTicket(_ me: Player, _ round: Int, seats: Int) async throws -> Int {
         let drawn = (try await me.redis.send("LRANGE", .string(me.key("tickets")), 0, -1).array ?? []).map(\.string)
         let mine = drawn.indices.filter { drawn[$0] == me.name }

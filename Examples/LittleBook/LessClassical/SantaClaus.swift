@@ -27,7 +27,7 @@ struct SantaClaus: Problem {
     func santa(_ me: Player) async throws {
         let (pole, knock, served) = try northPole(me)
         try await pole.withLock { lease in
-            // Those whom a former life has served and not told.
+            // A former life may have served groups without notifying them.
             try await served.notifyAll()
             while true {
                 let waiting = try await me.places().filter { $0.value == "waits" }.keys.sorted()

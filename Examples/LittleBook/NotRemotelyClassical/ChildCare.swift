@@ -23,7 +23,7 @@ struct ChildCare: Problem {
 
     private func places(_ me: Player) async throws -> Semaphore {
         try await me.coordinator.semaphore("places", permits: 0).create()
-        // However many it was made with.
+        // The existing semaphore, whatever number of permits it has by now.
         return try me.coordinator.semaphore("places", permits: nil)
     }
 

@@ -32,9 +32,9 @@ struct DiningHall: Problem {
     func check(_ log: Log) -> [Invariant] { [Table.nobodyIsLeftAlone(log)] }
 }
 
-/// What both versions have in common.
+/// What both dining halls share.
 enum Table {
-    /// Leaves, as soon as that leaves nobody alone.
+    /// Waits until no single student would be left dining, and leaves.
     static func leave(_ me: Player, _ round: Int, _ table: DistributedMutex, _ change: Condition) async throws {
         try await table.withLock { lease in
             if try await me.places()[me.name] == "dines" { try await me.log("finishes", round, to: "ready") }
@@ -46,7 +46,7 @@ enum Table {
         }
     }
 
-    /// Whether one dines, and nobody else is at the table.
+    /// Whether exactly one student is at the table, and dines.
     private static func isOneAlone(_ places: [String]) -> Bool { places.filter { $0 != "has-food" } == ["dines"] }
 
     static func nobodyIsLeftAlone(_ log: Log) -> Invariant {
@@ -66,7 +66,7 @@ enum Table {
         return invariant
     }
 
-    /// Who sits down: who says so, and whom it takes along.
+    /// The students that sit down: the player of the entry and the one in its note.
     static func sitting(_ entry: Entry) -> [String] {
         [entry.player] + entry.note.split(separator: " ").map(String.init)
     }

@@ -44,7 +44,7 @@ struct ExtendedChildCare: Problem {
     func child(_ me: Player) async throws {
         let house = try me.coordinator.mutex("house")
         let change = try house.condition("change")
-        // A former life may have left and told nobody.
+        // A former life may have died after it left and before its notification.
         try await house.withLock { _ in try await change.notifyAll() }
         for round in try await me.rounds() {
             try await house.withLock { lease in

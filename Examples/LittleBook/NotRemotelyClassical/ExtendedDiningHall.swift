@@ -48,7 +48,7 @@ struct ExtendedDiningHall: Problem {
             case "dines":
                 together.checked += 1
                 seated.formUnion(Table.sitting(entry))
-                if seated.count == 1 { together.violate(line, entry, "nobody else is there") }
+                if seated.count == 1 { together.violate(line, entry, "the table is empty") }
             case "leaves": seated.remove(entry.player)
             default: break
             }

@@ -54,7 +54,7 @@ struct ExtendedFaneuilHall: Problem {
     func immigrant(_ me: Player) async throws {
         let hall = try Hall(me)
         for round in try await me.roundsUntilAllAreDone() {
-            // A former life may have left and not told the judge.
+            // A former life may have died after it left and before it notified the judge.
             try await hall.mutex.withLock { _ in try await hall.change.notifyAll() }
             try await hall.swear(round)
             try await hall.mutex.withLock { lease in

@@ -47,7 +47,7 @@ struct FaneuilHall: Problem {
     func check(_ log: Log) -> [Invariant] { Hall.check(log) }
 }
 
-/// What both versions have in common.
+/// What both versions of Faneuil Hall share.
 struct Hall {
     let me: Player
     let door: DistributedMutex
@@ -61,7 +61,7 @@ struct Hall {
         change = try mutex.condition("change")
     }
 
-    /// The judge waits for all who are in to check in, and confirms.
+    /// Waits until all immigrants inside have checked in, and confirms them. For the judge.
     func confirm(_ round: Int, _ lease: Lease) async throws {
         while try await me.places().values.contains("entered") { try await change.wait(lease) }
         let checked = try await me.places().filter { $0.value == "checked-in" }
@@ -69,7 +69,8 @@ struct Hall {
         try await change.notifyAll()
     }
 
-    /// An immigrant's way to the oath. After a death it goes on where it was.
+    /// Enters, checks in, waits for the confirmation and swears. After a death, the next life
+    /// continues from the last step. For immigrants.
     func swear(_ round: Int) async throws {
         if try await me.places()[me.name] == nil {
             try await door.withLock { _ in try await me.log("enters", round, to: "entered") }
@@ -110,15 +111,15 @@ struct Hall {
                 places = places.mapValues { $0 == "checks-in" ? "confirmed" : $0 }
             case (_, "enters"):
                 shut.checked += 1
-                if isJudgeThere { shut.violate(line, entry, "the judge is there") }
+                if isJudgeThere { shut.violate(line, entry, "the judge is inside") }
                 if entry.role == "immigrant" { places[entry.player] = entry.event }
             case ("immigrant", "checks-in"): places[entry.player] = entry.event
             case ("immigrant", "swears"):
                 oath.checked += 1
-                if places[entry.player] != "confirmed" { oath.violate(line, entry, "nobody has confirmed it") }
+                if places[entry.player] != "confirmed" { oath.violate(line, entry, "the judge has not confirmed it") }
             case ("immigrant", "leaves"):
                 stay.checked += 1
-                if isJudgeThere { stay.violate(line, entry, "the judge is there") }
+                if isJudgeThere { stay.violate(line, entry, "the judge is inside") }
                 places[entry.player] = nil
             default: break
             }

@@ -20,14 +20,14 @@ struct RoomParty: Problem {
         ]
     }
 
-    /// So many are a party.
+    /// The number of students that make a party.
     private func party(_ students: Int?) -> Int { max(2, (students ?? 0) - 1) }
 
     func dean(_ me: Player) async throws {
         let room = try me.coordinator.mutex("room")
         let change = try room.condition("change")
         let party = party(me.counts["student"])
-        // A former life may have left and told nobody.
+        // A former life may have died after it left and before its notification.
         try await room.withLock { _ in try await change.notifyAll() }
         for round in try await me.roundsUntilAllAreDone() {
             try await room.withLock { lease in
@@ -83,7 +83,7 @@ struct RoomParty: Problem {
             case ("dean", "enters"):
                 comes.checked += 1
                 if !students.isEmpty, students.count < party {
-                    comes.violate(line, entry, "\(students.count) are in, and \(party) would be a party")
+                    comes.violate(line, entry, "\(students.count) are inside, and \(party) are a party")
                 }
                 isDeanInside = true
             case ("dean", "leaves"):
@@ -92,7 +92,7 @@ struct RoomParty: Problem {
                 isDeanInside = false
             case ("student", "enters"):
                 closed.checked += 1
-                if isDeanInside { closed.violate(line, entry, "the dean is in") }
+                if isDeanInside { closed.violate(line, entry, "the dean is inside") }
                 students.insert(entry.player)
             case ("student", "leaves"): students.remove(entry.player)
             default: break

@@ -72,7 +72,8 @@ struct SenateBus: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let seats = seats(log.count(of: "rider"))
-        var chosen = Invariant("the riders who waited when the bus arrived board, up to the number of seats", unit: "boardings")
+        var chosen = Invariant(
+            "the riders who waited when the bus arrived board, up to the number of seats", unit: "boardings")
         var whole = Invariant("the bus departs when all of its riders are aboard", unit: "departures")
         var waiting: [String] = []
         var missing: [String] = []

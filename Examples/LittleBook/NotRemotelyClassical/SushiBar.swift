@@ -22,7 +22,7 @@ struct SushiBar: Problem {
         let bar = try me.coordinator.mutex("bar")
         let seated = try bar.condition("seated")
         let seats = seats(me.counts["customer"])
-        // A former life may have given seats to others and not told them.
+        // A former life may have given seats to others and died before it notified them.
         try await bar.withLock { _ in try await seated.notifyAll() }
         for round in try await me.roundsUntilAllAreDone() {
             try await bar.withLock { lease in
@@ -72,7 +72,7 @@ struct SushiBar: Problem {
             case "leaves":
                 eating.remove(entry.player)
                 isFull = isFull && !eating.isEmpty
-                // Those to whom it gives the seats.
+                // The customers that get the seats.
                 newcomers = entry.note.split(separator: " ").map(String.init)
             case "waits":
                 needless.checked += 1

@@ -14,8 +14,8 @@ struct BaboonCrossing: Problem {
     let processes = 6
     let minProcesses = 4
 
-    /// What the rope bears.
-    private static let most = 2
+    /// The capacity of the rope.
+    private static let maxOnRope = 2
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -27,13 +27,13 @@ struct BaboonCrossing: Problem {
     func baboon(_ me: Player) async throws {
         let turnstile = try me.coordinator.mutex("turnstile")
         let direction = try me.coordinator.mutex("rope").lightSwitch(me.name.hasPrefix("east") ? "east" : "west")
-        let multiplex = try me.coordinator.semaphore("multiplex", permits: Self.most)
+        let multiplex = try me.coordinator.semaphore("multiplex", permits: Self.maxOnRope)
         for round in try await me.roundsUntilAllAreDone() {
             try await me.log("waits", round)
             let turn = try await turnstile.withLock { _ in try await direction.lock() }
             try await multiplex.withPermit { _ in
                 try await me.log("swings", round)
-                // Long enough for the next one to follow, and the one after it.
+                // Long enough for the next two baboons to follow.
                 for _ in 1...6 { try await me.work() }
                 try await me.log("arrives", round)
             }
@@ -46,7 +46,7 @@ struct BaboonCrossing: Problem {
             log.inside("all on the rope go the same way", from: ["swings"], to: ["arrives"]) { onRope, newcomer in
                 onRope.allSatisfy { $0.role == newcomer.role }
             },
-            log.atMost(Self.most, "never more on the rope than it can hold", from: "swings", to: "arrives"),
+            log.atMost(Self.maxOnRope, "never more on the rope than it can hold", from: "swings", to: "arrives"),
             log.overtaking("nobody waits forever", asks: "waits", gets: "swings", limit: 100),
         ]
     }

@@ -24,7 +24,7 @@ struct ModusHall: Problem {
     func walker(_ me: Player) async throws {
         let hall = try me.coordinator.mutex("hall")
         let change = try hall.condition("change")
-        // A former life may have changed something and told nobody.
+        // A former life may have died between a change and its notification.
         try await hall.withLock { _ in try await change.notifyAll() }
         for round in try await me.rounds() {
             try await hall.withLock { lease in
@@ -51,7 +51,7 @@ struct ModusHall: Problem {
         }
     }
 
-    /// How many there are, of one's own faction and of the other.
+    /// The number of processes of the own faction and of the other.
     private struct Factions {
         let own, others, othersCrossing: Int
 

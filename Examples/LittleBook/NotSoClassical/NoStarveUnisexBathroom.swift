@@ -32,7 +32,7 @@ struct NoStarveUnisexBathroom: Problem {
             let membership = try await turnstile.withLock { _ in try await group.lock() }
             try await places.withPermit { _ in
                 try await me.log("enters", round)
-                // Long enough for others to come meanwhile.
+                // Long enough for others to arrive meanwhile.
                 for _ in 1...6 { try await me.work() }
                 try await me.log("leaves", round)
             }

@@ -37,7 +37,8 @@ struct PlayerCommand: AsyncParsableCommand {
 
     /// Exits this process when the one that started it ends.
     ///
-    /// Standard input is a pipe that nothing is written to. The kernel closes it when its writer ends, even by SIGKILL.
+    /// Standard input is a pipe that nothing is written to. The kernel closes it when its writer
+    /// ends, even by SIGKILL.
     private func endWithTheRunner() {
         Thread.detachNewThread {
             var byte: UInt8 = 0

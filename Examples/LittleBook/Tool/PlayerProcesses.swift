@@ -5,8 +5,8 @@ import RedisDCTesting
 
 /// Starts, kills and reaps the player processes of a run.
 ///
-/// No player outlives this object or this process: each one ends when its standard input, a pipe that this object owns,
-/// is closed.
+/// No player outlives this object or this process: each one ends when its standard input, a pipe
+/// that this object owns, is closed.
 final class PlayerProcesses {
     enum State: Equatable {
         case running(pid_t)
@@ -21,7 +21,8 @@ final class PlayerProcesses {
     private(set) var states: [String: State] = [:]
     private(set) var lives: [String: Int] = [:]
 
-    /// - Parameter arguments: returns the arguments of a player's process; `life` is 1, plus 1 for each restart.
+    /// - Parameter arguments: returns the arguments of a player's process; `life` is 1, plus 1 for
+    ///   each restart.
     init(
         _ players: [String], environment: [String: String],
         arguments: @escaping (_ player: String, _ life: Int) -> [String]

@@ -17,7 +17,8 @@ struct ProblemRun {
     let limit: Duration
     let options: GlobalOptions
 
-    /// Runs the problem to its end or to the time limit, then ends all its processes and deletes its keys.
+    /// Runs the problem to its end or to the time limit, then ends all its processes and deletes
+    /// its keys.
     func perform(_ redis: RedisClient) async throws -> Report {
         let roles = problem.cast(run.processes)
         let processes = PlayerProcesses(
@@ -104,7 +105,8 @@ struct PlannedDeath {
         delay = .microseconds(number(3, below: 3000))
     }
 
-    /// Whether the victim has written enough entries, or all rounds are done: a player may write few entries.
+    /// Whether the victim has written enough entries, or all rounds are done: a player may write
+    /// few entries.
     func isDue(_ progress: RunProgress) -> Bool {
         progress.entryCounts[victim, default: 0] >= entries || progress.roundsAreDone
     }
@@ -152,7 +154,8 @@ struct RunProgress {
 
     /// Whether every player has done its rounds and none is absent.
     ///
-    /// After a death each player that still runs has to finish one more round, which shows that the death blocked none.
+    /// After a death each player that still runs has to finish one more round, which shows that the
+    /// death blocked none.
     func isOver(isRunning: (String) -> Bool) -> Bool {
         roundsAreDone && absent.isEmpty && !withoutRoundSinceDeath.contains(where: isRunning)
     }

@@ -1,7 +1,8 @@
 import Foundation
 import LittleBook
 
-/// The result of a run: a diagram of the order of events, the invariants with numbers, and a verdict.
+/// The result of a run: a diagram of the order of events, the invariants with numbers, and a
+/// verdict.
 struct Report {
     let problem: any Problem
     let run: Run

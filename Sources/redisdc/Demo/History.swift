@@ -17,7 +17,8 @@ struct History {
     struct Verdict: Encodable {
         var rounds: Int
         var processes: Int
-        /// For each process, whether its first half came before the second half of every other process in each round.
+        /// For each process, whether its first half came before the second half of every other
+        /// process in each round.
         var firstHalfBeforeOthersSecond: [Bool]
         var names: [String]
 

@@ -116,8 +116,8 @@ struct Examination {
 
     // MARK: Permissions
 
-    /// Uses a semaphore and a mutex in a namespace of its own, and returns the server's refusal if a command is not
-    /// permitted.
+    /// Uses a semaphore and a mutex in a namespace of its own, and returns the server's refusal if
+    /// a command is not permitted.
     private func engineRefusal() async -> String? {
         let namespace = "doctor-\(id)"
         var settings = CoordinatorConfiguration()

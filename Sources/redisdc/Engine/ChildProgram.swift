@@ -8,9 +8,10 @@ import Synchronization
 
 /// A program that is run once as a child process.
 ///
-/// It gets a process group of its own, so that a signal also reaches the processes that it has started. If this process is
-/// in the foreground of a terminal, the child shares its process group instead: only the foreground group may read from
-/// the terminal, and the terminal sends Ctrl-C to both.
+/// It gets a process group of its own, so that a signal also reaches the processes that it has
+/// started. If this process is in the foreground of a terminal, the child shares its process group
+/// instead: only the foreground group may read from the terminal, and the terminal sends Ctrl-C to
+/// both.
 final class ChildProgram: Sendable {
     private struct State {
         var processID: pid_t?
@@ -38,7 +39,8 @@ final class ChildProgram: Sendable {
     /// Starts the program.
     ///
     /// - Parameter environment: variables to add to this process's own.
-    /// - Throws: a ``Failure``, or `.cancelled` if the task was cancelled or a signal arrived before.
+    /// - Throws: a ``Failure``, or `.cancelled` if the task was cancelled or a signal arrived
+    ///   before.
     func start(environment: [String: String]) throws {
         // If SIGCHLD is ignored, the kernel discards the exit statuses of children.
         signal(SIGCHLD, SIG_DFL)
@@ -79,8 +81,8 @@ final class ChildProgram: Sendable {
         }
     }
 
-    /// Terminates the program and the processes that it has started: SIGTERM first, SIGKILL after `grace`. A second call
-    /// has no effect.
+    /// Terminates the program and the processes that it has started: SIGTERM first, SIGKILL after
+    /// `grace`. A second call has no effect.
     ///
     /// - Returns: a task that ends when no process of the group is left.
     @discardableResult
@@ -102,7 +104,8 @@ final class ChildProgram: Sendable {
 
     // MARK: Signals
 
-    /// Sends a signal to the process group, or to the program alone if it shares this process's group.
+    /// Sends a signal to the process group, or to the program alone if it shares this process's
+    /// group.
     ///
     /// The kernel does not reuse a group's id while the group has a member.
     ///
@@ -115,10 +118,11 @@ final class ChildProgram: Sendable {
         }
     }
 
-    /// Forwards SIGINT and SIGTERM to the program. Call this before the start, and cancel the sources when the program has
-    /// ended.
+    /// Forwards SIGINT and SIGTERM to the program. Call this before the start, and cancel the
+    /// sources when the program has ended.
     ///
-    /// `runTool` handles the same signals and has set their disposition. Setting it again would disable both handlers.
+    /// `runTool` handles the same signals and has set their disposition. Setting it again would
+    /// disable both handlers.
     func passOnSignals() -> [any DispatchSourceSignal] {
         [SIGINT, SIGTERM].map { number in
             let source = DispatchSource.makeSignalSource(signal: number)

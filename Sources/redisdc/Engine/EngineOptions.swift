@@ -5,23 +5,18 @@ import CoordinationBase
 import Hiredis
 import RedisDC
 
-/// The namespace and its partitions, in addition to the global options.
+/// The global options and the namespace.
 struct EngineOptions: ParsableArguments {
     @OptionGroup var global: GlobalOptions
 
-    @Option(help: "The namespace. It separates applications that share a Redis server.")
-    var namespace = "default"
+    @OptionGroup private var place: NamespaceOptions
 
-    @Option(
-        help:
-            "The number of partitions of the namespace, 1 to 1,024. (default: as stored in Redis, or 1 for a new namespace)"
-    )
-    var partitions: Int?
-
-    /// The maximum time until the session has started, so that a user does not wait indefinitely for an error.
+    /// The maximum time until the session has started, so that a user does not wait indefinitely
+    /// for an error.
     private static let startTimeout = Duration.seconds(5)
 
-    /// Runs `body` with a coordinator that only reads. It starts no session and creates no namespace.
+    /// Runs `body` with a coordinator that only reads. It starts no session and creates no
+    /// namespace.
     func withObserver(_ body: (Coordinator) async throws -> Void) async throws {
         try await global.withRedis { redis in
             var configuration = CoordinatorConfiguration()
@@ -59,21 +54,15 @@ struct EngineOptions: ParsableArguments {
         }
     }
 
-    /// The namespace option as it would be typed, with a leading space; empty for the default namespace.
+    var namespace: String { place.namespace }
+
+    /// The namespace option as it would be typed, with a leading space; empty for the default
+    /// namespace.
     var namespaceOption: String { namespace == "default" ? "" : " --namespace \(namespace)" }
 
-    /// The number of partitions that Redis has stored, or else `--partitions`, or else 1.
-    ///
-    /// A coordinator without a session does not receive this number from the server, so it is read here.
     private func agreedPartitions(_ redis: RedisClient) async throws -> Int {
-        let state = EngineKeys(Namespace(namespace, partitions: 1)).state(partition: 0)
-        let reply = try await redis.send("HGET", .string(state), "partitions")
-        let found = reply.string.flatMap { Int($0) }
-        if let found, let partitions, found != partitions {
-            throw Failure(
-                .badData, "namespace \"\(namespace)\" has \(found) partitions, but --partitions says \(partitions)")
-        }
-        return partitions ?? found ?? 1
+        let keys = EngineKeys(Namespace(namespace, partitions: 1))
+        return try await place.agreedPartitions(storedAt: keys.state(partition: 0), redis)
     }
 
     private func untilSessionStarts(_ events: AsyncStream<CoordinatorEvent>) async throws {
@@ -97,20 +86,6 @@ struct EngineOptions: ParsableArguments {
             }
             defer { group.cancelAll() }
             try await group.next()
-        }
-    }
-}
-
-/// The `--timeout` option.
-struct TimeoutOption: ParsableArguments {
-    @Option(help: "The maximum wait in seconds, with decimals; 0 tries once. (default: no limit)")
-    var timeout: Double?
-
-    var duration: Duration? { timeout.map { .seconds($0) } }
-
-    func validate() throws {
-        if let timeout, !(timeout >= 0 && timeout < 1e9) {
-            throw ValidationError("--timeout must be a number of seconds, 0 or more")
         }
     }
 }

@@ -34,7 +34,8 @@ struct TextTable {
         }
     }
 
-    /// Replaces control characters: names chosen by other processes must not move the cursor of the terminal.
+    /// Replaces control characters: names chosen by other processes must not move the cursor of the
+    /// terminal.
     private static func printable(_ text: String) -> String {
         String(
             String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))

@@ -1,5 +1,6 @@
 import ArgumentParser
 package import CommandLineTool
+import CoordinationBase
 import Foundation
 import Hiredis
 package import QueueListen
@@ -18,14 +19,7 @@ struct Mail: AsyncParsableCommand {
 struct MailOptions: ParsableArguments {
     @OptionGroup var global: GlobalOptions
 
-    @Option(help: "The namespace. It separates applications that share a Redis server.")
-    var namespace = "default"
-
-    @Option(
-        help:
-            "The number of partitions of the namespace, 1 to 1,024. (default: as stored in Redis, or 1 for a new namespace)"
-    )
-    var partitions: Int?
+    @OptionGroup private var place: NamespaceOptions
 
     func withOffice(_ body: (PostOffice) async throws -> Void) async throws {
         try await global.withRedis { redis in
@@ -33,16 +27,16 @@ struct MailOptions: ParsableArguments {
             configuration.partitions = try await agreedPartitions(redis)
             // Long enough for a restart of Redis, short enough for a person who waits for the error.
             configuration.callTimeout = .seconds(5)
-            try await withPostOffice(redis: redis, namespace: namespace, configuration: configuration, body)
+            try await withPostOffice(redis: redis, namespace: place.namespace, configuration: configuration, body)
         }
     }
 
     private func agreedPartitions(_ redis: RedisClient) async throws -> Int {
-        if let partitions { return partitions }
-        let reply = try await redis.send("HGET", .string("ql:{\(namespace):0}:meta"), "partitions")
-        return reply.string.flatMap { Int($0) } ?? 1
+        let meta = Namespace(place.namespace, partitions: 1, prefix: "ql").key("meta", partition: 0)
+        return try await place.agreedPartitions(storedAt: meta, redis)
     }
 
+    /// Parses a cursor.
     static func cursor(_ token: String?) throws -> Cursor? {
         guard let token else { return nil }
         guard let cursor = Cursor(token) else { throw Failure(.badData, "\"\(token)\" is not a cursor") }
