@@ -32,6 +32,7 @@ let package = Package(
         .executable(name: "redisdc", targets: ["redisdc"]),
         .executable(name: "rendezvous", targets: ["rendezvous"]),
         .executable(name: "mailbox", targets: ["mailbox"]),
+        .executable(name: "littlebook", targets: ["LittleBookTool"]),
     ],
     traits: [
         .trait(name: "LoggingSupport", description: "Log with swift-log."),
@@ -125,10 +126,19 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // What the package's command-line tools share.
+        .target(
+            name: "CommandLineTool",
+            dependencies: [
+                "RedisDC", "Hiredis", "RedisDCTesting",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "redisdc",
             dependencies: [
-                "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "LittleBook",
+                "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "CommandLineTool",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -144,7 +154,16 @@ let package = Package(
             name: "LittleBook",
             dependencies: ["RedisDC", "Hiredis"],
             path: "Examples/LittleBook",
-            exclude: ["README.md"],
+            exclude: ["README.md", "Tool"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "LittleBookTool",
+            dependencies: [
+                "LittleBook", "RedisDC", "Hiredis", "RedisDCTesting", "CommandLineTool",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/LittleBook/Tool",
             swiftSettings: settings
         ),
         .executableTarget(
@@ -219,7 +238,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "LittleBookTests",
-            dependencies: ["LittleBook", "redisdc", "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport"],
+            dependencies: ["LittleBook", "LittleBookTool", "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport"],
             exclude: ["Forged"],
             swiftSettings: settings),
         .target(

@@ -1,7 +1,7 @@
-// The list of the problems. A new one is one line here and one file in its chapter's folder.
-
-/// All problems, in the order of the book.
+/// The catalogue of all problems. A new problem is one line here and one file in the folder of its
+/// chapter.
 public enum Book {
+    /// All problems, in the order of the book.
     public static let problems: [any Problem] = [
         Signaling(),
         Rendezvous(),
@@ -48,5 +48,6 @@ public enum Book {
         ExtendedDiningHall(),
     ]
 
+    /// Returns the problem with a name; `nil` if there is none.
     public static func problem(_ name: String) -> (any Problem)? { problems.first { $0.name == name } }
 }

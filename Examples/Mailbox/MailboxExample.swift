@@ -2,9 +2,11 @@ import Foundation
 import Hiredis
 import QueueListen
 
-/// A sender or a receiver: `mailbox send COUNT`, `mailbox receive NAME DEVICE COUNT`.
+/// The `mailbox` command, a sender or a receiver: `mailbox send COUNT`, `mailbox receive NAME
+/// DEVICE COUNT`.
 ///
-/// Start each in a process of its own, on any machine that reaches the same Redis (`REDIS_URL`).
+/// Each runs in a process of its own, on any machine that reaches the same Redis server
+/// (`REDIS_URL`).
 @main
 struct MailboxExample {
     static func main() async {

@@ -1,8 +1,8 @@
 import QueueListen
 
-/// Sends to Alice and Bob at once: each message reaches both of them or neither.
+/// Sends numbered messages to Alice and Bob. Each message reaches both or neither.
 ///
-/// The id makes a second run of a killed sender harmless: what was sent is not sent again.
+/// The id makes each send idempotent, so that a restarted sender sends no message twice.
 func send(_ count: Int, _ office: PostOffice) async throws {
     guard count > 0 else { return }
     for number in 1...count {

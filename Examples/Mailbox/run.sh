@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A sender, two recipients with two devices each, all processes of their own; some are killed with -9 in the middle.
+# Runs a sender and two recipients with two devices each as separate processes, and kills two of them with SIGKILL.
 # usage: run.sh [COUNT], with REDIS_URL set and `mailbox` built (swift build --product mailbox).
 set -euo pipefail
 
@@ -25,15 +25,15 @@ start() {
 
 lines() { cat "$1" 2>/dev/null | wc -l; }
 
-# kill_after FILE LINES PID: kills the process when its file has so many lines.
+# kill_after FILE LINES PID: kills the process when the file has at least LINES lines.
 kill_after() {
     until [ "$(lines "$1")" -ge "$2" ]; do sleep 0.01; done
     kill -KILL "$3" 2>/dev/null || true
     wait "$3" 2>/dev/null || true
-    echo "killed the process $3 with -9 after $(lines "$1") messages in $1"
+    echo "killed process $3 with SIGKILL after $(lines "$1") messages in $1"
 }
 
-# A device gets what is sent after it was first seen.
+# A device receives the messages that are sent after it has registered.
 for name in alice bob; do
     for device in phone laptop; do "$program" receive "$name" "$device" 0; done
 done

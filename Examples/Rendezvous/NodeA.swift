@@ -1,7 +1,7 @@
 import Hiredis
 import RedisDC
 
-/// Rendezvous, one side: a1 comes before b2, and b1 before a2.
+/// Runs side A of the rendezvous: a1 comes before b2, and b1 before a2.
 ///
 ///     a1
 ///     aArrived.signal()

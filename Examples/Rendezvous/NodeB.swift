@@ -1,7 +1,7 @@
 import Hiredis
 import RedisDC
 
-/// Rendezvous, the other side: b1 comes before a2, and a1 before b2.
+/// Runs side B of the rendezvous: b1 comes before a2, and a1 before b2.
 ///
 ///     b1
 ///     bArrived.signal()

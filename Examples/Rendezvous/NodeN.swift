@@ -1,17 +1,19 @@
 import Hiredis
 import RedisDC
 
-/// Rendezvous of n nodes: each one's first half comes before everyone's second half.
+/// Runs one of n nodes: the first half of each node comes before the second half of every other
+/// node.
 ///
-/// Every node has a semaphore of its own. Who arrives signals all the others and waits once for each of them:
+/// Every node has a semaphore. A node that arrives signals those of all others, and waits once for
+/// each of them:
 ///
 ///     x1
 ///     for every other node: its semaphore.signal()
 ///     n - 1 times: my semaphore.wait()
 ///     x2
 ///
-/// The turns of two rounds have semaphores of their own (even and odd), so that a fast node's next signal cannot be
-/// taken for this round's.
+/// Even and odd rounds have separate semaphores, so that a fast node's signal of the next round is
+/// not taken for one of this round.
 func node(_ number: Int, of count: Int, _ run: Run, redis: RedisClient) async throws {
     func semaphore(of node: Int, round: Int) throws -> ClassicSemaphore {
         try ClassicSemaphore("\(run.name):\(round % 2):n\(node)", redis: redis)

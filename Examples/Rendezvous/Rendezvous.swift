@@ -1,9 +1,11 @@
 import Foundation
 import Hiredis
 
-/// One node of a rendezvous: `rendezvous a`, `rendezvous b`, or `rendezvous 2 of 5`.
+/// The `rendezvous` command, one node of a rendezvous: `rendezvous a`, `rendezvous b`, or
+/// `rendezvous 2 of 5`.
 ///
-/// Start each in a process of its own, on any machine that reaches the same Redis (`REDIS_URL`).
+/// Each node runs in a process of its own, on any machine that reaches the same Redis server
+/// (`REDIS_URL`).
 @main
 struct Rendezvous {
     static func main() async {
@@ -34,6 +36,7 @@ struct Rendezvous {
     }
 }
 
+/// The part of a node, from the command line.
 private enum Part {
     case a, b
     case one(Int, of: Int)

@@ -1,13 +1,13 @@
-// What the nodes of one run share: its name, the number of rounds, and a log in Redis.
 import Foundation
 import Hiredis
 
+/// A run of several nodes: its name, the number of rounds, and a log in Redis.
 struct Run {
     var name: String
     var rounds: Int
 
-    /// Appends to the log, stamped with the server's clock. Redis carries out one script at a time, so the order of the
-    /// list is the order in which things happened, whatever the clocks of the machines say.
+    /// Appends an entry with the time of the server. Redis runs one script at a time, so the order
+    /// of the list is the order of the events, regardless of the clocks of the machines.
     private static let append = RedisScript(
         """
         -- KEYS[1] log   ARGV[1] event   ARGV[2] round
@@ -17,6 +17,7 @@ struct Run {
         return redis.call('RPUSH', KEYS[1], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. stamp)
         """)
 
+    /// Writes an entry and returns when it is in the log.
     func log(_ event: String, _ round: Int, _ redis: RedisClient) async throws {
         _ = try await redis.script(
             Self.append, keys: ["rdc:demo:\(name):log"], arguments: [.string(event), .integer(round)])

@@ -1,43 +1,41 @@
 import ArgumentParser
-import Dispatch
-import Foundation
+import CommandLineTool
 
 /// The `redisdc` command.
 @main
 struct Tool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "redisdc",
-        abstract: "Coordinate and message through Redis from the command line.",
+        abstract: "Coordinate processes and exchange messages through Redis from the command line.",
         discussion: """
-            Exit status: 0 done, 64 wrong usage, 65 bad name, conflicting permits or no such semaphore, 69 Redis not \
-            reachable, 74 lost while held, 75 timed out or not acquired, 77 not permitted, 70 any other failure, \
-            130 interrupted.
+            Exit status: 0 success, 64 wrong usage, 65 invalid name or value, conflict with what is in Redis, or no such \
+            semaphore or mailbox, 69 Redis not reachable, 74 lease lost, 75 timed out or not acquired, 77 not permitted, \
+            70 any other failure, 130 interrupted.
             """,
         subcommands: [
             Demo.self, Sem.self, Lock.self, Inspect.self, Top.self, Release.self, Mail.self, Classic.self,
-            Publish.self, Subscribe.self, Doctor.self, BookCommand.self, BookPlayer.self,
+            Publish.self, Subscribe.self, Doctor.self,
         ]
     )
 
-    static func main() async {
-        let work = Task {
-            var command = try parseAsRoot(GlobalOptions.moveBehindCommand(Array(CommandLine.arguments.dropFirst())))
-            if var asynchronous = command as? any AsyncParsableCommand {
-                try await asynchronous.run()
+    static func main() async { await runTool(moveBehindCommand(Array(CommandLine.arguments.dropFirst()))) }
+
+    /// Moves global options that stand before the command's name behind it, where the parser
+    /// expects them.
+    private static func moveBehindCommand(_ arguments: [String]) -> [String] {
+        let withValue = ["--redis", "--cacert", "--namespace", "--partitions"]
+        var rest = arguments[...]
+        var options: [String] = []
+        while let first = rest.first {
+            if first == "--json" || withValue.contains(where: { first.hasPrefix($0 + "=") }) {
+                options.append(rest.removeFirst())
+            } else if withValue.contains(first), rest.count > 1 {
+                options += [rest.removeFirst(), rest.removeFirst()]
             } else {
-                try command.run()
+                break
             }
         }
-        // An interrupted wait must give back what it may have taken, so the signal cancels instead of killing.
-        let signals = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler { @Sendable in work.cancel() }
-            source.resume()
-            return source
-        }
-        let result = await work.result
-        signals.forEach { $0.cancel() }
-        if case .failure(let error) = result { Failure.exit(error) }
+        let end = rest.firstIndex(of: "--") ?? rest.endIndex
+        return rest[..<end] + options + rest[end...]
     }
 }

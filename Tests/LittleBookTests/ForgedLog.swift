@@ -2,7 +2,8 @@ import Foundation
 import LittleBook
 import Testing
 
-/// A made-up log, and what the check of its problem must say of it. `Forged/PROBLEM.txt` has those of a problem:
+/// A forged log and the expected result of its problem's check. `Forged/PROBLEM.txt` contains those
+/// of a problem:
 ///
 ///     players: a-1 b-1
 ///
@@ -14,7 +15,7 @@ import Testing
 ///     b-1 b2 1
 struct ForgedLog: Sendable, CustomTestStringConvertible {
     let problem: String
-    /// The statement that must not hold; `nil` when there must be no violation.
+    /// The statement of the invariant that must be violated; `nil` if no invariant may be.
     let refused: String?
     let title: String
     let log: Log
@@ -51,11 +52,11 @@ struct ForgedLog: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// No check that always passes: a log for every invariant that it must refuse.
-@Suite("The checks of the book")
+/// Every invariant has a forged log that violates it, so that no check can pass always.
+@Suite("Checks of the problems")
 struct ForgedLogTests {
     @Test(
-        "refuses a forged log with each of its invariants, and accepts right ones", arguments: Book.problems.map(\.name)
+        "each invariant rejects its forged log, and correct logs are accepted", arguments: Book.problems.map(\.name)
     )
     func forged(_ name: String) throws {
         let problem = try #require(Book.problem(name))
@@ -73,7 +74,7 @@ struct ForgedLogTests {
         #expect(logs.contains { $0.refused == nil })
     }
 
-    @Test("holds for no log in which nothing happens", arguments: Book.problems.map(\.name))
+    @Test("an invariant does not hold for an empty log", arguments: Book.problems.map(\.name))
     func empty(_ name: String) throws {
         let problem = try #require(Book.problem(name))
         let players = problem.cast(problem.processes).flatMap(\.players)

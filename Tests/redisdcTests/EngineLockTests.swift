@@ -6,12 +6,12 @@ import Testing
 
 @Suite("redisdc lock", .serialized)
 struct EngineLockTests {
-    /// A shell that says that it has begun, and goes on until it is told or ended.
+    /// A shell command that leaves the mark `on` and then waits for `mark`.
     private func untilMark(_ mark: String, _ tool: EngineTool) -> String {
         "echo > \(tool.mark("on")); \(tool.shellUntil(mark))"
     }
 
-    @Test("the command finds a fence in its environment that grows, and has our input and output")
+    @Test("the command gets a growing fencing token in its environment, and inherits the standard streams")
     func fence() async throws {
         try await withEngineTool { tool in
             var last: UInt64 = 0
@@ -29,7 +29,7 @@ struct EngineLockTests {
         }
     }
 
-    @Test("the exit status is the command's, or 128 and the signal it died of")
+    @Test("the exit status is that of the command, or 128 plus the signal that killed it")
     func status() async throws {
         try await withEngineTool { tool in
             #expect(try await tool.run("lock", "m", "--", "sh", "-c", "exit 7").status == 7)
@@ -45,7 +45,7 @@ struct EngineLockTests {
         }
     }
 
-    @Test("two of the same name exclude each other, and the second follows when the first has ended")
+    @Test("locks of the same name exclude each other, and a waiter acquires the lock when its holder ends")
     func exclusion() async throws {
         try await withEngineTool { tool in
             let log = tool.mark("log")
@@ -64,7 +64,7 @@ struct EngineLockTests {
         }
     }
 
-    @Test("eight at once are never two at a time")
+    @Test("of eight concurrent processes at most one holds the lock")
     func many() async throws {
         try await withEngineTool { tool in
             let command = "mkdir \(tool.mark("inside")) && rmdir \(tool.mark("inside"))"
@@ -74,7 +74,8 @@ struct EngineLockTests {
     }
 
     @Test(
-        "SIGINT and SIGTERM go to the command, and the lock is held until it has ended", arguments: [SIGINT, SIGTERM])
+        "SIGINT and SIGTERM are forwarded to the command, and the lock is held until the command ends",
+        arguments: [SIGINT, SIGTERM])
     func signals(number: Int32) async throws {
         try await withEngineTool { tool in
             let command = """
@@ -93,7 +94,7 @@ struct EngineLockTests {
         }
     }
 
-    @Test("a command that does not catch the signal dies of it, and so does redisdc")
+    @Test("a forwarded signal kills a command without a handler, and redisdc exits with the same status")
     func killedBySignal() async throws {
         try await withEngineTool { tool in
             let holding = try tool.start("lock", "m", "--", "sh", "-c", untilMark("never", tool))
@@ -103,37 +104,37 @@ struct EngineLockTests {
         }
     }
 
-    @Test("Ctrl-C while it waits for the lock ends with 130, and the command does not begin")
+    @Test("Ctrl-C while waiting for the lock exits with 130 and does not start the command")
     func interruptedWait() async throws {
         try await withEngineTool { tool in
             let holding = try tool.start("lock", "m", "--", "sh", "-c", untilMark("go", tool))
             _ = try await tool.text(of: "on")
-            let waiting = try tool.start("lock", "m", "--", "touch", tool.mark("begun"))
+            let waiting = try tool.start("lock", "m", "--", "touch", tool.mark("started"))
             try await tool.untilWaiting(1, for: "m")
             waiting.interrupt()
             #expect(try await waiting.end().status == 130)
             tool.leaveMark("go")
             _ = try await holding.result()
-            #expect(!tool.hasMark("begun"))
+            #expect(!tool.hasMark("started"))
         }
     }
 
-    @Test("a lost lock ends the command with SIGTERM, and is told with 74")
+    @Test("a lost lock terminates the command with SIGTERM and exits with 74")
     func lost() async throws {
         try await withEngineTool { tool in
             let command = "trap 'echo terminated; exit 3' TERM; \(untilMark("never", tool))"
             let holding = try tool.start("lock", "m", "--", "sh", "-c", command)
             _ = try await tool.text(of: "on")
-            #expect(try await tool.run("release", "--force", "m").output == "taken from 1 holder")
+            #expect(try await tool.run("release", "--force", "m").output == "released for 1 holder")
             let end = try await holding.end()
             #expect(end.status == 74)
             #expect(end.output == "terminated")
             let lines = end.error.split(separator: "\n").filter { $0.hasPrefix("redisdc: ") }
-            #expect(lines.count == 1 && lines.first?.contains("taken away") == true)
+            #expect(lines.count == 1 && lines.first?.contains("lost \"m\" before the command ended") == true)
         }
     }
 
-    @Test("what does not end is killed after the grace, and so is what it has started")
+    @Test("a command that ignores SIGTERM is killed after the grace period, with the processes it has started")
     func grace() async throws {
         try await withEngineTool { tool in
             let stubborn = "trap '' TERM; echo $$ > \(tool.mark("child")); \(tool.shellUntil("never"))"
@@ -144,12 +145,12 @@ struct EngineLockTests {
                 let child = try #require(Int32(try await tool.text(of: "child")))
                 try await tool.run("release", "--force", "m")
                 #expect(try await holding.end().status == 74)
-                try await until("it is gone") { kill(child, 0) != 0 }
+                try await until("the child is gone") { kill(child, 0) != 0 }
             }
         }
     }
 
-    @Test("a lock is lost when Redis loses its data, or cannot be reached for the TTL")
+    @Test("a lock is lost when Redis loses its data or is unreachable for the TTL")
     func lostWithRedis() async throws {
         try await withEngineTool { tool in
             for how in ["data", "server"] {
@@ -168,7 +169,7 @@ struct EngineLockTests {
         }
     }
 
-    @Test("when redisdc is killed with -9, the one who waits gets the lock, and the command goes on")
+    @Test("when redisdc is killed with SIGKILL, the next waiter acquires the lock, and the command continues")
     func killed() async throws {
         try await withEngineTool { tool in
             let command = "echo $$ > \(tool.mark("child")); \(untilMark("go", tool)); echo > \(tool.mark("over"))"
@@ -186,7 +187,7 @@ struct EngineLockTests {
     }
 
     #if os(Linux)
-        @Test("on a terminal the command is in the foreground: it can read")
+        @Test("on a terminal the command is in the foreground and can read")
         func terminal() async throws {
             try await withEngineTool { tool in
                 let command = "\(tool.path) lock m -- sh -c 'read line; echo got $line'"

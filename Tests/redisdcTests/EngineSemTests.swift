@@ -6,7 +6,7 @@ import Testing
 
 @Suite("redisdc sem", .serialized)
 struct EngineSemTests {
-    @Test("create, signal, wait, value, resize and destroy, as text and as JSON")
+    @Test("create, signal, wait, value, resize and destroy work, as text and as JSON")
     func lifeCycle() async throws {
         try await withEngineTool { tool in
             #expect(try await tool.run("sem", "create", "s", "--permits", "2").output == "created with 2 permits")
@@ -26,7 +26,7 @@ struct EngineSemTests {
         }
     }
 
-    @Test("what is not there is told with the way to make it, and left alone")
+    @Test("a command on a missing semaphore says how to create it, and does not create it")
     func missing() async throws {
         try await withEngineTool { tool in
             for words in [["signal"], ["wait", "--timeout", "0"], ["value"], ["resize", "--permits", "1"]] {
@@ -42,7 +42,7 @@ struct EngineSemTests {
         }
     }
 
-    @Test("exit statuses and one clear sentence on standard error")
+    @Test("a failure has its exit status and one line on standard error")
     func statuses() async throws {
         try await withEngineTool(.init(aclUsers: ["nobody on >pw ~* &* +@all -eval -evalsha"])) { tool in
             try await tool.run("sem", "create", "s", "--permits", "0")
@@ -67,7 +67,7 @@ struct EngineSemTests {
         }
     }
 
-    @Test("a namespace keeps its names, and its number of partitions need not be said again")
+    @Test("namespaces are separate, and the number of partitions is read from Redis")
     func namespaces() async throws {
         try await withEngineTool { tool in
             let words = ["sem", "create", "s", "--permits", "1", "--namespace", "game", "--partitions", "4"]
@@ -80,7 +80,7 @@ struct EngineSemTests {
         }
     }
 
-    @Test("a wait goes on when another process signals, and is told when it is destroyed")
+    @Test("a wait ends when another process signals, and fails when the semaphore is destroyed")
     func woken() async throws {
         try await withEngineTool { tool in
             try await tool.run("sem", "create", "s", "--permits", "0")
@@ -95,7 +95,7 @@ struct EngineSemTests {
         }
     }
 
-    @Test("Ctrl-C during a wait ends it with 130 and takes nothing")
+    @Test("Ctrl-C during a wait exits with 130 and consumes nothing")
     func interrupt() async throws {
         try await withEngineTool { tool in
             try await tool.run("sem", "create", "s", "--permits", "0")
@@ -114,7 +114,7 @@ struct EngineSemTests {
         }
     }
 
-    @Test("wait --hold holds while the command runs, and gives back at its end")
+    @Test("wait --hold holds the permits while the command runs, and releases them at its end")
     func hold() async throws {
         try await withEngineTool { tool in
             try await tool.run("sem", "create", "s", "--permits", "3")
@@ -128,7 +128,7 @@ struct EngineSemTests {
         }
     }
 
-    @Test("wait --hold ends the command when an operator takes the permits away, and says so with 74")
+    @Test("wait --hold terminates the command and exits with 74 when an operator releases its permits")
     func holdLost() async throws {
         try await withEngineTool { tool in
             try await tool.run("sem", "create", "s", "--permits", "1")

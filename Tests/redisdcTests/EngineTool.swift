@@ -3,12 +3,12 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
-/// The tool beside a private server, and a folder in which its commands leave marks.
+/// Runs `redisdc` against a private server, with a folder in which commands leave marks (files).
 struct EngineTool: Sendable {
     let server: LocalRedis
     let folder: URL
 
-    /// Runs it to its end.
+    /// Runs the tool to its end.
     @discardableResult
     func run(_ words: String..., url: String? = nil) async throws -> Child.End {
         try await Child("redisdc", words, environment: ["REDIS_URL": url ?? server.url]).end()
@@ -18,12 +18,12 @@ struct EngineTool: Sendable {
         try Child("redisdc", words, environment: ["REDIS_URL": server.url])
     }
 
-    /// The tool's program, for shells.
+    /// The path of the program, for shells.
     var path: String { Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent("redisdc").path }
 
     func mark(_ name: String) -> String { folder.appendingPathComponent(name).path }
 
-    /// What a shell does to wait for a mark, or for the end of the test.
+    /// A shell command that waits for a mark, or for the end of the test.
     func shellUntil(_ name: String) -> String {
         "until [ -e \(mark(name)) ] || [ ! -d \(folder.path) ]; do sleep 0.01; done"
     }
@@ -32,17 +32,17 @@ struct EngineTool: Sendable {
 
     func leaveMark(_ name: String) { #expect(FileManager.default.createFile(atPath: mark(name), contents: nil)) }
 
-    /// What a command has written into a mark, once it is there.
+    /// Waits for a mark and returns its text.
     func text(of name: String) async throws -> String {
         var text = ""
-        try await until("\(name) is there") {
+        try await until("the mark \(name) exists") {
             text = (try? String(contentsOfFile: mark(name), encoding: .utf8)) ?? ""
             return text.hasSuffix("\n")
         }
         return text.trimmingCharacters(in: .newlines)
     }
 
-    struct Picture: Decodable {
+    struct Inspection: Decodable {
         struct Participant: Decodable {
             var id: String
             var node: String
@@ -59,17 +59,17 @@ struct EngineTool: Sendable {
         var waiters: [Participant]
     }
 
-    func inspect(_ name: String) async throws -> Picture {
+    func inspect(_ name: String) async throws -> Inspection {
         let output = try await run("inspect", name, "--json").output
-        return try JSONDecoder().decode(Picture.self, from: Data(output.utf8))
+        return try JSONDecoder().decode(Inspection.self, from: Data(output.utf8))
     }
 
     func untilWaiting(_ count: Int, for name: String) async throws {
-        try await until("\(count) wait for \(name)") { try await inspect(name).waiters.count == count }
+        try await until("\(count) processes wait for \(name)") { try await inspect(name).waiters.count == count }
     }
 }
 
-/// A tool with a server of its own.
+/// Runs `body` with a tool and a private server.
 func withEngineTool(
     _ configuration: LocalRedis.Configuration = .init(), _ body: (EngineTool) async throws -> Void
 ) async throws {

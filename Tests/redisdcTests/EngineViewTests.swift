@@ -14,13 +14,13 @@ struct EngineViewTests {
         return child
     }
 
-    @Test("inspect shows nothing as nothing, and leaves nothing behind")
+    @Test("inspect of a missing name reports no holders, and creates no key")
     func nothing() async throws {
         try await withEngineTool { tool in
             let text = try await tool.run("inspect", "m")
-            #expect(text.status == 0 && text.output.contains("nobody holds or waits for \"m\""))
-            let picture = try await tool.inspect("m")
-            #expect(picture.kind == "none" && picture.holders.isEmpty && picture.waiters.isEmpty)
+            #expect(text.status == 0 && text.output.contains("\"m\" has no holders and no waiters"))
+            let found = try await tool.inspect("m")
+            #expect(found.kind == "none" && found.holders.isEmpty && found.waiters.isEmpty)
             #expect(try await tool.run("top", "--once").output == "default: 0 sessions, 0 names")
             try await withRedisClient(url: tool.server.unixURL) { redis in
                 let keys = try await redis.send("KEYS", "*").array
@@ -29,8 +29,8 @@ struct EngineViewTests {
         }
     }
 
-    @Test("inspect shows who holds with which fence, and who waits in which order")
-    func picture() async throws {
+    @Test("inspect shows each holder with its fencing token, and the waiters in queue order")
+    func holdersAndWaiters() async throws {
         try await withEngineTool { tool in
             let holding = try await hold("m", tool)
             let fence = UInt64(try await tool.text(of: "m"))
@@ -38,16 +38,16 @@ struct EngineViewTests {
                 try tool.start("lock", "m", "--", "echo"), try { try tool.start("lock", "m", "--", "true") }(),
             ]
             try await tool.untilWaiting(2, for: "m")
-            let picture = try await tool.inspect("m")
-            #expect(picture.kind == "mutex" && picture.permits == 1 && picture.available == 0)
-            let holder = try #require(picture.holders.first)
+            let found = try await tool.inspect("m")
+            #expect(found.kind == "mutex" && found.permits == 1 && found.available == 0)
+            let holder = try #require(found.holders.first)
             #expect(holder.fence == fence && holder.count == 1 && holder.seconds > 0)
             #expect(holder.node.hasSuffix(" \(holding.processID) redisdc sh"))
             #expect(try Date.ISO8601FormatStyle(includingFractionalSeconds: true).parse(holder.since) < .now + 60)
-            let places = picture.waiters.map { $0.node.split(separator: " ")[1] }
-            #expect(Set(places) == Set(waiting.map { "\($0.processID)" }))
-            #expect(picture.waiters.map(\.since) == picture.waiters.map(\.since).sorted())
-            #expect(picture.waiters.allSatisfy { $0.fence == nil })
+            let processIDs = found.waiters.map { $0.node.split(separator: " ")[1] }
+            #expect(Set(processIDs) == Set(waiting.map { "\($0.processID)" }))
+            #expect(found.waiters.map(\.since) == found.waiters.map(\.since).sorted())
+            #expect(found.waiters.allSatisfy { $0.fence == nil })
             let text = try await tool.run("inspect", "m").output
             #expect(text.hasPrefix("m: mutex, 1 holding, 2 waiting\n"))
             #expect(text.contains("\(holder.fence!)") && text.contains("waiting, next first"))
@@ -73,7 +73,7 @@ struct EngineViewTests {
         var resources: [Resource]
     }
 
-    @Test("top shows what is held and waited for, most waiters first, as text and as JSON")
+    @Test("top lists the resources with the most waiters first, as text and as JSON")
     func top() async throws {
         try await withEngineTool { tool in
             try await tool.run("sem", "create", "a", "--permits", "5")
@@ -99,7 +99,7 @@ struct EngineViewTests {
         }
     }
 
-    @Test("top goes on until interrupted, also through a break, and then ends well")
+    @Test("top refreshes until interrupted, survives a lost connection, and exits with 0")
     func live() async throws {
         try await withEngineTool { tool in
             let top = try Child(
@@ -108,36 +108,36 @@ struct EngineViewTests {
             func lines() -> Int {
                 ((try? String(contentsOfFile: tool.mark("top"), encoding: .utf8)) ?? "").split(separator: "\n").count
             }
-            try await until("it goes on") { lines() > 2 }
+            try await until("it refreshes") { lines() > 2 }
             try await withRedisClient(url: tool.server.unixURL) { redis in
                 _ = try await redis.send("CLIENT", "KILL", "TYPE", "normal")
             }
             let before = lines()
-            try await until("it goes on after a break") { lines() > before + 2 }
+            try await until("it refreshes after the break") { lines() > before + 2 }
             top.interrupt()
             let end = try await top.end()
             #expect(end.status == 0, "\(end.error)")
         }
     }
 
-    @Test("release wants --force, and takes from one holder or from all")
+    @Test("release requires --force, and releases one holder or all")
     func release() async throws {
         try await withEngineTool { tool in
             let refused = try await tool.run("release", "s")
             #expect(refused.status == 64 && refused.error.contains("--force"))
             #expect(refused.error.split(separator: "\n").count == 1)
-            #expect(try await tool.run("release", "--force", "s").output == "nobody held it")
+            #expect(try await tool.run("release", "--force", "s").output == "no holders")
             try await tool.run("sem", "create", "s", "--permits", "3")
             let command = "echo > \(tool.mark("on")); \(tool.shellUntil("go"))"
             let holding = try (0..<3).map { _ in try tool.start("sem", "wait", "s", "--hold", "--", "sh", "-c", command)
             }
-            try await until("all hold") { try await tool.inspect("s").holders.count == 3 }
+            try await until("all three hold a permit") { try await tool.inspect("s").holders.count == 3 }
             let holder = try await tool.inspect("s").holders[1]
             let one = try await tool.run("release", "--force", "s", "--holder", holder.id, "--json")
             #expect(one.output == #"{"name":"s","released":1}"#)
             #expect(try await tool.run("release", "--force", "s", "--holder", holder.id).output == "no such holder")
             #expect(try await tool.inspect("s").holders.map(\.id).contains(holder.id) == false)
-            #expect(try await tool.run("release", "--force", "s").output == "taken from 2 holders")
+            #expect(try await tool.run("release", "--force", "s").output == "released for 2 holders")
             for child in holding { #expect(try await child.end().status == 74) }
         }
     }

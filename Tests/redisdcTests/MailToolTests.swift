@@ -22,7 +22,7 @@ private func lines(_ output: String) throws -> [Line] {
 
 @Suite("redisdc mail")
 struct MailToolTests {
-    @Test("what is sent is listened to, acknowledged and gone")
+    @Test("listen prints sent messages, and ack removes them")
     func roundTrip() async throws {
         try await withEngineTool { tool in
             let sent = try await tool.run(
@@ -31,11 +31,11 @@ struct MailToolTests {
             let receipt = try lines(sent.output)[0]
             #expect(receipt.id == "x" && receipt.indices == ["alice": [1, 2], "bob": [1, 2]])
             #expect(receipt.durability == "memory")
-            let heard = try lines(try await tool.run("mail", "listen", "alice", "--timeout", "0", "--json").output)
-            #expect(heard.map(\.body) == ["hello", "world", nil])
-            #expect(heard[0].index == 1 && heard[0].type == "chat" && heard[0].id == "x/0")
-            #expect(heard[2].status == "messages")
-            let cursor = try #require(heard[2].cursor)
+            let received = try lines(try await tool.run("mail", "listen", "alice", "--timeout", "0", "--json").output)
+            #expect(received.map(\.body) == ["hello", "world", nil])
+            #expect(received[0].index == 1 && received[0].type == "chat" && received[0].id == "x/0")
+            #expect(received[2].status == "messages")
+            let cursor = try #require(received[2].cursor)
             #expect(try await tool.run("mail", "peek", "alice").output == "1  chat  hello\n2  chat  world")
             #expect(try await tool.run("mail", "ack", "alice", cursor).status == 0)
             #expect(try await tool.run("mail", "peek", "alice").output == "")
@@ -45,7 +45,7 @@ struct MailToolTests {
         }
     }
 
-    @Test("--follow goes on over a restart of the server and acknowledges what it printed")
+    @Test("listen --follow survives a restart of the server and acknowledges what it has printed")
     func follow() async throws {
         try await withEngineTool(.init(persistence: .appendOnly(fsync: .always))) { tool in
             let listening = try tool.start("mail", "listen", "alice", "--follow", "--timeout", "5", "--json")
@@ -60,7 +60,7 @@ struct MailToolTests {
         }
     }
 
-    @Test("inspect and delete tell what there is, and bad input is refused")
+    @Test("inspect and delete report the mailbox, and invalid input is rejected")
     func views() async throws {
         try await withEngineTool { tool in
             #expect(try await tool.run("mail", "inspect", "alice").status == 65)
@@ -70,7 +70,7 @@ struct MailToolTests {
             let view = try await tool.run("mail", "inspect", "alice", "--json")
             #expect(try lines(view.output)[0].messages == 2)
             let words = try await tool.run("mail", "inspect", "alice").output
-            #expect(words.contains("alice: 2 messages") && words.contains("device phone: has 0"))
+            #expect(words.contains("alice: 2 messages") && words.contains("device phone: acknowledged 0"))
             #expect(try await tool.run("mail", "listen", "alice", "--after", "rubbish").status == 65)
             #expect(try await tool.run("mail", "send", "--to", "a{b", "x").status == 65)
             #expect(try await tool.run("mail", "send", "--to", "alice", "x", "--fsynced").status == 65)
@@ -79,7 +79,7 @@ struct MailToolTests {
         }
     }
 
-    @Test("the example survives its kills")
+    @Test("the mailbox example delivers everything in order and once although processes are killed")
     func example() async throws {
         try await withEngineTool { tool in
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

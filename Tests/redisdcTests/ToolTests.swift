@@ -4,14 +4,14 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
-/// The tool as its users meet it: a process, its output, its exit status.
+/// The tool as a process: its output and its exit status.
 @Suite("The redisdc tool", .serialized)
 struct ToolTests {
     private func redisdc(_ words: String..., url: String) async throws -> Child.End {
         try await Child("redisdc", words, environment: ["REDIS_URL": url]).end()
     }
 
-    @Test("classic: create, signal, value, wait and destroy, as text and as JSON")
+    @Test("classic create, signal, value, wait and destroy work, as text and as JSON")
     func classic() async throws {
         try await withLocalRedis { server in
             let url = server.url
@@ -27,7 +27,7 @@ struct ToolTests {
         }
     }
 
-    @Test("exit statuses and one clear sentence on standard error")
+    @Test("a failure has its exit status and one line on standard error")
     func statuses() async throws {
         try await withLocalRedis(.init(aclUsers: ["nobody on >pw ~* &* +@all -@list"])) { server in
             let url = server.url
@@ -55,7 +55,8 @@ struct ToolTests {
         }
     }
 
-    @Test("Ctrl-C during a wait ends it with 130 and takes nothing, a thousandth of a second from a signal or not")
+    @Test(
+        "Ctrl-C during a classic wait exits with 130 and consumes nothing, also when a signal arrives at the same time")
     func interrupt() async throws {
         try await withLocalRedis { server in
             try await withRedisClient(url: server.unixURL) { redis in
@@ -77,7 +78,7 @@ struct ToolTests {
         }
     }
 
-    @Test("publish prints the count of receivers, subscribe prints messages")
+    @Test("publish prints the number of receivers, and subscribe prints the messages")
     func pubSub() async throws {
         try await withLocalRedis { server in
             #expect(try await redisdc("publish", "news", "hello", url: server.url).output == "0")
@@ -100,7 +101,7 @@ struct ToolTests {
         }
     }
 
-    @Test("doctor finds a missing right, says what to do, and fails")
+    @Test("doctor reports a missing right with advice, and fails")
     func doctor() async throws {
         let rules = [
             "few on >pw ~rdc:* &rdc:* +@all -@admin -@dangerous -client -info", "none on >pw ~other:* &other:* +@all",
@@ -128,7 +129,7 @@ struct ToolTests {
         }
     }
 
-    @Test("a rendezvous of two processes keeps its order for 10,000 rounds")
+    @Test("the demo with two processes keeps the order for 10,000 rounds")
     func rendezvous() async throws {
         try await withLocalRedis { server in
             let demo = try await redisdc("demo", "10000", "--json", url: server.url)
@@ -138,7 +139,7 @@ struct ToolTests {
         }
     }
 
-    @Test("a rendezvous of five processes keeps its order, and the demo leaves nothing behind")
+    @Test("the demo with five processes keeps the order, and leaves no key behind")
     func rendezvousOfFive() async throws {
         try await withLocalRedis { server in
             let demo = try await redisdc("demo", "200", "--nodes", "5", url: server.url)

@@ -1,14 +1,15 @@
-// Exclusive queue: as the queue of leaders and followers, but only one pair dances at a time, and who proceeds together are
-// each other's partners.
+// Exclusive queue: like the queue of leaders and followers, but only one pair dances at a time, and
+// the two that proceed together are partners.
 //
-// There is one place on the floor for a leader and one for a follower. Who has it waits there for the other, and keeps it
-// while it dances; so nobody of the next pair can meet before both are done. Under kill -9: the places are leases. Who dies
-// in the middle of a dance keeps the next pair waiting until its session is over.
+// The floor has one place for a leader and one for a follower. The holder of a place waits there
+// for the other and keeps the place while it dances, so no process of the next pair can meet a
+// partner before both have finished. If a process is killed: the places are leases. If it dies
+// during a dance, the next pair waits until its session has expired.
 import RedisDC
 
 struct ExclusiveQueue: Problem {
     let name = "exclusive-queue"
-    let title = "Leaders and followers go in pairs, one pair at a time"
+    let title = "Leaders and followers dance in pairs, one pair at a time"
     let chapter = Chapter.basics
     let processes = 4
 

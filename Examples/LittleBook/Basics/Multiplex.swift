@@ -1,7 +1,8 @@
-// Multiplex: several at a time may be in the critical section, but no more than a fixed number. Here there is one place less
-// than there are processes, so that someone always waits.
+// Multiplex: a limited number of processes may be in the critical section. Here the limit is one
+// less than the number of processes, so that one always waits.
 //
-// Under kill -9: a permit that was taken with `withPermit` comes back when the session of the dead one is over.
+// If a process is killed: a permit acquired with `withPermit` is released when the dead holder's
+// session has expired.
 import RedisDC
 
 struct Multiplex: Problem {

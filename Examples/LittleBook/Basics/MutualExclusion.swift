@@ -1,6 +1,7 @@
-// Mutex: only one at a time is in the critical section, and everyone gets there.
+// Mutex: at most one process is in the critical section, and every process gets there.
 //
-// Under kill -9: the lock is a lease. Who dies inside holds it until its session is over, and then the next one has it.
+// If a process is killed: the lock is a lease. It is free for the next waiter when the dead
+// holder's session has expired.
 import RedisDC
 
 struct MutualExclusion: Problem {

@@ -1,15 +1,17 @@
-// Preloaded turnstile: a reusable barrier of two turnstiles. The last one to come puts a pass for everyone into the first at
-// once, instead of each one letting in the next. The second does so behind the critical point, so that nobody comes back
-// to the rendezvous while someone is still on the way.
+// Preloaded turnstile: a reusable barrier of two turnstiles. The last process to arrive admits all
+// at once through the first turnstile, instead of each process admitting the next. The second
+// turnstile follows the critical point, so that no process returns to the rendezvous while another
+// is still on its way.
 //
-// Under kill -9: a pass may be lost with whoever took it, or be put in twice. So each round has turnstiles of its own, where
-// passes that are left over hurt nobody, and who comes again and finds all there puts in passes for all again.
+// If a process is killed, a pass may be lost with it, or may be added twice. So each round has
+// turnstiles of its own, where remaining passes do no harm, and a process that arrives again and
+// finds all present adds passes for all again.
 import Hiredis
 import RedisDC
 
 struct PreloadedTurnstile: Problem {
     let name = "preloaded-turnstile"
-    let title = "A reusable barrier: the last one lets all pass at once"
+    let title = "A reusable barrier: the last process admits all at once"
     let chapter = Chapter.basics
     let processes = 4
 
@@ -37,8 +39,8 @@ struct PreloadedTurnstile: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         [
-            log.everyone("comes", before: "passes", "nobody passes before all have come"),
-            log.everyone("passes", before: "comes", roundsBefore: 1, "nobody comes again before all have passed"),
+            log.everyone("comes", before: "passes", "nobody passes before all have arrived"),
+            log.everyone("passes", before: "comes", roundsBefore: 1, "nobody arrives again before all have passed"),
         ]
     }
 }

@@ -1,14 +1,15 @@
-// Queue: leaders and followers come to a ball, each at any time. Who comes waits until there is someone of the other kind, and
-// the two go to dance; other pairs may dance at the same time.
+// Queue: leaders and followers arrive at a ball at any time. Each waits for one of the other kind,
+// and the two dance; several pairs may dance at the same time.
 //
-// The book has a queue for each kind, and each one signals the other's. Here the first of each queue goes to the meeting
-// point, which is theirs until they have met. Under kill -9: the places at the head of the queues are leases, and who dies
-// at the meeting point has met nobody; who dies after the meeting leaves its partner to dance alone.
+// The book has a queue for each kind, and each process signals the other's queue. Here the first
+// process of each queue goes to a meeting point, which is reserved for the two until they have met.
+// If a process is killed: the head of a queue is a lease, and a process that dies at the meeting
+// point has met no partner. If it dies after the meeting, its partner dances alone.
 import RedisDC
 
 struct Queue: Problem {
     let name = "queue"
-    let title = "Leaders and followers wait for each other and go in pairs"
+    let title = "Leaders and followers wait for each other and dance in pairs"
     let chapter = Chapter.basics
     let processes = 4
 
@@ -43,7 +44,7 @@ struct Queue: Problem {
     }
 
     private func partners(_ log: Log) -> Invariant {
-        var invariant = Invariant("everyone dances with one who has come, and both agree", unit: "dances")
+        var invariant = Invariant("everyone dances with one who has arrived, and the two agree", unit: "dances")
         var pairs: [Int: Set<String>] = [:]
         var comes: [String: Int] = [:]
         var dances: [String: Set<Int>] = [:]

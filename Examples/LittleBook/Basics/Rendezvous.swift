@@ -1,16 +1,17 @@
-// Rendezvous: A does a1 and a2, B does b1 and b2. They meet in the middle: a1 comes before b2, and b1 before a2; nothing
-// else is fixed. Here several pairs do so, a round after the other.
+// Rendezvous: A does a1 and then a2, B does b1 and then b2. a1 comes before b2, and b1 before a2;
+// the order is otherwise free. Several pairs do this here, round after round.
 //
-// Under kill -9: who dies after a signal and before it has said what came of it would signal a second time, and a semaphore
-// would count both. So "a has arrived" is a latch for each round, which is open, however often it is opened.
+// If a process is killed after its signal and before the log entry that follows, its next life
+// signals again, and a semaphore would count both. So "a has arrived" is a latch for each round.
+// Opening it again has no effect.
 import RedisDC
 
 struct Rendezvous: Problem {
     let name = "rendezvous"
-    let title = "Two meet: each one's first half comes before the other's second"
+    let title = "Two meet: the first half of each comes before the second half of the other"
     let chapter = Chapter.basics
     let processes = 4
-    let fewest = 2
+    let minProcesses = 2
 
     func cast(_ processes: Int) -> [Role] {
         [

@@ -1,13 +1,15 @@
-// Reusable barrier: nobody goes past the critical point before all have come to the rendezvous, again and again, and nobody
-// laps the others. The book makes it of two turnstiles; here it is a primitive.
+// Reusable barrier: no process passes the critical point before all have arrived at the rendezvous,
+// round after round, and none laps the others. The book builds it from two turnstiles; here it is a
+// primitive.
 //
-// Under kill -9: who dies while it waits is taken out when its session is over, and counts until then; who dies after the
-// barrier has opened comes to the next one when it is back. So rounds are numbered by the barrier itself.
+// If a process is killed while it waits, it counts as arrived until its session has expired, and is
+// then removed. If it is killed after the barrier has opened, its next life takes part in the next
+// round. So the barrier's generation numbers the rounds.
 import RedisDC
 
 struct ReusableBarrier: Problem {
     let name = "reusable-barrier"
-    let title = "Nobody goes on before all have come, again and again"
+    let title = "Nobody proceeds before all have arrived, round after round"
     let chapter = Chapter.basics
     let processes = 4
 
@@ -24,21 +26,21 @@ struct ReusableBarrier: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var invariant = Invariant("nobody passes before all have come", unit: "passes")
+        var invariant = Invariant("nobody passes before all have arrived", unit: "passes")
         var waiting: Set<String> = []
         var opened = 0
         for (line, entry) in log.entries.enumerated() {
             switch entry.event {
             case "comes": waiting.insert(entry.player)
-            // Its arrival has been taken out, or has been used.
+            // The arrival of its former life was removed, or was used by an opening.
             case Entry.back: waiting.remove(entry.player)
             case "passes":
                 invariant.checked += 1
-                // The first one to pass shows that it has opened. Each arrival is good for one opening.
+                // The first process to pass shows that the barrier has opened. An arrival counts for one opening.
                 if entry.number == opened + 1 {
                     let absent = log.players.filter { !waiting.contains($0) }
                     if !absent.isEmpty {
-                        invariant.violate(line, entry, "not there: \(absent.joined(separator: ", "))")
+                        invariant.violate(line, entry, "not arrived: \(absent.joined(separator: ", "))")
                     }
                     (waiting, opened) = ([], opened + 1)
                 } else if entry.number != opened {

@@ -1,15 +1,17 @@
-// Signaling: A does a1, and only then B does b1. A tells by a signal, which is kept for whoever comes too late to hear it.
+// Signaling: B does b1 only after A has done a1. A sends a signal, which is kept if B is not
+// waiting yet.
 //
-// Under kill -9: a signal that is sent a second time would be counted twice, and one that was received by a process that
-// died is gone. So "a1 has happened" is a latch for each round: it is open for ever, however often it is opened.
+// If a process is killed: a semaphore would count a repeated signal twice, and would lose a signal
+// that a dead process had received. So "a1 has happened" is a latch for each round. It stays open,
+// and opening it again has no effect.
 import RedisDC
 
 struct Signaling: Problem {
     let name = "signaling"
-    let title = "One thing happens only after another, in another process"
+    let title = "One step happens only after another, in another process"
     let chapter = Chapter.basics
     let processes = 4
-    let fewest = 2
+    let minProcesses = 2
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -24,7 +26,7 @@ struct Signaling: Problem {
             try await me.work()
             try await me.log("a1", round)
             try await happened.countDown(id: "a")
-            // From here on the round is done. Before, the next life does it again.
+            // This entry ends the round. If the process dies before it, the next life repeats the round.
             try await me.log("signals", round)
         }
     }

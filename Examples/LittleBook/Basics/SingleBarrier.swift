@@ -1,14 +1,16 @@
-// Barrier, good for one time: nobody goes past the critical point before all have come to the rendezvous. They are counted,
-// and the last one opens the turnstile for all. It stays open, so that each round takes a barrier of its own.
+// Single-use barrier: no process passes the critical point before all have arrived at the
+// rendezvous. The processes are counted, and the last one opens a turnstile for all. It stays open,
+// so each round uses a new barrier.
 //
-// Under kill -9: they are counted by their names, so that one who comes again counts once; and opening what is open changes
-// nothing. If the last one dies before it has opened, its next life finds all there and opens.
+// If a process is killed: the processes are counted by name, so that one that arrives again counts
+// once, and opening an open turnstile has no effect. If the last one dies before it has opened the
+// turnstile, its next life finds all present and opens it.
 import Hiredis
 import RedisDC
 
 struct SingleBarrier: Problem {
     let name = "barrier"
-    let title = "Nobody goes on before all have come"
+    let title = "Nobody proceeds before all have arrived"
     let chapter = Chapter.basics
     let processes = 4
 
@@ -30,12 +32,13 @@ struct SingleBarrier: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        [log.everyone("comes", before: "passes", "nobody passes before all have come")]
+        [log.everyone("comes", before: "passes", "nobody passes before all have arrived")]
     }
 }
 
 extension Log {
-    /// Nobody does `later` of a round before everyone has done `earlier` of the same round, or of one so many before.
+    /// Checks that no player does `later` before every player has done `earlier` of the same round,
+    /// or of the round `roundsBefore` rounds earlier.
     func everyone(
         _ earlier: String, before later: String, roundsBefore: Int = 0, _ statement: String
     ) -> Invariant {

@@ -1,18 +1,20 @@
-// Cigarette smokers: it takes tobacco, paper and a match. Each smoker has one of them without end; the agent lays the other
-// two of someone on the table, not knowing who that is, and waits until they are smoked. If every smoker took what it lacks,
-// two would soon hold one thing each. So three pushers, one for each thing, collect what lies there, and when there are two
-// they are for the smoker who has the third.
+// Cigarette smokers: a cigarette takes tobacco, paper and a match. Each smoker has an endless
+// supply of one of them. The agent puts the other two on the table, without knowing for whom, and
+// waits until they are smoked. If every smoker took what it lacks, two smokers would soon hold one
+// ingredient each. So three pushers, one for each ingredient, collect what is on the table. Two
+// pushed ingredients are for the smoker who has the third.
 //
-// The book's pushers signal the right smoker; here the scoreboard says what has been pushed, and each smoker sees if it fits.
-// Under kill -9: what is on the board stays there, and whoever has died goes on from it.
+// The book's pushers signal the right smoker. Here the scoreboard shows what has been pushed, and
+// each smoker checks whether it fits. If a process is killed, the scoreboard keeps its state, and
+// the next life continues from it.
 import RedisDC
 
 struct CigaretteSmokers: Problem {
     let name = "cigarette-smokers"
-    let title = "Only the smoker who has the third thing takes the other two"
+    let title = "Only the smoker who has the third ingredient takes the other two"
     let chapter = Chapter.classical
     let processes = 7
-    let fewest = 7
+    let minProcesses = 7
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -61,26 +63,30 @@ struct CigaretteSmokers: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var fitting = Invariant("who smokes has the third thing, and the two were dealt and pushed", unit: "cigarettes")
-        var waiting = Invariant("the agent deals when the last deal has been smoked", unit: "deals")
+        var fitting = Invariant(
+            "a smoker has the third ingredient, and the other two were dealt and pushed", unit: "cigarettes")
+        var waiting = Invariant("the agent deals after the last deal has been smoked", unit: "deals")
         var lying: Set<Ingredient> = []
         var pushed: Set<Ingredient> = []
         for (line, entry) in log.entries.enumerated() {
-            let things = Set(names: entry.note)
+            let ingredients = Set(names: entry.note)
             switch entry.event {
             case "deals":
                 waiting.checked += 1
-                if !lying.union(pushed).isEmpty { waiting.violate(line, entry, "there: \(lying.union(pushed).names)") }
-                lying.formUnion(things)
+                if !lying.union(pushed).isEmpty {
+                    waiting.violate(line, entry, "on the table: \(lying.union(pushed).names)")
+                }
+                lying.formUnion(ingredients)
             case "pushes":
-                pushed.formUnion(things.intersection(lying))
-                lying.subtract(things)
+                pushed.formUnion(ingredients.intersection(lying))
+                lying.subtract(ingredients)
             case "smokes":
                 fitting.checked += 1
-                if things.count != 2 || things.contains(Ingredient(of: entry)) || !things.isSubset(of: pushed) {
+                let isFitting = ingredients.count == 2 && !ingredients.contains(Ingredient(of: entry))
+                if !isFitting || !ingredients.isSubset(of: pushed) {
                     fitting.violate(line, entry, "pushed: \(pushed.names)")
                 }
-                pushed.subtract(things)
+                pushed.subtract(ingredients)
             default: break
             }
         }
@@ -88,13 +94,13 @@ struct CigaretteSmokers: Problem {
     }
 }
 
-/// What it takes.
+/// An ingredient of a cigarette.
 enum Ingredient: String, CaseIterable, Codable, Sendable {
     case tobacco, paper, match
 
     static var random: Ingredient { allCases[Int.random(in: 0...2)] }
 
-    /// Whose pusher, or smoker with plenty of it, someone is.
+    /// The ingredient of a pusher, or the one that a smoker has.
     init(of me: Player) { self = Self.allCases[(me.index - 1) % 3] }
     init(of entry: Entry) { self = Self.allCases[(max(1, entry.index) - 1) % 3] }
 }

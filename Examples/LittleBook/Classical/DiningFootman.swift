@@ -1,7 +1,9 @@
-// Dining philosophers, with a footman: philosophers sit around a table with a fork between each two, and need both forks
-// beside them to eat. If all took the right one first, all would wait for ever; so a footman lets all but one sit down.
+// Dining philosophers with a footman: the philosophers sit around a table with one fork between
+// each two neighbours, and need both adjacent forks to eat. If all picked up the right fork first,
+// all would wait forever. So a footman lets all but one sit down.
 //
-// Under kill -9: forks and the footman's leave are leases. They come back when the session of the dead one is over.
+// If a process is killed: the forks and the footman's permission are leases. They are free when the
+// dead holder's session has expired.
 import RedisDC
 
 struct Footman: Problem {
@@ -41,7 +43,7 @@ struct Footman: Problem {
             log.inside("neighbours never eat at the same time", from: ["eats"], to: ["stops"]) { eating, newcomer in
                 !eating.contains { [1, seats - 1].contains(abs($0.index - newcomer.index)) }
             },
-            log.atMost(seats - 1, "one is never at the table", from: "sits", to: "rises"),
+            log.atMost(seats - 1, "never all at the table", from: "sits", to: "rises"),
             log.overtaking("nobody starves", asks: "hungers", gets: "eats", limit: 100),
         ]
     }

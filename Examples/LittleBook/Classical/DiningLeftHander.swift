@@ -1,12 +1,14 @@
-// Dining philosophers, with a left-hander: each needs both forks beside them. All take the right one first but one, who takes
-// the left one first; so never does everyone hold one fork and wait for the next.
+// Dining philosophers with a left-hander: each philosopher needs both adjacent forks. All pick up
+// the right fork first, except one that picks up the left fork first, so there is never a cycle in
+// which each holds one fork and waits for the next.
 //
-// Under kill -9: forks are leases. They come back when the session of the dead one is over.
+// If a process is killed: the forks are leases. They are free when the dead holder's session has
+// expired.
 import RedisDC
 
 struct LeftHander: Problem {
     let name = "dining-left-hander"
-    let title = "Dining philosophers: one of them takes the other fork first"
+    let title = "Dining philosophers: one of them picks up the other fork first"
     let chapter = Chapter.classical
     let processes = 5
 
@@ -20,7 +22,7 @@ struct LeftHander: Problem {
         let left = try me.coordinator.mutex("fork \(me.index % seats + 1)")
         let (first, second) = me.index == 1 ? (left, right) : (right, left)
         for round in try await me.roundsUntilAllAreDone() {
-            // They think, and wait a little with one fork in hand: without a left-hander they are soon stuck.
+            // The pauses, one of them with a fork in hand, soon cause a deadlock if there is no left-hander.
             try await pause(upTo: 5)
             try await me.log("hungers", round)
             try await first.withLock { _ in

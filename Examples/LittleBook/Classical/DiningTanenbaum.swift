@@ -1,9 +1,10 @@
-// Dining philosophers, as Tanenbaum has it: nobody waits with a fork in hand. A scoreboard says who hungers and who eats;
-// who hungers eats as soon as neither neighbour does, and who stops lets the neighbours look again.
+// Dining philosophers, Tanenbaum's solution: no philosopher waits while it holds a fork. A
+// scoreboard shows who is hungry and who eats. A hungry philosopher eats as soon as neither
+// neighbour does, and one that stops lets its neighbours look again.
 //
-// Nobody can wait for each other in a circle, but one can starve between two who eat in turn; so all stop when they have eaten
-// often enough, and the verdict says how often one was passed. Under kill -9: who dies eating keeps the neighbours waiting
-// until its next life has put the forks down.
+// There is no deadlock, but a philosopher can starve between two neighbours who eat in turn. So all
+// stop after a number of rounds, and the report shows how often one was passed. If a process is
+// killed while it eats, its neighbours wait until its next life has put the forks down.
 import RedisDC
 
 struct Tanenbaum: Problem {

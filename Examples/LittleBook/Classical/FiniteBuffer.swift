@@ -1,13 +1,14 @@
-// Finite buffer: as producers and consumers, but there are only three places. Who finds them full waits.
+// Finite buffer: like producers and consumers, but the buffer has only three places. A producer
+// waits while all are full.
 //
-// The book counts items and places with two semaphores; the bounded buffer is these two, and turns a place into an item in
-// one step. Under kill -9: a producer that dies while it puts has either put or still left the place free; an item in the
-// hand of a dead consumer comes back to its place.
+// The book counts items and places with two semaphores. The bounded buffer combines both and turns
+// a place into an item in one step. If a process is killed: a producer that dies during a put has
+// either put the item or left the place free. The item of a dead consumer returns to its place.
 import RedisDC
 
 struct FiniteBuffer: Problem {
     let name = "finite-buffer"
-    let title = "Producers and consumers with three places between them"
+    let title = "Producers and consumers with a buffer of three places"
     let chapter = Chapter.classical
     let processes = 4
     private let capacity = 3
@@ -47,9 +48,9 @@ struct FiniteBuffer: Problem {
 
     private func placesSuffice(_ log: Log) -> Invariant {
         var invariant = Invariant("never more items than places", unit: "items put")
-        // Whoever puts says so afterwards, when the item may have been used already.
+        // A producer logs an item after the put, when the item may have been used already.
         var (there, used): (Set<String>, Set<String>) = ([], [])
-        var most = 0
+        var maxCount = 0
         for (line, entry) in log.entries.enumerated() {
             if entry.event == "uses" {
                 let item = "\(entry.note) \(entry.number ?? 0)"
@@ -59,13 +60,13 @@ struct FiniteBuffer: Problem {
                 invariant.checked += 1
                 let item = "\(entry.player) \(entry.number ?? 0)"
                 if !used.contains(item) { there.insert(item) }
-                most = max(most, there.count)
+                maxCount = max(maxCount, there.count)
                 if there.count > capacity {
-                    invariant.violate(line, entry, "there: \(there.sorted().joined(separator: ", "))")
+                    invariant.violate(line, entry, "in the buffer: \(there.sorted().joined(separator: ", "))")
                 }
             }
         }
-        invariant.remark = "at most \(most) there"
+        invariant.remark = "at most \(maxCount) in the buffer"
         return invariant
     }
 }

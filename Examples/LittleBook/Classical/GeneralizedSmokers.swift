@@ -1,17 +1,19 @@
-// Generalized smokers: as the cigarette smokers, but the agent does not wait until its deal has been smoked. So there may be
-// much on the table, and the pushers have to count: one that finds a thing of another kind without a partner makes a pair
-// of the two, for a smoker who has the third; otherwise its thing waits for a partner.
+// Generalized smokers: like the cigarette smokers, but the agent does not wait until its deal has
+// been smoked. The table may hold many ingredients, so the pushers count them. A pusher that finds
+// an unpaired ingredient of another kind makes a pair for the smoker who has the third. Otherwise
+// its own ingredient waits for a partner.
 //
-// The counts are on a scoreboard: what `lies`, what waits `alone`, and the pairs `for` a smoker. Under kill -9: each step
-// changes all its counts at once, and whoever has died goes on from what is there.
+// The counts are on a scoreboard: the ingredients that a pusher has not handled (`lies`), the
+// unpaired ones (`alone`), and the pairs `for` a smoker. If a process is killed: each step changes
+// all its counts at once, and the next life continues from them.
 import RedisDC
 
 struct GeneralizedSmokers: Problem {
     let name = "generalized-smokers"
-    let title = "The smokers, with an agent who does not wait"
+    let title = "Cigarette smokers with an agent that does not wait"
     let chapter = Chapter.classical
     let processes = 7
-    let fewest = 7
+    let minProcesses = 7
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -50,8 +52,8 @@ struct GeneralizedSmokers: Problem {
                 } else {
                     changes["alone \(mine)"] = board.adding(1, "alone \(mine)")
                 }
-                let things = Set([mine, partner].compactMap(\.self)).names
-                try await table.change(changes, "pushes", nil, things, wakes: partner == nil ? [] : ["smoker"])
+                let ingredients = Set([mine, partner].compactMap(\.self)).names
+                try await table.change(changes, "pushes", nil, ingredients, wakes: partner == nil ? [] : ["smoker"])
             }
         }
     }
@@ -78,13 +80,13 @@ struct GeneralizedSmokers: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var smoking = Invariant("nothing is smoked that was not dealt, and nothing twice", unit: "cigarettes")
-        var pairing = Invariant("a thing does not wait alone if there is a partner for it", unit: "pushes")
+        var smoking = Invariant("every ingredient smoked was dealt, and none is smoked twice", unit: "cigarettes")
+        var pairing = Invariant("no ingredient stays unpaired while there is a partner for it", unit: "pushes")
         var dealt: [Ingredient: Int] = [:]
         var alone: [Ingredient: Int] = [:]
         for (line, entry) in log.entries.enumerated() {
             switch entry.event {
-            case "deals": for thing in Set(names: entry.note) { dealt[thing, default: 0] += 1 }
+            case "deals": for ingredient in Set(names: entry.note) { dealt[ingredient, default: 0] += 1 }
             case "pushes":
                 pairing.checked += 1
                 let mine = Ingredient(of: entry)
@@ -96,9 +98,9 @@ struct GeneralizedSmokers: Problem {
                 }
             case "smokes":
                 smoking.checked += 1
-                for thing in Ingredient.allCases where thing != Ingredient(of: entry) {
-                    dealt[thing, default: 0] -= 1
-                    if dealt[thing, default: 0] < 0 { smoking.violate(line, entry, "no \(thing) was left") }
+                for ingredient in Ingredient.allCases where ingredient != Ingredient(of: entry) {
+                    dealt[ingredient, default: 0] -= 1
+                    if dealt[ingredient, default: 0] < 0 { smoking.violate(line, entry, "no \(ingredient) was left") }
                 }
             default: break
             }

@@ -1,16 +1,17 @@
-// No-starve mutex, Morris's algorithm: a mutex of weak parts, which let in anyone who happens to look, is made such that
-// nobody is passed more than twice by the same other one. Who comes is in the first room. When all of the first room are in
-// the second one, its door shuts and another opens, to the critical section. When the second room is empty, the first door
-// opens again.
+// No-starve mutex, Morris's algorithm: from weak mutexes, which admit waiters in any order, it
+// builds a mutex that no process acquires more than twice while another waits. A process first
+// enters the first room. When all processes of the first room have moved to the second, the door of
+// the first room closes, and the door to the critical section opens. When the second room is empty,
+// the first door opens again.
 //
-// The book's token, which is at the one turnstile or the other, is here on a scoreboard: who is in which room, and whether
-// the first door is shut.
-// Under kill -9: a name stays in its room, and the doors wait, until the next life of it goes on from there.
+// The book's token, which is at one of the two turnstiles, is on a scoreboard here: the room of
+// each process, and whether the first door is shut. If a process is killed, its name stays in its
+// room, and the doors wait until its next life continues from there.
 import RedisDC
 
 struct NoStarveMutex: Problem {
     let name = "no-starve-mutex"
-    let title = "A mutex of weak parts where nobody is passed more than twice by the same one"
+    let title = "A mutex from weak mutexes: nobody is passed more than twice by the same other"
     let chapter = Chapter.classical
     let processes = 3
 
@@ -40,8 +41,10 @@ struct NoStarveMutex: Problem {
         }
     }
 
-    /// Looks again and again until it has done what it wants, having the mutex whenever it happens to be free. There is no
-    /// queue, and some look less often than others.
+    /// Repeats `isDone` under a weak mutex until it returns `true`.
+    ///
+    /// The mutex is weak because there is no queue: a process tries again after a random pause,
+    /// some less often than others.
     private func weakly(_ me: Player, _ isDone: () async throws -> Bool) async throws {
         let mutex = try me.coordinator.mutex("weak mutex")
         while true {
@@ -57,7 +60,8 @@ struct NoStarveMutex: Problem {
     func check(_ log: Log) -> [Invariant] {
         [
             log.atMost(1, "never two in the critical section", from: "enters", to: "leaves"),
-            log.overtaking("nobody is passed more than twice by one other", asks: "asks", gets: "enters", limit: 2),
+            log.overtaking(
+                "nobody is passed more than twice by the same other", asks: "asks", gets: "enters", limit: 2),
         ]
     }
 }

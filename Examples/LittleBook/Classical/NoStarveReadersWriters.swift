@@ -1,8 +1,10 @@
-// Readers and writers, without starving writers: any number may read together, a writer is alone; and a writer that waits is
-// not passed by readers that come later. All come in through a turnstile, and a writer stays in it until it is done.
+// Readers and writers without starvation of writers: any number of readers may be inside together,
+// a writer is alone, and readers that arrive later do not pass a waiting writer. All enter through
+// a turnstile, and a writer holds it until it has finished.
 //
-// Under kill -9: the turnstile and the room are mutexes, and the readers hold the room together by a light switch. All these
-// are leases, and what the dead one held is free when its session is over.
+// If a process is killed: the turnstile and the room are mutexes, and the readers hold the room
+// together through a light switch. All of these are leases, which are free when the dead holder's
+// session has expired.
 import RedisDC
 
 struct NoStarveReadersWriters: Problem {
@@ -52,7 +54,7 @@ struct NoStarveReadersWriters: Problem {
             ) { inside, newcomer in
                 inside.isEmpty || newcomer.role == "reader" && inside.allSatisfy { $0.role == "reader" }
             },
-            // Only those who were through the turnstile before it can still come in.
+            // Only readers that have passed the turnstile before the writer can still enter.
             log.overtaking("nobody passes a waiting writer twice", asks: "waits", gets: "enters", limit: 1),
         ]
     }

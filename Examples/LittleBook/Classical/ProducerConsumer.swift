@@ -1,9 +1,11 @@
-// Producers and consumers: producers make items and put them into a buffer, consumers take them out and use them. Who finds
-// the buffer empty waits. It has more places than are ever needed.
+// Producers and consumers: producers make items and put them into a buffer, and consumers take them
+// out and use them. A consumer waits while the buffer is empty. The buffer has more places than are
+// ever used.
 //
-// As in the book a mutex is held while an item is taken, which keeps the order for the log. Under kill -9: an item is leased
-// as long as it is used. If its consumer dies, it is the first again. A producer says which item it makes before it puts it;
-// if it dies in between, that one item may not be there, and none is there twice.
+// As in the book, a mutex is held while an item is taken, which keeps the log in order. If a
+// process is killed: an item is leased while it is used. If its consumer dies, the item becomes the
+// first one again. A producer logs an item before it puts it. If it dies in between, that item may
+// be missing; no item is put twice.
 import RedisDC
 
 struct ProducerConsumer: Problem {
@@ -49,38 +51,41 @@ struct ProducerConsumer: Problem {
     func check(_ log: Log) -> [Invariant] { log.items() }
 }
 
-/// What is made and used.
+/// An item that a producer makes and a consumer uses.
 struct Item: Codable, Sendable {
     var producer: String
     var number: Int
 }
 
 extension Log {
-    /// That items come from someone, none is lost or overtaken, and none is used twice; with the lines `producer-1 makes 5`,
-    /// `consumer-1 takes 5 producer-1` in the order of the buffer, and `consumer-1 uses 5 producer-1`.
+    /// Checks that every item was made, none is lost or overtaken, and none is used twice.
+    ///
+    /// The entries are `producer-1 makes 5`, `consumer-1 takes 5 producer-1` in the order of the
+    /// buffer, and `consumer-1 uses 5 producer-1`.
     func items() -> [Invariant] {
         func name(_ entry: Entry) -> String {
             "\(entry.number ?? 0) of \(entry.event == "makes" ? entry.player : entry.note)"
         }
         return [
-            each("takes", after: "makes", "what is taken was made", key: name), itemsInOrder(), itemsUsedOnce(name),
+            each("takes", after: "makes", "an item is made before it is taken", key: name), itemsInOrder(),
+            itemsUsedOnce(name),
         ]
     }
 
     private func itemsInOrder() -> Invariant {
         var invariant = Invariant("items of one producer are taken in order, and none is missing", unit: "items")
         var last: [String: Int] = [:]
-        var words: [String: Entry] = [:]
-        // What a producer was about to put when it died, and how many items the dead consumers had in hand.
+        var lastEntries: [String: Entry] = [:]
+        // The items that dead producers may not have put, and the number of items that dead consumers may have held.
         var notPut: [String: Set<Int>] = [:]
-        var inHands = 0
+        var heldByDead = 0
         for (line, entry) in entries.enumerated() {
             switch entry.event {
             case Entry.killed:
-                if let word = words[entry.player], word.event == "makes" {
-                    notPut[entry.player, default: []].insert(word.number ?? 0)
+                if let last = lastEntries[entry.player], last.event == "makes" {
+                    notPut[entry.player, default: []].insert(last.number ?? 0)
                 }
-                if entry.role == "consumer" { inHands += 1 }
+                if entry.role == "consumer" { heldByDead += 1 }
             case "takes":
                 guard let number = entry.number else { continue }
                 invariant.checked += 1
@@ -88,32 +93,32 @@ extension Log {
                 let skipped = max(0, number - before - 1)
                 let excused = (before + 1..<max(before + 1, number)).count { notPut[entry.note]?.contains($0) == true }
                 if number <= before {
-                    if inHands == 0 { invariant.violate(line, entry, "\(before) was taken before") }
-                } else if skipped - excused > inHands {
+                    if heldByDead == 0 { invariant.violate(line, entry, "\(before) was taken before") }
+                } else if skipped - excused > heldByDead {
                     invariant.violate(line, entry, "the one before was \(before)")
                 }
                 last[entry.note] = max(before, number)
             default: break
             }
-            words[entry.player] = entry
+            lastEntries[entry.player] = entry
         }
         return invariant
     }
 
     private func itemsUsedOnce(_ name: (Entry) -> String) -> Invariant {
-        var invariant = Invariant("no item is used twice, but one in the hand of a dead consumer", unit: "items")
+        var invariant = Invariant("no item is used twice, except one of a dead consumer", unit: "items")
         var used: [String: String] = [:]
-        var words: [String: Entry] = [:]
+        var lastEntries: [String: Entry] = [:]
         for (line, entry) in entries.enumerated() {
             if entry.event == "uses" {
                 invariant.checked += 1
                 if let user = used.updateValue(entry.player, forKey: name(entry)) {
                     invariant.violate(line, entry, "\(user) has used it")
                 }
-            } else if entry.event == Entry.killed, let word = words[entry.player], word.event == "uses" {
-                used[name(word)] = nil
+            } else if entry.event == Entry.killed, let last = lastEntries[entry.player], last.event == "uses" {
+                used[name(last)] = nil
             }
-            words[entry.player] = entry
+            lastEntries[entry.player] = entry
         }
         return invariant
     }

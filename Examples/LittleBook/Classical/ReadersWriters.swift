@@ -1,8 +1,9 @@
-// Readers and writers: any number may read together, but who writes is alone. As in the book's first solution, a reader
-// never waits for a waiting writer, so writers may starve as long as readers keep coming; therefore the readers stop when
-// they have read often enough.
+// Readers and writers: any number of readers may be inside together; a writer is alone. As in the
+// book's first solution, a reader never waits for a waiting writer, so writers may starve as long
+// as readers keep arriving. The readers therefore stop after a number of rounds.
 //
-// Under kill -9: reading and writing are leases of one lock. The dead one's is free when its session is over.
+// If a process is killed: reading and writing are leases of one lock. A dead process's lease is
+// free when its session has expired.
 import RedisDC
 
 struct ReadersWriters: Problem {

@@ -1,13 +1,15 @@
-// Readers and writers, with priority for writers: once a writer has come, no reader comes in before all writers are gone. So
-// readers may starve as long as writers keep coming; therefore the writers stop when they have written often enough.
+// Readers and writers with priority for writers: once a writer has arrived, no reader enters before
+// all writers have left. Readers may starve as long as writers keep arriving. The writers therefore
+// stop after a number of rounds.
 //
-// The first writer takes `no readers` for all writers, the first reader `no writers` for all readers; who reads must get
-// through the first and who writes is alone in the second. Under kill -9: both are mutexes and light switches, so leases.
+// The first writer acquires `no readers` for all writers, and the first reader acquires `no
+// writers` for all readers. A reader passes through the first of these mutexes; a writer holds the
+// second one alone. If a process is killed: mutexes and light switches are leases.
 import RedisDC
 
 struct WriterPriority: Problem {
     let name = "writer-priority"
-    let title = "Readers together, a writer alone, and no reader before a writer that waits"
+    let title = "Readers together, a writer alone, and waiting writers first"
     let chapter = Chapter.classical
     let processes = 5
 
@@ -59,7 +61,7 @@ struct WriterPriority: Problem {
                 inside.isEmpty || newcomer.event == "reads" && inside.allSatisfy { $0.event == "reads" }
             },
             log.inside(
-                "no reader comes in while a writer waits or writes", from: ["reads", "waits"],
+                "no reader enters while a writer waits or writes", from: ["reads", "waits"],
                 to: ["closes", "finishes"]
             ) { inside, newcomer in
                 newcomer.event == "waits" || inside.allSatisfy { $0.event == "reads" }

@@ -1,19 +1,24 @@
-// The checks that many problems need. Each knows what a kill means for it.
+// The checks that many problems share. Each takes deaths into account.
 
 extension Log {
-    /// Who comes in must be allowed to, seeing who is inside. Whoever is killed is inside no more: what it held was freed
-    /// later still, so whoever comes in next has waited even longer.
+    /// Checks that every player that enters a critical section is compatible with those inside.
+    ///
+    /// A killed player counts as outside from its death on. What it held is freed only later, so
+    /// this never rejects a correct log.
     ///
     /// - Parameters:
-    ///   - enter, leave: the events with which one comes in and goes out.
-    ///   - isAllowed: given what those inside have said when they came in, and the one who comes.
+    ///   - statement: the invariant in words.
+    ///   - enter: the events that enter the section.
+    ///   - leave: the events that leave it.
+    ///   - isAllowed: whether a player may enter, given the entries with which those inside have
+    ///     entered.
     public func inside(
         _ statement: String, from enter: Set<String>, to leave: Set<String>,
         isAllowed: (_ inside: [Entry], _ newcomer: Entry) -> Bool
     ) -> Invariant {
         var invariant = Invariant(statement, unit: "times inside")
         var inside: [Entry] = []
-        var most = 0
+        var maxInside = 0
         for (line, entry) in entries.enumerated() {
             let place = inside.firstIndex { $0.player == entry.player }
             if enter.contains(entry.event) {
@@ -23,23 +28,24 @@ extension Log {
                     invariant.violate(line, entry, "inside: " + inside.map(\.text).joined(separator: ", "))
                 }
                 if place == nil { inside.append(entry) }
-                most = max(most, inside.count)
+                maxInside = max(maxInside, inside.count)
             } else if leave.contains(entry.event) {
                 if let place { inside.remove(at: place) } else { invariant.violate(line, entry, "was not inside") }
             } else if entry.event == Entry.killed, let place {
                 inside.remove(at: place)
             }
         }
-        invariant.remark = "at most \(most) at once"
+        invariant.remark = "at most \(maxInside) at once"
         return invariant
     }
 
-    /// Never more than so many inside.
+    /// Checks that at most `limit` players are inside at the same time.
     public func atMost(_ limit: Int, _ statement: String, from enter: String, to leave: String) -> Invariant {
         inside(statement, from: [enter], to: [leave]) { inside, _ in inside.count < limit }
     }
 
-    /// Before each `later` there is the `earlier` with the same key. One that is said again after a death changes nothing.
+    /// Checks that each `later` event follows an `earlier` event with the same key. Repetitions
+    /// after a death are allowed.
     public func each(
         _ later: String, after earlier: String, _ statement: String, key: (Entry) -> String
     ) -> Invariant {
@@ -54,12 +60,17 @@ extension Log {
         return invariant
     }
 
-    /// What belongs together has the same number, is whole, and comes before all of the next. A group may lack the one who
-    /// was killed before it could say that it was in it; and the last one, in the middle of which the log may end.
+    /// Checks that the entries of a group have the same number, are complete, and precede those of
+    /// the next group.
+    ///
+    /// A group may lack a player that was killed before it wrote its entry. The last group may be
+    /// incomplete, because the log may end within it.
     ///
     /// - Parameters:
-    ///   - size: how many make a group.
-    ///   - isWhole: whether so many of each role do.
+    ///   - event: the event that each member logs.
+    ///   - size: the number of members of a group.
+    ///   - statement: the invariant in words.
+    ///   - isWhole: whether members with these counts per role are a complete group.
     public func groups(
         of event: String, size: Int, _ statement: String, isWhole: (_ roles: [String: Int]) -> Bool
     ) -> Invariant {
@@ -77,7 +88,7 @@ extension Log {
             if let absent {
                 dead.remove(at: absent)
             } else {
-                invariant.violate(line, last, "not whole: " + members.map(\.player).joined(separator: ", "))
+                invariant.violate(line, last, "incomplete: " + members.map(\.player).joined(separator: ", "))
             }
         }
         for (line, entry) in entries.enumerated() {
@@ -91,7 +102,7 @@ extension Log {
                 members = []
             }
             if members.contains(where: { $0.player == entry.player }) {
-                invariant.violate(line, entry, "is in it twice")
+                invariant.violate(line, entry, "is in the group twice")
             }
             members.append(entry)
         }
@@ -99,14 +110,22 @@ extension Log {
         return invariant
     }
 
-    /// Nobody who has asked sees the same other one go first more often than `limit` times. What happens until a killed
-    /// process is back is not counted: what it held keeps others waiting as long as its session lives.
+    /// Checks bounded waiting: the same other player passes a waiting one at most `limit` times.
+    ///
+    /// Nothing is counted from a death until the killed player is back, because what it held keeps
+    /// others waiting until its session has expired.
+    ///
+    /// - Parameters:
+    ///   - statement: the invariant in words.
+    ///   - asks: the event that begins a wait.
+    ///   - gets: the event that ends it.
+    ///   - limit: the maximum number of times that one other player may pass.
     public func overtaking(
         _ statement: String, asks: String, gets: String, limit: Int
     ) -> Invariant {
         var invariant = Invariant(statement, unit: "waits")
         var passed: [String: [String: Int]] = [:]
-        var most = 0
+        var maxPassed = 0
         var absent: Set<String> = []
         for (line, entry) in entries.enumerated() {
             switch entry.event {
@@ -117,8 +136,8 @@ extension Log {
                 for waiter in passed.keys {
                     let count = passed[waiter, default: [:]][entry.player, default: 0] + 1
                     passed[waiter]?[entry.player] = count
-                    most = max(most, count)
-                    if count == limit + 1 { invariant.violate(line, entry, "\(waiter) waits all the while") }
+                    maxPassed = max(maxPassed, count)
+                    if count == limit + 1 { invariant.violate(line, entry, "passes \(waiter) once more than allowed") }
                 }
             case Entry.killed:
                 absent.insert(entry.player)
@@ -129,7 +148,7 @@ extension Log {
             default: break
             }
         }
-        invariant.remark = "passed at most \(most) times by one other"
+        invariant.remark = "passed at most \(maxPassed) times by the same other"
         return invariant
     }
 }

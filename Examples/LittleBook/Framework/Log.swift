@@ -1,25 +1,31 @@
-// The log of a run: what everyone says they do, in the order in which Redis got to know it.
+// The log of a run: what every player does, in the order in which Redis has received it.
 
-/// One line of the log.
+/// An entry of the log.
 public struct Entry: Sendable, Hashable {
-    /// The server's clock, in microseconds.
+    /// By the server's clock, in microseconds since 1970.
     public var time = 0
-    /// `reader-2`
+    /// The player that has written it, for instance `reader-2`.
     public var player: String
-    /// One word.
+    /// What the player does, in one word.
     public var event: String
-    /// Which round, item, boat or molecule.
+    /// The number of a round, item, boat or molecule.
     public var number: Int?
-    /// Anything else.
+    /// Further details.
     public var note = ""
 
-    /// A process was killed: what it did ends here. Written by the runner when the process is certainly dead.
+    /// The event that a player was killed. The runner writes it when the process is certainly dead;
+    /// no later entry is of that life.
     public static let killed = "killed"
-    /// The killed process is there again, and its former session is over: it counts nowhere, and what it held is free, or
-    /// will be with the next heartbeat of anyone.
+    /// The event that a killed player is back. Its former session has expired: it counts nowhere,
+    /// and what it held is free, or will be with the next heartbeat of any process.
     public static let back = "back"
 
-    /// - Parameter text: `reader-2 reads 7 the-rest-is-a-note`
+    /// Parses an entry; `nil` if the text has fewer than two words.
+    ///
+    /// - Parameters:
+    ///   - text: player, event, number and note, for instance `reader-2 reads 7
+    ///     the-rest-is-a-note`.
+    ///   - time: in microseconds since 1970.
     public init?(_ text: some StringProtocol, time: Int = 0) {
         let words = String(text).split(separator: " ", maxSplits: 2).map { String($0) }
         guard words.count >= 2 else { return nil }
@@ -29,27 +35,35 @@ public struct Entry: Sendable, Hashable {
         note = (number == nil ? rest : Array(rest.dropFirst())).joined(separator: " ")
     }
 
-    /// `reader`
+    /// The role of the player: `reader` for `reader-2`.
     public var role: String { String(player.prefix { $0 != "-" }) }
-    /// 2 for `reader-2`.
+    /// The number of the player within its role: 2 for `reader-2`.
     public var index: Int { Int(player.drop { $0 != "-" }.dropFirst()) ?? 0 }
 
-    /// What follows the player's name.
+    /// The event, the number and the note.
     public var action: String {
         event + (number.map { " \($0)" } ?? "") + (note.isEmpty ? "" : " " + note)
     }
+    /// The player and the action, as in ``init(_:time:)``.
     public var text: String { "\(player) \(action)" }
 }
 
-/// What everyone did, in order.
+/// The entries of a run, in order.
 public struct Log: Sendable {
+    /// The entries, in the order of the server.
     public private(set) var entries: [Entry] = []
-    /// All who take part, whether they have written anything or not.
+    /// All players of the run, also those without an entry.
     public let players: [String]
 
+    /// Creates an empty log.
     public init(players: [String]) { self.players = players }
 
-    /// - Parameter lines: as in ``Entry/init(_:time:)``; `100 * reader-1 reads` is that a hundred times.
+    /// Creates a log from text.
+    ///
+    /// - Parameters:
+    ///   - lines: entries as in ``Entry/init(_:time:)``; `100 * reader-1 reads` is 100 such
+    ///     entries.
+    ///   - players: all players of the run.
     public init(lines: [String], players: [String]) {
         self.players = players
         for line in lines {
@@ -60,8 +74,9 @@ public struct Log: Sendable {
         }
     }
 
+    /// Appends an entry.
     public mutating func append(_ entry: Entry) { entries.append(entry) }
 
-    /// How many play a role.
+    /// The number of players of a role.
     public func count(of role: String) -> Int { players.count { $0.hasPrefix(role + "-") } }
 }

@@ -1,6 +1,6 @@
-// What a problem of the book is: who plays, what each does, and what must be true of the log.
+// A problem of the book: its roles, their programs, and the invariants of the log.
 
-/// The chapters, as the book has them.
+/// The chapters of the book.
 public enum Chapter: String, Sendable, CaseIterable {
     case basics = "Basic patterns"
     case classical = "Classical problems"
@@ -9,39 +9,47 @@ public enum Chapter: String, Sendable, CaseIterable {
     case notRemotelyClassical = "Not remotely classical problems"
 }
 
-/// A problem and its solution. `redisdc book NAME` runs it with a process for each player.
+/// A problem and its solution. `littlebook NAME` runs it with one process for each player.
 public protocol Problem: Sendable {
-    /// What it is called on the command line.
+    /// The name on the command line.
     var name: String { get }
-    /// In one line.
+    /// The statement of the problem in one line.
     var title: String { get }
+    /// The chapter of the book.
     var chapter: Chapter { get }
-    /// With how many processes it is run unless told otherwise; at least 3.
+    /// The default number of processes, at least 3.
     var processes: Int { get }
-    /// How many it takes at least.
-    var fewest: Int { get }
+    /// The minimum number of processes. The default is 3.
+    var minProcesses: Int { get }
 
-    /// Who plays when there are so many processes.
+    /// Returns the roles for a number of processes.
     func cast(_ processes: Int) -> [Role]
 
-    /// What must be true, for any beginning of a log: the run ends when everyone has done their rounds, and the others may be
-    /// anywhere then.
+    /// Checks the invariants of a log.
+    ///
+    /// They must hold for every prefix of a correct log, because the run ends when all rounds are
+    /// done, wherever the players are then.
     func check(_ log: Log) -> [Invariant]
 }
 
 extension Problem {
-    public var fewest: Int { 3 }
+    /// 3 processes.
+    public var minProcesses: Int { 3 }
 }
 
-/// A part that one or more processes play.
+/// A program that one or more processes run.
 public struct Role: Sendable {
+    /// The name, for instance `reader`.
     public var name: String
+    /// The number of processes.
     public var count: Int
-    /// The event that ends a round of this role; `nil` for one that only serves the others and has no rounds of its own.
+    /// The event that ends a round of this role; `nil` for a role that serves the others and has no
+    /// rounds.
     public var roundEnd: String?
-    /// What such a process does. It returns when it has done its rounds, or goes on until the run is over.
+    /// The program. It returns when its rounds are done, or continues until the run is over.
     public var play: @Sendable (Player) async throws -> Void
 
+    /// Creates a role.
     public init(
         _ name: String, _ count: Int, roundEnd: String? = nil,
         play: @escaping @Sendable (Player) async throws -> Void
@@ -49,6 +57,6 @@ public struct Role: Sendable {
         (self.name, self.count, self.roundEnd, self.play) = (name, count, roundEnd, play)
     }
 
-    /// `reader-1`, `reader-2`, …
+    /// The names of the players: `reader-1`, `reader-2`, ….
     public var players: [String] { (1...max(1, count)).map { "\(name)-\($0)" } }
 }

@@ -1,25 +1,27 @@
-// What the processes of a run share: its name, its keys, and the log in Redis.
 public import Hiredis
 
-/// One run of one problem.
+/// One run of one problem: its name, its keys, and its log in Redis.
 public struct Run: Sendable {
-    /// Also the namespace of all that it makes.
+    /// The name, which is also the namespace of the run's primitives.
     public let name: String
+    /// The number of processes.
     public let processes: Int
+    /// The number of rounds of each process.
     public let rounds: Int
 
+    /// Creates a run.
     public init(name: String, processes: Int, rounds: Int) {
         (self.name, self.processes, self.rounds) = (name, processes, rounds)
     }
 
-    /// A key that goes with the run.
+    /// Returns a key of the run.
     public func key(_ what: String) -> String { "book:{\(name):0}:\(what)" }
 
-    /// The dead do not write: what a killed process has sent may reach Redis after the news of its death.
+    /// Ignores the entries of dead processes, which may reach Redis after the record of the death.
     private static let append = RedisScript(
         """
         -- KEYS[1] log  KEYS[2] lives  KEYS[3] scoreboard
-        -- ARGV[1] player  ARGV[2] which of its lives  ARGV[3] what it does  ARGV[4...] fields and values, '' removes
+        -- ARGV[1] player  ARGV[2] its life  ARGV[3] its action  ARGV[4...] fields and values, '' removes a field
         if (redis.call('HGET', KEYS[2], ARGV[1]) or '1') ~= ARGV[2] then return 0 end
         for i = 4, #ARGV, 2 do
             if ARGV[i + 1] == '' then
@@ -35,9 +37,9 @@ public struct Run: Sendable {
         return redis.call('RPUSH', KEYS[1], stamp .. ' ' .. ARGV[1] .. ' ' .. ARGV[3])
         """)
 
-    private static let bury = RedisScript(
+    private static let appendDeath = RedisScript(
         """
-        -- KEYS[1] log  KEYS[2] lives   ARGV[1] player  ARGV[2] its next life  ARGV[3] what is said of it
+        -- KEYS[1] log  KEYS[2] lives   ARGV[1] player  ARGV[2] its next life  ARGV[3] the event
         redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
         redis.call('EXPIRE', KEYS[2], 3600)
         local now = redis.call('TIME')
@@ -45,9 +47,15 @@ public struct Run: Sendable {
         return redis.call('RPUSH', KEYS[1], stamp .. ' ' .. ARGV[1] .. ' ' .. ARGV[3])
         """)
 
+    /// Appends an entry to the log, unless the player's life has been recorded as dead.
+    ///
     /// - Parameters:
-    ///   - scoreboard: its key.
-    ///   - changes: what is changed there in the same step; `nil` removes a field.
+    ///   - action: the event, the number and the note.
+    ///   - player: the name of the player.
+    ///   - life: 1, plus 1 for each death.
+    ///   - redis: the client.
+    ///   - scoreboard: the key of a scoreboard.
+    ///   - changes: fields of the scoreboard to set in the same step; `nil` removes a field.
     public func write(
         _ action: String, by player: String, life: Int, _ redis: any Redis, changing scoreboard: String? = nil,
         _ changes: [String: String?] = [:]
@@ -58,21 +66,22 @@ public struct Run: Sendable {
                 + changes.flatMap { [.string($0.key), .string($0.value ?? "")] })
     }
 
-    /// Who is where.
+    /// Returns the place of each player.
     public func places(_ redis: any Redis) async throws -> [String: String] {
         let fields = (try await redis.send("HGETALL", .string(key("places"))).array ?? []).compactMap(\.string)
         return Dictionary(
             uniqueKeysWithValues: stride(from: 0, to: fields.count - 1, by: 2).map { (fields[$0], fields[$0 + 1]) })
     }
 
-    /// Says that a process is dead, when it is.
-    public func bury(_ player: String, nextLife: Int, _ redis: any Redis) async throws {
+    /// Records the death of a player whose process has certainly ended. Entries of that life are
+    /// ignored from then on.
+    public func recordDeath(of player: String, nextLife: Int, _ redis: any Redis) async throws {
         _ = try await redis.script(
-            Self.bury, keys: [key("log"), key("lives")],
+            Self.appendDeath, keys: [key("log"), key("lives")],
             arguments: [.string(player), .integer(nextLife), .string(Entry.killed)])
     }
 
-    /// The log from a line on.
+    /// Returns the entries of the log from a line on.
     public func read(from line: Int = 0, _ redis: any Redis) async throws -> [Entry] {
         let reply = try await redis.send("LRANGE", .string(key("log")), .integer(line), -1)
         return (reply.array ?? []).compactMap { element in
@@ -81,7 +90,7 @@ public struct Run: Sendable {
         }
     }
 
-    /// Deletes all keys of the run. Nobody plays any more.
+    /// Deletes all keys of the run. Call this when all its processes have ended.
     public func cleanUp(_ redis: any Redis) async throws {
         var cursor = "0"
         repeat {

@@ -1,20 +1,21 @@
-// The scoreboard: the book's variables that say how things stand, under a mutex.
 import Hiredis
 import RedisDC
 
-/// Fields that all players see. A player reads them in its turn, waits for them to be as it needs them, and changes them.
+/// Variables that the players of a run share under a mutex, as fields in Redis.
 ///
-/// A change and the line of the log that says it are one step in Redis: either both are done or neither. So a player that
-/// was killed finds out from the board where it stands, and the others go on from what is there. Whoever is still on the
-/// board counts, dead or not, until its next life goes on.
+/// A player reads the fields in its turn, waits until they satisfy its condition, and changes them.
+/// A change and its log entry are one step in Redis: both are done or neither. So the next life of
+/// a killed player finds its state on the scoreboard, and the others continue from there. A player
+/// on the scoreboard counts, dead or alive, until its next life continues.
 public struct Scoreboard: Sendable {
     private let me: Player
     private let key: String
     private let mutex: DistributedMutex
-    /// Where each role waits.
+    /// The condition that each role waits for.
     private let changed: [String: Condition]
 
-    /// Wakes all who wait, in case a former life changed something and died before it could do so.
+    /// Opens a scoreboard and wakes all waiters, because a former life may have died between a
+    /// change and its notification.
     public init(_ me: Player, _ name: String) async throws {
         (self.me, key) = (me, me.key(name))
         let mutex = try me.coordinator.mutex(name)
@@ -27,6 +28,7 @@ public struct Scoreboard: Sendable {
         for role in roles { try await changed[role]?.notifyAll() }
     }
 
+    /// Returns all fields.
     public func read() async throws -> [String: String] {
         let reply = try await me.redis.send("HGETALL", .string(key)).array ?? []
         let words = reply.compactMap(\.string)
@@ -34,10 +36,14 @@ public struct Scoreboard: Sendable {
         return Dictionary(uniqueKeysWithValues: pairs)
     }
 
-    /// Sets fields, removes those whose new value is `nil`, and logs what is done by it, all at once. Then wakes those who
-    /// may have waited for that.
+    /// Changes fields and writes an entry in one step, then wakes waiters.
     ///
-    /// - Parameter roles: who they are.
+    /// - Parameters:
+    ///   - changes: the new values; `nil` removes a field.
+    ///   - event: the event of the entry.
+    ///   - number: the number of the entry.
+    ///   - note: the note of the entry.
+    ///   - roles: the roles whose waiters are woken.
     public func change(
         _ changes: [String: String?], _ event: String, _ number: Int? = nil, _ note: String = "", wakes roles: [String]
     ) async throws {
@@ -45,18 +51,20 @@ public struct Scoreboard: Sendable {
         try await wake(roles)
     }
 
-    /// Runs `body` while nobody else has the turn.
+    /// Runs `body` while no other player has a turn.
     public func turn<Result: Sendable>(
         _ body: @escaping @Sendable (Turn) async throws -> Result
     ) async throws -> Result {
         try await mutex.withLock { lease in try await body(Turn(board: self, lease: lease)) }
     }
 
+    /// A turn of a player, during which it holds the scoreboard's mutex.
     public struct Turn: Sendable {
         let board: Scoreboard
         let lease: Lease
 
-        /// Waits until the board gives an answer. Others have their turns meanwhile.
+        /// Waits until `answer` returns a value for the fields, and returns that value. Others have
+        /// their turns meanwhile.
         public func wait<Answer>(_ answer: ([String: String]) throws -> Answer?) async throws -> Answer {
             while true {
                 if let found = try answer(try await board.read()) { return found }
@@ -64,7 +72,7 @@ public struct Scoreboard: Sendable {
             }
         }
 
-        /// As ``Scoreboard/change(_:_:_:_:wakes:)``.
+        /// Changes fields and writes an entry, as ``Scoreboard/change(_:_:_:_:wakes:)`` does.
         public func change(
             _ changes: [String: String?], _ event: String, _ number: Int? = nil, _ note: String = "",
             wakes roles: [String]

@@ -1,14 +1,17 @@
-// Barbershop: there are so many places in the shop, one of them in the barber's chair. Who finds the shop full goes away
-// again. The barber sleeps while nobody is there. Whoever sits in the chair has their hair cut, and leaves when it is done.
+// Barbershop: the shop has a fixed number of places, one of them in the barber's chair. A customer
+// that finds the shop full leaves. The barber sleeps while the shop is empty. The customer in the
+// chair leaves when its haircut is done.
 //
-// The places and the chair are leases. Who sits meets the barber at an exchanger and learns the number of the haircut, whose
-// end is a latch. Under kill -9: a customer's place is free when its session is over. A barber says the number before the
-// meeting, and its next life begins with opening the latch of the last one, whose customer leaves, shorn or not.
+// The places and the chair are leases. The customer in the chair meets the barber at an exchanger
+// and receives the number of the haircut, whose end is a latch. If a customer is killed, its place
+// is free when its session has expired. A barber logs the number before the meeting. If it is
+// killed, its next life first opens the latch of the last haircut, and that customer leaves,
+// whether the haircut was finished or not.
 import RedisDC
 
 struct Barbershop: Problem {
     let name = "barbershop"
-    let title = "A barber, one customer in the chair, and so many places to wait"
+    let title = "A barber, one customer in the chair, and a limited number of places"
     let chapter = Chapter.lessClassical
     let processes = 5
     private let places = 3
@@ -48,7 +51,7 @@ struct Barbershop: Problem {
                 }
                 try await place.release()
             }
-            // The customer comes again later.
+            // The customer returns later.
             try await Task.sleep(for: .milliseconds(3))
         }
     }
@@ -73,15 +76,16 @@ struct Barbershop: Problem {
         [
             log.atMost(places, "never more in the shop than there are places", from: "enters", to: "leaves"),
             log.balksOnlyWhenFull(places: places, leaves: "leaves"),
-            log.atMost(1, "one in the chair", from: "sits", to: "leaves"),
+            log.atMost(1, "at most one in the chair", from: "sits", to: "leaves"),
             haircuts(log),
         ]
     }
 
     private func haircuts(_ log: Log) -> Invariant {
-        var invariant = Invariant("the barber cuts the hair of who sits, and they leave when it is done", unit: "lines")
+        var invariant = Invariant(
+            "the barber serves the customer in the chair, who leaves when the haircut is done", unit: "lines")
         var customers: [Int: String] = [:]
-        // What is done, or was ended by the barber's death.
+        // The haircuts that are done or were ended by the barber's death.
         var ended: Set<Int> = []
         var called = 0
         for (line, entry) in log.entries.enumerated() {
@@ -94,12 +98,12 @@ struct Barbershop: Problem {
                 invariant.checked += 1
                 let customer = entry.event == "cuts" ? entry.note : entry.player
                 let other = customers.updateValue(customer, forKey: haircut) ?? customer
-                // Who sits may say so late.
+                // A customer may log late that it sits.
                 let isCalled = entry.event == "cuts" ? haircut == called : haircut <= called
-                if other != customer { invariant.violate(line, entry, "\(other) has it") }
+                if other != customer { invariant.violate(line, entry, "it is the haircut of \(other)") }
                 if !isCalled { invariant.violate(line, entry, "called: \(called)") }
             case "leaves":
-                if !ended.contains(haircut) { invariant.violate(line, entry, "it is not done") }
+                if !ended.contains(haircut) { invariant.violate(line, entry, "the haircut is not done") }
             default: break
             }
         }
@@ -108,14 +112,17 @@ struct Barbershop: Problem {
 }
 
 extension Log {
-    /// Who goes away has found so many places taken; with the lines `comes`, then `enters` or `balks`, all said by one at a
-    /// time. Who has left may have had the place until its next line, and who was killed for some time yet.
+    /// Checks that a customer balks only if all places are taken.
+    ///
+    /// The entries are `comes`, then `enters` or `balks`, by one customer at a time. A customer
+    /// that has left may have held its place until its next entry, and a killed one for some time
+    /// after its death.
     func balksOnlyWhenFull(places: Int, leaves: String) -> Invariant {
-        var invariant = Invariant("nobody goes away when there is a place", unit: "visits")
+        var invariant = Invariant("no customer leaves unserved while a place is free", unit: "visits")
         var inside: Set<String> = []
         var leaving: Set<String> = []
         var dead = 0
-        // What was taken at most since the last one came.
+        // The maximum number of places taken since the last customer came.
         var taken = 0
         for (line, entry) in entries.enumerated() {
             if entry.event == Entry.killed { dead = 1 }
@@ -131,7 +138,7 @@ extension Log {
             case Entry.killed: inside.remove(entry.player)
             case "balks":
                 invariant.checked += 1
-                if taken < places { invariant.violate(line, entry, "\(taken) of \(places) were taken") }
+                if taken < places { invariant.violate(line, entry, "\(taken) of \(places) places were taken") }
             default: break
             }
         }

@@ -1,9 +1,10 @@
-// Building H2O: hydrogen and oxygen atoms come in any order. Two hydrogens and one oxygen bond, and all three do so before
-// anyone of the next molecule does.
+// Building H2O: hydrogen and oxygen atoms arrive in any order. Two hydrogens and one oxygen bond,
+// and all three do so before any atom of the next molecule does.
 //
-// Three places, two for hydrogens and one for an oxygen, let exactly one molecule come together at the barrier; who has
-// bonded makes room for the next. Under kill -9 the places are leases; an atom that dies after the barrier has opened and
-// before it bonds is lost to its molecule, whose number is the barrier's, and plays on in another one.
+// Three places, two for hydrogens and one for an oxygen, let exactly one molecule assemble at the
+// barrier. An atom that has bonded frees its place. If a process is killed: the places are leases.
+// An atom that dies after the barrier has opened and before it has bonded is missing from its
+// molecule, which the barrier's generation numbers, and its next life joins another one.
 import RedisDC
 
 struct BuildingH2O: Problem {

@@ -1,8 +1,9 @@
-// Dining savages: they eat from one pot of some servings. Who finds it empty wakes the cook and waits; the cook fills the pot
-// when it is empty, and only then.
+// Dining savages: savages eat from a pot with a fixed number of servings. One that finds the pot
+// empty wakes the cook and waits. The cook fills the pot only when it is empty.
 //
-// The book counts the servings under a mutex, with a semaphore for the empty pot and one for the full one; here the count is
-// on a scoreboard, where both sides wait for it. Under kill -9: to take a serving and to say so is one step, and so is to fill.
+// The book counts the servings under a mutex, with a semaphore for the empty pot and one for the
+// full pot. Here the count is on a scoreboard, and both sides wait for its changes. If a process is
+// killed: taking a serving and logging it is one step, and so is filling the pot.
 import RedisDC
 
 struct DiningSavages: Problem {
@@ -47,7 +48,7 @@ struct DiningSavages: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         var taking = Invariant("nobody takes from an empty pot", unit: "servings")
-        var filling = Invariant("the cook fills the pot when it is empty and someone has said so", unit: "fillings")
+        var filling = Invariant("the cook fills the pot only when it is empty and a savage has asked", unit: "fillings")
         var left = 0
         var isAwake = false
         for (line, entry) in log.entries.enumerated() {

@@ -1,14 +1,16 @@
-// FIFO barbershop: as the barbershop, and customers are served in the order in which they came. Each brings a semaphore of
-// its own and puts it into a queue; the barber takes the first one out and signals it.
+// FIFO barbershop: like the barbershop, but customers are served in the order of their arrival.
+// Each brings a semaphore of its own and puts it into a queue; the barber takes the first one and
+// signals it.
 //
-// Here the queue is a bounded buffer of as many items as there are places, and what is put there is the name of a visit with
-// two latches: called, and done. Under kill -9: a visit stays first in the queue until its haircut is done, so that the next
-// life of a barber does it again; a dead customer's visit is served without it, and its next life finds the latches open.
+// Here the queue is a bounded buffer with as many items as there are places. An item is the name of
+// a visit, which has two latches: called and done. If a barber is killed: a visit stays first in
+// the queue until its haircut is done, so the next life repeats the haircut. If a customer is
+// killed, its visit is served without it, and its next life finds the latches open.
 import RedisDC
 
 struct FIFOBarbershop: Problem {
     let name = "fifo-barbershop"
-    let title = "The barbershop, with customers served in their order"
+    let title = "The barbershop, with customers served in the order of arrival"
     let chapter = Chapter.lessClassical
     let processes = 5
     private let places = 3
@@ -45,14 +47,14 @@ struct FIFOBarbershop: Problem {
     func customer(_ me: Player) async throws {
         let door = try me.coordinator.mutex("door")
         let queue = try me.coordinator.boundedBuffer("queue", of: Visit.self, capacity: places)
-        let last = try await me.said().last { $0.number != nil }
+        let last = try await me.ownEntries().last { $0.number != nil }
         var visit = Visit(customer: me.name, number: last?.number ?? 0)
         if let last, ["enters", "sits"].contains(last.event) { try await stay(me, visit) }
         while true {
             visit.number += 1
             let next = visit
             if try await door.withLock({ _ in try await enter(me, next, queue) }) { try await stay(me, next) }
-            // The customer comes again later.
+            // The customer returns later.
             try await Task.sleep(for: .milliseconds(3))
         }
     }
@@ -79,14 +81,14 @@ struct FIFOBarbershop: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var order = Invariant("customers are served in the order in which they came", unit: "haircuts")
+        var order = Invariant("customers are served in the order of arrival", unit: "haircuts")
         var room = Invariant("never more in the shop than there are places", unit: "visits")
-        var balking = Invariant("nobody goes away when there is a place", unit: "visits")
+        var balking = Invariant("no customer leaves unserved while a place is free", unit: "visits")
         var leaving = Invariant("nobody leaves before the haircut is done", unit: "visits")
-        // Who has come, not been served, and not gone away; who died without saying whether it is in.
+        // The visits that have arrived, were not served and have not left; those of dead customers that may not have entered.
         var (queue, doubtful): ([String], Set<String>) = ([], [])
         var (entered, done): (Set<String>, Set<String>) = ([], [])
-        // Until the barber says the next thing, the last one may have its place still.
+        // Until the next entry of the barber, the last customer may still have its place.
         var (inChair, isServedAgain) = ("", false)
         var taken = 0
         for (line, entry) in log.entries.enumerated() {
@@ -98,16 +100,18 @@ struct FIFOBarbershop: Problem {
             case "balks":
                 balking.checked += 1
                 queue.removeAll { $0 == visit }
-                if taken < places { balking.violate(line, entry, "\(taken) of \(places) were taken") }
+                if taken < places { balking.violate(line, entry, "\(taken) of \(places) places were taken") }
             case "enters":
                 (room.checked, balking.checked) = (room.checked + 1, balking.checked + 1)
                 if !done.contains(visit) { entered.insert(visit) }
-                if entered.count > places { room.violate(line, entry, "there: \(entered.sorted())") }
+                if entered.count > places { room.violate(line, entry, "in the shop: \(entered.sorted())") }
             case "cuts":
                 order.checked += 1
                 if visit != inChair || !isServedAgain {
                     while let first = queue.first, first != visit, doubtful.contains(first) { queue.removeFirst() }
-                    if queue.first != visit { order.violate(line, entry, "first: \(queue.first ?? "nobody")") }
+                    if queue.first != visit {
+                        order.violate(line, entry, "first in the queue: \(queue.first ?? "none")")
+                    }
                     queue.removeAll { $0 == visit }
                 }
                 (inChair, isServedAgain) = (visit, false)
@@ -116,13 +120,13 @@ struct FIFOBarbershop: Problem {
                 entered.remove(visit)
             case "leaves":
                 leaving.checked += 1
-                if !done.contains(visit) { leaving.violate(line, entry, "it is not done") }
+                if !done.contains(visit) { leaving.violate(line, entry, "the haircut is not done") }
             case Entry.killed:
                 if entry.role == "barber" { isServedAgain = true }
                 if let last = queue.last(where: { $0.hasPrefix(entry.player + " ") }) { doubtful.insert(last) }
             default: break
             }
         }
-        return [order, room, balking, leaving, log.atMost(1, "one in the chair", from: "sits", to: "leaves")]
+        return [order, room, balking, leaving, log.atMost(1, "at most one in the chair", from: "sits", to: "leaves")]
     }
 }

@@ -1,9 +1,12 @@
-// Hilzer's barbershop: several barbers, a chair for each, a sofa, room to stand, and one cash register. Who finds the shop
-// full goes away. Who has stood longest takes a free seat on the sofa, who has sat there longest is served when a barber is
-// free. Whoever is shorn pays, to any barber, one at a time. A barber cuts, takes money, or sleeps.
+// Hilzer's barbershop: several barbers, a chair for each, a sofa, standing room, and one cash
+// register. A customer that finds the shop full leaves. The customer that has stood longest takes a
+// free seat on the sofa, and the one that has sat longest is served when a barber is free. A
+// customer pays any barber after the haircut, one customer at a time. A barber cuts hair, accepts
+// payment, or sleeps.
 //
-// A scoreboard says of every customer how far it is and when it came. Everyone looks for the step that they can do next,
-// and does it. Under kill -9: a step is done whole or not at all. Who is back finds itself on the board and goes on from there.
+// A scoreboard shows the stage and the ticket of every customer. Every process looks for the next
+// step that it can do, and does it. If a process is killed: a step is done completely or not at
+// all, and the next life continues from the scoreboard.
 import RedisDC
 
 struct HilzerBarbershop: Problem {
@@ -24,7 +27,7 @@ struct HilzerBarbershop: Problem {
         ]
     }
 
-    /// One too few.
+    /// One place fewer than customers.
     private func places(_ customers: Int) -> Int { max(1, customers - 1) }
 
     private func go(_ me: Player, _ next: @escaping @Sendable (Shop) -> Step?) async throws {
@@ -77,7 +80,7 @@ struct HilzerBarbershop: Problem {
     }
 
     private struct Shop: Sendable {
-        /// `customer-3`: `sofa 17`, `chair 17 barber-1`
+        /// The state of each customer: for `customer-3`, `sofa 17` or `chair 17 barber-1`.
         let visits: [String: (stage: String, ticket: Int, barber: String)]
         let ticket: Int
 
@@ -99,33 +102,39 @@ struct HilzerBarbershop: Problem {
     func check(_ log: Log) -> [Invariant] {
         let stages = ["enters", "sits", "cuts", "finishes", "accepts", "hands", "leaves"]
         let places = places(log.count(of: "customer"))
-        var way = Invariant("everyone sits, is shorn, pays and leaves, in this order", unit: "steps")
-        var order = Invariant("who came first sits first and is served first", unit: "steps")
+        var way = Invariant("every customer sits, is served, pays and leaves, in this order", unit: "steps")
+        var order = Invariant("customers sit down and are served in the order of arrival", unit: "steps")
         var room = Invariant("never more in the shop or on the sofa than there are places", unit: "steps")
-        var balking = Invariant("nobody goes away when there is a place", unit: "visits")
-        var busy = Invariant("a barber does one thing at a time, and one takes money", unit: "steps")
-        // How far each is, by ticket; what was last, by event; what each barber does.
+        var balking = Invariant("no customer leaves unserved while a place is free", unit: "visits")
+        var busy = Invariant("a barber does one thing at a time, and one at a time accepts payment", unit: "steps")
+        // The stage of each ticket; the last ticket of each event; the present work of each barber.
         var (far, last): ([Int: Int], [String: Int]) = ([:], [:])
         var work: [String: Entry] = [:]
         func count(_ event: String) -> Int { far.values.count { stages[$0] == event } }
         for (line, entry) in log.entries.enumerated() {
             if ["enters", "balks"].contains(entry.event) { balking.checked += 1 }
-            if entry.event == "balks", far.count < places { balking.violate(line, entry, "\(far.count) were there") }
+            if entry.event == "balks", far.count < places {
+                balking.violate(line, entry, "\(far.count) customers were there")
+            }
             guard let stage = stages.firstIndex(of: entry.event), let ticket = entry.number else { continue }
             way.checked += 1
-            if (far[ticket] ?? -1) != stage - 1 { way.violate(line, entry, "not after \(far[ticket] ?? -1)") }
+            if (far[ticket] ?? -1) != stage - 1 { way.violate(line, entry, "wrong after stage \(far[ticket] ?? -1)") }
             far[ticket] = entry.event == "leaves" ? nil : stage
             room.checked += 1
-            if far.count > places || count("sits") > seats { room.violate(line, entry, "\(far.count) there") }
+            if far.count > places || count("sits") > seats {
+                room.violate(line, entry, "\(far.count) customers are there")
+            }
             if stage <= 2 {
                 order.checked += 1
-                if ticket != last[entry.event, default: 0] + 1 { order.violate(line, entry, "not the next") }
+                if ticket != last[entry.event, default: 0] + 1 { order.violate(line, entry, "not the next ticket") }
                 last[entry.event] = ticket
             }
             guard entry.role == "barber" else { continue }
             busy.checked += 1
             if ["finishes", "hands"].contains(entry.event) {
-                if work.removeValue(forKey: entry.player)?.number != ticket { busy.violate(line, entry, "another's") }
+                if work.removeValue(forKey: entry.player)?.number != ticket {
+                    busy.violate(line, entry, "not the customer of this barber")
+                }
             } else {
                 if let other = work.updateValue(entry, forKey: entry.player) { busy.violate(line, entry, other.text) }
                 if count("accepts") > 1 { busy.violate(line, entry, "two pay at once") }

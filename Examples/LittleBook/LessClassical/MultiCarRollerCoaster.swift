@@ -1,17 +1,19 @@
-// Roller coaster with several cars: only one loads at a time, and only one unloads; several may run. They cannot overtake
-// each other, so they unload in the order in which they have loaded. A car is empty before the next one unloads.
+// Roller coaster with several cars: one car loads at a time and one unloads at a time; several may
+// run. They cannot overtake each other, so they unload in the order in which they have loaded. A
+// car is empty before the next one unloads.
 //
-// The rides are numbered, and the cars take turns. The book passes the loading area and the unloading area from car to car;
-// here a car waits for latches of the ride before. Under kill -9: as with one car, each latch counts everyone once, and who
-// comes back goes on with its ride.
+// The rides are numbered, and the cars take turns. The book passes the loading area and the
+// unloading area from car to car. Here a car waits for latches of the previous ride. If a process
+// is killed: as with one car, a latch counts each process once, and the next life continues its
+// ride.
 import RedisDC
 
 struct MultiCarRollerCoaster: Problem {
     let name = "multi-car"
-    let title = "Several cars run, in order, and one at a time loads or unloads"
+    let title = "Several cars run in order, and one at a time loads or unloads"
     let chapter = Chapter.lessClassical
     let processes = 7
-    let fewest = 4
+    let minProcesses = 4
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -63,8 +65,9 @@ struct MultiCarRollerCoaster: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let seats = seats(log.count(of: "passenger"))
-        var order = Invariant("one loads at a time and one unloads, in the same order", unit: "loads and unloads")
-        var doors = Invariant("they board the car that loads, and get off the one that unloads", unit: "steps")
+        var order = Invariant(
+            "cars load one at a time and unload one at a time, in the same order", unit: "loads and unloads")
+        var doors = Invariant("passengers board the car that loads, and get off the one that unloads", unit: "steps")
         var full = Invariant("a car runs when it is full, and is empty before the next one unloads", unit: "rides")
         var (loading, unloading) = (Area(), Area())
         var aboard: [Int: Int] = [:]
@@ -78,7 +81,7 @@ struct MultiCarRollerCoaster: Problem {
             case "boards", "unboards":
                 doors.checked += 1
                 let isThere = entry.event == "boards" ? loading.car == ride : unloading.car == ride
-                if !isThere { doors.violate(line, entry, "its car is not there") }
+                if !isThere { doors.violate(line, entry, "the car is not there") }
                 aboard[ride, default: 0] += entry.event == "boards" ? 1 : -1
             case "runs", "empties":
                 full.checked += 1
@@ -92,7 +95,7 @@ struct MultiCarRollerCoaster: Problem {
         return [order, doors, full]
     }
 
-    /// Where one car at a time may be, each once, in order.
+    /// An area for one car at a time, entered once by each car, in order.
     private struct Area {
         var car: Int?
         var last = 0

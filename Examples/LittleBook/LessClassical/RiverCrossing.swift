@@ -1,9 +1,11 @@
-// River crossing: hackers and serfs cross in boats of four. One hacker with three serfs, or one serf with three hackers,
-// would not be safe; all else is. All four board before anyone boards the next boat, and exactly one of them rows.
+// River crossing: hackers and serfs cross in boats of four. One hacker with three serfs, or one
+// serf with three hackers, is unsafe; every other crew is safe. All four board before anyone boards
+// the next boat, and exactly one of them rows.
 //
-// As in the book, who completes a crew calls it. Under kill -9 nobody is lost: where everyone is, on the shore, called or
-// aboard, is in Redis in one step with the log, and who comes back goes on from there. The boat waits for it: what the four
-// wait for are latches of this boat, which count each of them once.
+// As in the book, the process that completes a crew calls it. If a process is killed, it is not
+// lost: its place (on the shore, called or aboard) is stored in the same step as its log entry, and
+// its next life continues from there. The boat waits for it, because the four wait for latches of
+// this boat, which count each of them once.
 import RedisDC
 
 struct RiverCrossing: Problem {
@@ -11,7 +13,7 @@ struct RiverCrossing: Problem {
     let title = "Hackers and serfs cross in safe crews of four, and one rows"
     let chapter = Chapter.lessClassical
     let processes = 6
-    let fewest = 4
+    let minProcesses = 4
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -37,7 +39,7 @@ struct RiverCrossing: Problem {
                     moves["rower \(boat)"] = crew[0]
                     try await me.log("calls", boat, moving: moves)
                 }
-                // In any case: one that has called may have died before it told them.
+                // Unconditional, because a caller may have died before it notified its crew.
                 try await called.notifyAll()
                 while true {
                     let place = try await me.places()[me.name] ?? ""
@@ -49,7 +51,7 @@ struct RiverCrossing: Problem {
         }
     }
 
-    /// Four of those who wait that are safe together.
+    /// Four waiting travellers that are safe together; `nil` if there are none.
     private func crew(_ places: [String: String]) -> [String]? {
         let waiting = places.filter { $0.value == "shore" }.keys.shuffled()
         let (hackers, serfs) = (waiting.filter { $0.hasPrefix("h") }, waiting.filter { $0.hasPrefix("s") })
@@ -75,7 +77,8 @@ struct RiverCrossing: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var rows = Invariant("one rows, when all four are aboard and before anyone lands", unit: "rows and landings")
+        var rows = Invariant(
+            "exactly one rows, after all four have boarded and before anyone lands", unit: "rows and landings")
         var aboard = 0
         var rowed: Set<Int?> = []
         for (line, entry) in log.entries.enumerated() {
@@ -84,7 +87,7 @@ struct RiverCrossing: Problem {
             case "rows":
                 rows.checked += 1
                 if aboard != 4 { rows.violate(line, entry, "\(aboard) are aboard") }
-                if !rowed.insert(entry.number).inserted { rows.violate(line, entry, "a second one rows") }
+                if !rowed.insert(entry.number).inserted { rows.violate(line, entry, "a second traveller rows") }
                 aboard = 0
             case "lands":
                 rows.checked += 1
@@ -93,7 +96,7 @@ struct RiverCrossing: Problem {
             }
         }
         return [
-            log.groups(of: "boards", size: 4, "four board who are safe together, all before the next boat") { crew in
+            log.groups(of: "boards", size: 4, "four who are safe together board, all before the next boat") { crew in
                 [0, 2, 4].contains(crew["hacker", default: 0]) && crew.values.reduce(0, +) == 4
             },
             rows,

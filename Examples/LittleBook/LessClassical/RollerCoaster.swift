@@ -1,9 +1,11 @@
-// Roller coaster: passengers come again and again, and the car has fewer seats than there are passengers. They board when
-// it loads; it runs when it is full; they get off when it unloads, all of them before it loads again.
+// Roller coaster: passengers come again and again, and the car has fewer seats than there are
+// passengers. They board when the car loads. The car runs when it is full. All get off when it
+// unloads, before it loads again.
 //
-// The book counts boarders and passes tokens. Here a passenger draws a ticket, which says which ride it has, and each step
-// of a ride is a latch. Under kill -9 nothing is lost: a latch counts everyone once, and who comes back still has its ticket,
-// finds open what was open, and goes on. The ride waits for it.
+// The book counts boarders and passes tokens. Here a passenger draws a ticket, which determines its
+// ride, and each step of a ride is a latch. If a process is killed, nothing is lost: a latch counts
+// each process once, and the next life still has its ticket, finds open latches open, and
+// continues. The ride waits for it.
 import Hiredis
 import RedisDC
 
@@ -54,8 +56,8 @@ struct RollerCoaster: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let seats = seats(log.count(of: "passenger"))
-        var doors = Invariant("they board when the car loads, and get off when it unloads", unit: "steps")
-        var car = Invariant("it runs when it is full, and loads when it is empty", unit: "loads and runs")
+        var doors = Invariant("passengers board when the car loads, and get off when it unloads", unit: "steps")
+        var car = Invariant("the car runs when it is full, and loads when it is empty", unit: "loads and runs")
         var state: Entry?
         var aboard: Set<String> = []
         for (line, entry) in log.entries.enumerated() {
@@ -64,7 +66,7 @@ struct RollerCoaster: Problem {
                 doors.checked += 1
                 let needed = entry.event == "boards" ? "loads" : "unloads"
                 if state?.event != needed || state?.number != entry.number {
-                    doors.violate(line, entry, "the car said \(state?.action ?? "nothing")")
+                    doors.violate(line, entry, "the last entry of the car: \(state?.action ?? "nothing")")
                 }
                 if entry.event == "boards" { aboard.insert(entry.player) } else { aboard.remove(entry.player) }
             case "loads", "runs":
@@ -81,7 +83,7 @@ struct RollerCoaster: Problem {
     }
 }
 
-/// What car and passengers tell each other about one ride.
+/// The latches through which a car and its passengers coordinate one ride.
 struct Ride {
     let loads, aboard, unloads, ashore: Latch
 
@@ -92,7 +94,8 @@ struct Ride {
         ashore = try coordinator.latch("ride \(number) ashore", count: seats)
     }
 
-    /// Draws a ticket for a passenger's round, unless it has one, and says for which ride it is.
+    /// Draws a ticket for a round of a passenger, unless it has one, and returns the number of its
+    /// ride.
     static func ofTicket(_ me: Player, _ round: Int, seats: Int) async throws -> Int {
         let drawn = (try await me.redis.send("LRANGE", .string(me.key("tickets")), 0, -1).array ?? []).map(\.string)
         let mine = drawn.indices.filter { drawn[$0] == me.name }

@@ -1,9 +1,11 @@
-// Santa Claus sleeps until all his reindeer are back, or until three elves need him. The reindeer go first: he prepares the
-// sleigh, and they get hitched. Elves come to him three at a time; the others wait until those three have been helped.
+// Santa Claus sleeps until all his reindeer are back, or until three elves need help. The reindeer
+// have priority: he prepares the sleigh, and they get hitched. Elves come to him three at a time;
+// the others wait until those three have been helped.
 //
-// As in the book, who comes last wakes him; but all of a group tell him, and a group has a number, so that it counts once.
-// Under kill -9 an elf's turn is a lease. Who dies when its group is complete is lost to it. That a group waits, or is
-// served, is in Redis in one step with the log, and Santa goes on with what waits there.
+// In the book, the last of a group wakes him. Here all of a group do, and a group has a number, so
+// that it counts once. If a process is killed: an elf's turn is a lease, and a member that dies
+// when its group is complete is missing from it. Whether a group waits or is served is stored in
+// the same step as its log entry, and Santa's next life continues with the waiting groups.
 import RedisDC
 
 struct SantaClaus: Problem {
@@ -11,7 +13,7 @@ struct SantaClaus: Problem {
     let title = "Santa serves all the reindeer first, and elves three at a time"
     let chapter = Chapter.lessClassical
     let processes = 7
-    let fewest = 5
+    let minProcesses = 5
 
     func cast(_ processes: Int) -> [Role] {
         let reindeer = (processes - 1) / 3
@@ -25,7 +27,7 @@ struct SantaClaus: Problem {
     func santa(_ me: Player) async throws {
         let (pole, knock, served) = try northPole(me)
         try await pole.withLock { lease in
-            // Those whom a former life has served and not told.
+            // A former life may have served groups without notifying them.
             try await served.notifyAll()
             while true {
                 let waiting = try await me.places().filter { $0.value == "waits" }.keys.sorted()
@@ -99,7 +101,7 @@ struct SantaClaus: Problem {
             },
             log.groups(of: "helped", size: 3, "elves are helped three at a time") { $0 == ["elf": 3] },
             log.each("hitched", after: "prepares", "a sleigh is prepared before anyone gets hitched", key: number),
-            log.each("helped", after: "helps", "elves have been helped by Santa", key: number),
+            log.each("helped", after: "helps", "an elf is helped only after Santa has helped its group", key: number),
         ]
     }
 }

@@ -1,9 +1,11 @@
-// Child care: there is always one adult for every three children. A child waits for a place, and an adult that wants to leave
-// waits until the others are enough.
+// Child care: one adult is always present for every three children. A child waits for a place, and
+// an adult that wants to leave waits until the remaining adults suffice.
 //
-// As in the book, an adult brings three places, and takes three with it, which it must have first. Under kill -9: a place is
-// a lease, and how many there are is not counted up and down, but set to three for each adult who is there. A dead adult
-// still counts, because the children cannot be sent away: it is there in Redis, and leaves when it is back.
+// As in the book, an adult brings three places, and must acquire three before it leaves and takes
+// them away. If a process is killed: a place is a lease, and the number of places is not
+// incremented and decremented, but set to three for each adult present. A dead adult still counts,
+// because the children cannot be sent away: it is recorded as present in Redis, and leaves in its
+// next life.
 import RedisDC
 
 struct ChildCare: Problem {
@@ -21,7 +23,7 @@ struct ChildCare: Problem {
 
     private func places(_ me: Player) async throws -> Semaphore {
         try await me.coordinator.semaphore("places", permits: 0).create()
-        // However many it was made with.
+        // The existing semaphore, whatever number of permits it has by now.
         return try me.coordinator.semaphore("places", permits: nil)
     }
 

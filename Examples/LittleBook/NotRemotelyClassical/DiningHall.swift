@@ -1,8 +1,10 @@
-// Dining hall: students dine, and leave when they are ready. One who would leave a single other one dining alone waits, until
-// that one is ready too or somebody else sits down.
+// Dining hall: students dine, and leave when they are ready. A student whose departure would leave
+// a single other one dining alone waits until that one is ready too, or until another student sits
+// down.
 //
-// The book counts who eats and who is ready under a mutex, and lets the one who waits go. Under kill -9: who dines and who is
-// ready is in Redis in one step with the log. A dead one stays at the table, and goes on from there when it is back.
+// The book counts under a mutex who eats and who is ready, and releases the waiting one. If a
+// process is killed: who dines and who is ready is stored in the same step as the log entry. A dead
+// student stays at the table, and its next life continues from there.
 import RedisDC
 
 struct DiningHall: Problem {
@@ -30,9 +32,9 @@ struct DiningHall: Problem {
     func check(_ log: Log) -> [Invariant] { [Table.nobodyIsLeftAlone(log)] }
 }
 
-/// What both versions have in common.
+/// What both dining halls share.
 enum Table {
-    /// Leaves, as soon as that leaves nobody alone.
+    /// Waits until no single student would be left dining, and leaves.
     static func leave(_ me: Player, _ round: Int, _ table: DistributedMutex, _ change: Condition) async throws {
         try await table.withLock { lease in
             if try await me.places()[me.name] == "dines" { try await me.log("finishes", round, to: "ready") }
@@ -44,7 +46,7 @@ enum Table {
         }
     }
 
-    /// Whether one dines, and nobody else is at the table.
+    /// Whether exactly one student is at the table, and dines.
     private static func isOneAlone(_ places: [String]) -> Bool { places.filter { $0 != "has-food" } == ["dines"] }
 
     static func nobodyIsLeftAlone(_ log: Log) -> Invariant {
@@ -64,7 +66,7 @@ enum Table {
         return invariant
     }
 
-    /// Who sits down: who says so, and whom it takes along.
+    /// The students that sit down: the player of the entry and the one in its note.
     static func sitting(_ entry: Entry) -> [String] {
         [entry.player] + entry.note.split(separator: " ").map(String.init)
     }

@@ -1,13 +1,15 @@
-// Extended child care: as before, an adult for every three children. But an adult that waits to leave keeps no child waiting
-// outside as long as there are enough adults. Adults may starve now, so the children stop when they have come often enough.
+// Extended child care: like child care, with one adult for every three children. But an adult that
+// waits to leave does not keep a child waiting outside while there are enough adults. Adults may
+// starve then, so the children stop after a number of rounds.
 //
-// The book counts all of them, and those who wait, under a mutex. Here who is where is in Redis in one step with the log, and
-// those who wait do so for a condition. Under kill -9 a dead one stays where it was, and goes on from there when it is back.
+// The book counts those present and those waiting under a mutex. Here the place of each process is
+// stored in the same step as its log entry, and waiters wait for a condition. If a process is
+// killed, it stays where it was, and its next life continues from there.
 import RedisDC
 
 struct ExtendedChildCare: Problem {
     let name = "extended-child-care"
-    let title = "An adult for every three children, and no child waits for nothing"
+    let title = "An adult for every three children, and no child waits without need"
     let chapter = Chapter.notRemotelyClassical
     let processes = 6
 
@@ -42,7 +44,7 @@ struct ExtendedChildCare: Problem {
     func child(_ me: Player) async throws {
         let house = try me.coordinator.mutex("house")
         let change = try house.condition("change")
-        // A former life may have left and told nobody.
+        // A former life may have died after it left and before its notification.
         try await house.withLock { _ in try await change.notifyAll() }
         for round in try await me.rounds() {
             try await house.withLock { lease in

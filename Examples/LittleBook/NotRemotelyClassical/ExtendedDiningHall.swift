@@ -1,8 +1,9 @@
-// Extended dining hall: as before, and nobody sits down at an empty table alone. Who has food waits there until a second one
-// has, and then both sit down.
+// Extended dining hall: like the dining hall, and no student sits down alone at an empty table. A
+// student with food waits until a second one has food, and then both sit down.
 //
-// As in the book, the second one says that both do. Under kill -9: that is one step, in which both are at the table, in Redis
-// and in the log, whether the other one lives or not. A dead one goes on from there when it is back.
+// As in the book, the second one seats both. This is one step, in which both are recorded at the
+// table in Redis and in the log, whether the other process is alive or not. If a process is killed,
+// its next life continues from there.
 import RedisDC
 
 struct ExtendedDiningHall: Problem {
@@ -47,7 +48,7 @@ struct ExtendedDiningHall: Problem {
             case "dines":
                 together.checked += 1
                 seated.formUnion(Table.sitting(entry))
-                if seated.count == 1 { together.violate(line, entry, "nobody else is there") }
+                if seated.count == 1 { together.violate(line, entry, "the table is empty") }
             case "leaves": seated.remove(entry.player)
             default: break
             }

@@ -1,14 +1,15 @@
-// Extended Faneuil Hall: as before, and immigrants who have sworn leave before the judge comes again, so that nobody is sworn
-// in twice.
+// Extended Faneuil Hall: like Faneuil Hall, and immigrants who have sworn leave before the judge
+// enters again, so that none is sworn in twice.
 //
-// When the judge has left, he keeps the door shut until they have gone, by another way. Under kill -9: that the judge is in
-// is in Redis in one step with the log, and immigrants do not leave while it says so. A judge that is back after it died in
-// there leaves first, and lets them go.
+// After leaving, the judge keeps the door shut until they have left by another way. If a process is
+// killed: that the judge is inside is stored in the same step as the log entry, and immigrants do
+// not leave while it is. A judge that died inside first leaves in its next life, which lets them
+// leave.
 import RedisDC
 
 struct ExtendedFaneuilHall: Problem {
     let name = "extended-faneuil-hall"
-    let title = "Who has sworn is gone before the judge comes again"
+    let title = "Immigrants who have sworn leave before the judge enters again"
     let chapter = Chapter.notRemotelyClassical
     let processes = 6
 
@@ -53,7 +54,7 @@ struct ExtendedFaneuilHall: Problem {
     func immigrant(_ me: Player) async throws {
         let hall = try Hall(me)
         for round in try await me.roundsUntilAllAreDone() {
-            // A former life may have left and not told the judge.
+            // A former life may have died after it left and before it notified the judge.
             try await hall.mutex.withLock { _ in try await hall.change.notifyAll() }
             try await hall.swear(round)
             try await hall.mutex.withLock { lease in
@@ -65,7 +66,7 @@ struct ExtendedFaneuilHall: Problem {
     }
 
     func check(_ log: Log) -> [Invariant] {
-        var gone = Invariant("who has sworn is gone when the judge comes in", unit: "times")
+        var gone = Invariant("immigrants who have sworn have left when the judge enters", unit: "times")
         var sworn: Set<String> = []
         for (line, entry) in log.entries.enumerated() {
             switch (entry.role, entry.event) {

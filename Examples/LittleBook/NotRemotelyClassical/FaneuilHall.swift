@@ -1,15 +1,16 @@
-// Faneuil Hall: immigrants come in, check in and sit down; spectators come and go. When the judge is in, nobody comes in, and
-// no immigrant leaves. He confirms the naturalisation when all immigrants who are in have checked in; then they swear, and
-// leave when he has left.
+// Faneuil Hall: immigrants enter, check in and sit down; spectators come and go. While the judge is
+// inside, no one enters, and no immigrant leaves. The judge confirms the naturalization when all
+// immigrants inside have checked in. They then swear, and leave after the judge.
 //
-// As in the book, everyone comes in by a door that the judge keeps shut as long as he is there. Under kill -9: the door is a
-// lease; a dead judge is gone, and comes in again. How far an immigrant has got is in Redis in one step with the log, and it
-// goes on from there when it is back; the judge waits for one that has come in and not checked in.
+// As in the book, all enter by a door that the judge keeps shut while inside. If a process is
+// killed: the door is a lease. A dead judge is outside, and enters again in the next life. The
+// progress of an immigrant is stored in the same step as its log entry, and its next life continues
+// from there. The judge waits for an immigrant that has entered and not checked in.
 import RedisDC
 
 struct FaneuilHall: Problem {
     let name = "faneuil-hall"
-    let title = "The judge confirms when all who are in have checked in"
+    let title = "The judge confirms when all immigrants inside have checked in"
     let chapter = Chapter.notRemotelyClassical
     let processes = 6
 
@@ -46,7 +47,7 @@ struct FaneuilHall: Problem {
     func check(_ log: Log) -> [Invariant] { Hall.check(log) }
 }
 
-/// What both versions have in common.
+/// What both versions of Faneuil Hall share.
 struct Hall {
     let me: Player
     let door: DistributedMutex
@@ -60,7 +61,7 @@ struct Hall {
         change = try mutex.condition("change")
     }
 
-    /// The judge waits for all who are in to check in, and confirms.
+    /// Waits until all immigrants inside have checked in, and confirms them. For the judge.
     func confirm(_ round: Int, _ lease: Lease) async throws {
         while try await me.places().values.contains("entered") { try await change.wait(lease) }
         let checked = try await me.places().filter { $0.value == "checked-in" }
@@ -68,7 +69,8 @@ struct Hall {
         try await change.notifyAll()
     }
 
-    /// An immigrant's way to the oath. After a death it goes on where it was.
+    /// Enters, checks in, waits for the confirmation and swears. After a death, the next life
+    /// continues from the last step. For immigrants.
     func swear(_ round: Int) async throws {
         if try await me.places()[me.name] == nil {
             try await door.withLock { _ in try await me.log("enters", round, to: "entered") }
@@ -92,10 +94,10 @@ struct Hall {
     }
 
     static func check(_ log: Log) -> [Invariant] {
-        var shut = Invariant("nobody comes in while the judge is there", unit: "times")
-        var stay = Invariant("no immigrant leaves while the judge is there", unit: "times")
-        var all = Invariant("the judge confirms when all who are in have checked in", unit: "times")
-        var oath = Invariant("an immigrant swears after it has been confirmed", unit: "oaths")
+        var shut = Invariant("nobody enters while the judge is inside", unit: "times")
+        var stay = Invariant("no immigrant leaves while the judge is inside", unit: "times")
+        var all = Invariant("the judge confirms when all immigrants inside have checked in", unit: "times")
+        var oath = Invariant("an immigrant swears only after the confirmation", unit: "oaths")
         var isJudgeThere = false
         var places: [String: String] = [:]
         for (line, entry) in log.entries.enumerated() {
@@ -109,15 +111,15 @@ struct Hall {
                 places = places.mapValues { $0 == "checks-in" ? "confirmed" : $0 }
             case (_, "enters"):
                 shut.checked += 1
-                if isJudgeThere { shut.violate(line, entry, "the judge is there") }
+                if isJudgeThere { shut.violate(line, entry, "the judge is inside") }
                 if entry.role == "immigrant" { places[entry.player] = entry.event }
             case ("immigrant", "checks-in"): places[entry.player] = entry.event
             case ("immigrant", "swears"):
                 oath.checked += 1
-                if places[entry.player] != "confirmed" { oath.violate(line, entry, "nobody has confirmed it") }
+                if places[entry.player] != "confirmed" { oath.violate(line, entry, "the judge has not confirmed it") }
             case ("immigrant", "leaves"):
                 stay.checked += 1
-                if isJudgeThere { stay.violate(line, entry, "the judge is there") }
+                if isJudgeThere { stay.violate(line, entry, "the judge is inside") }
                 places[entry.player] = nil
             default: break
             }

@@ -1,14 +1,15 @@
-// Room party: any number of students may be in a room. The dean comes in only when nobody is there, to search it, or when so
-// many are there that it is a party, to break it up. While the dean is in, no student comes in, but they may leave; and the
-// dean leaves only when all of them have.
+// Room party: any number of students may be in a room. The dean enters only when the room is empty,
+// to search it, or when enough students are there to make a party, to break it up. While the dean
+// is inside, no student enters, but students may leave, and the dean leaves only after all of them.
 //
-// The book passes the mutex on to the dean; here he looks again whenever something has changed. Under kill -9: who is in is
-// in Redis in one step with the log. A dead one stays there, the dean too, and goes on from there when it is back.
+// The book passes the mutex to the dean. Here the dean looks again after every change. If a process
+// is killed: who is inside is stored in the same step as the log entry. A dead process, also the
+// dean, stays inside, and its next life continues from there.
 import RedisDC
 
 struct RoomParty: Problem {
     let name = "room-party"
-    let title = "The dean comes to an empty room, or to a party"
+    let title = "The dean enters an empty room, or a party"
     let chapter = Chapter.notRemotelyClassical
     let processes = 5
 
@@ -19,14 +20,14 @@ struct RoomParty: Problem {
         ]
     }
 
-    /// So many are a party.
+    /// The number of students that make a party.
     private func party(_ students: Int?) -> Int { max(2, (students ?? 0) - 1) }
 
     func dean(_ me: Player) async throws {
         let room = try me.coordinator.mutex("room")
         let change = try room.condition("change")
         let party = party(me.counts["student"])
-        // A former life may have left and told nobody.
+        // A former life may have died after it left and before its notification.
         try await room.withLock { _ in try await change.notifyAll() }
         for round in try await me.roundsUntilAllAreDone() {
             try await room.withLock { lease in
@@ -72,9 +73,9 @@ struct RoomParty: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let party = party(log.count(of: "student"))
-        var comes = Invariant("the dean comes to an empty room or to a party", unit: "visits")
-        var closed = Invariant("no student comes in while the dean is there", unit: "students")
-        var goes = Invariant("the dean leaves when all students have", unit: "visits")
+        var comes = Invariant("the dean enters an empty room or a party", unit: "visits")
+        var closed = Invariant("no student enters while the dean is inside", unit: "students")
+        var goes = Invariant("the dean leaves after all students", unit: "visits")
         var students: Set<String> = []
         var isDeanInside = false
         for (line, entry) in log.entries.enumerated() {
@@ -82,7 +83,7 @@ struct RoomParty: Problem {
             case ("dean", "enters"):
                 comes.checked += 1
                 if !students.isEmpty, students.count < party {
-                    comes.violate(line, entry, "\(students.count) are in, and \(party) would be a party")
+                    comes.violate(line, entry, "\(students.count) are inside, and \(party) are a party")
                 }
                 isDeanInside = true
             case ("dean", "leaves"):
@@ -91,7 +92,7 @@ struct RoomParty: Problem {
                 isDeanInside = false
             case ("student", "enters"):
                 closed.checked += 1
-                if isDeanInside { closed.violate(line, entry, "the dean is in") }
+                if isDeanInside { closed.violate(line, entry, "the dean is inside") }
                 students.insert(entry.player)
             case ("student", "leaves"): students.remove(entry.player)
             default: break

@@ -1,14 +1,15 @@
-// Senate bus: riders wait at a stop. When the bus comes, those board who are waiting then, as many as have a seat; who comes
-// later waits for the next one. When all of them have boarded, it departs, at once if nobody waits.
+// Senate bus: riders wait at a stop. When the bus arrives, the riders who wait then board, up to
+// the number of seats; later ones wait for the next bus. The bus departs when all of them have
+// boarded, at once if there are none.
 //
-// In the book the bus keeps the stop's mutex until all are aboard. Here it says in one step with the log who goes with it,
-// and waits for a latch that counts each of them once. Under kill -9 a rider keeps its place, and boards when it is back; the
-// bus waits for it.
+// In the book, the bus holds the stop's mutex until all are aboard. Here it records its riders in
+// the same step as its log entry, and waits for a latch that counts each of them once. If a rider
+// is killed, it keeps its place, and its next life boards; the bus waits for it.
 import RedisDC
 
 struct SenateBus: Problem {
     let name = "senate-bus"
-    let title = "Those ride who are waiting when the bus comes"
+    let title = "The riders who wait when the bus arrives board it"
     let chapter = Chapter.notRemotelyClassical
     let processes = 5
 
@@ -71,8 +72,9 @@ struct SenateBus: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         let seats = seats(log.count(of: "rider"))
-        var chosen = Invariant("those board who were waiting when it came, as many as have a seat", unit: "boardings")
-        var whole = Invariant("it departs when all of them are aboard", unit: "departures")
+        var chosen = Invariant(
+            "the riders who waited when the bus arrived board, up to the number of seats", unit: "boardings")
+        var whole = Invariant("the bus departs when all of its riders are aboard", unit: "departures")
         var waiting: [String] = []
         var missing: [String] = []
         for (line, entry) in log.entries.enumerated() {

@@ -1,14 +1,16 @@
-// Sushi bar: who comes while a seat is free sits down at once. But when all seats are taken, those who sit there are a party,
-// and who comes then waits until all of them have left.
+// Sushi bar: a customer that finds a free seat sits down at once. But when all seats are taken,
+// those who sit there are a party, and a customer that arrives then waits until all of them have
+// left.
 //
-// "I'll do it for you": the last one of a party to leave gives the seats to those who have waited longest, so that nobody who
-// comes later takes them. Under kill -9: who sits and who waits is in Redis in one step with the log. A dead one stays where
-// it was, and goes on from there when it is back.
+// This follows the book's "I'll do it for you" pattern: the last of a party to leave gives the
+// seats to those who have waited longest, so that no later customer takes them. If a process is
+// killed: who sits and who waits is stored in the same step as the log entry. A dead process stays
+// where it was, and its next life continues from there.
 import RedisDC
 
 struct SushiBar: Problem {
     let name = "sushi-bar"
-    let title = "Who finds the bar full waits until all have left"
+    let title = "A customer that finds the bar full waits until all have left"
     let chapter = Chapter.notRemotelyClassical
     let processes = 5
 
@@ -20,7 +22,7 @@ struct SushiBar: Problem {
         let bar = try me.coordinator.mutex("bar")
         let seated = try bar.condition("seated")
         let seats = seats(me.counts["customer"])
-        // A former life may have given seats to others and not told them.
+        // A former life may have given seats to others and died before it notified them.
         try await bar.withLock { _ in try await seated.notifyAll() }
         for round in try await me.roundsUntilAllAreDone() {
             try await bar.withLock { lease in
@@ -58,7 +60,7 @@ struct SushiBar: Problem {
         let seats = seats(log.players.count)
         var limit = Invariant("never more than there are seats", unit: "times")
         var party = Invariant("nobody sits down before all of a full party have left", unit: "times")
-        var needless = Invariant("nobody waits who need not", unit: "times that one comes")
+        var needless = Invariant("nobody waits without need", unit: "times that one comes")
         var eating: Set<String> = []
         var isFull = false
         for (line, entry) in log.entries.enumerated() {
@@ -70,7 +72,7 @@ struct SushiBar: Problem {
             case "leaves":
                 eating.remove(entry.player)
                 isFull = isFull && !eating.isEmpty
-                // Those to whom it gives the seats.
+                // The customers that get the seats.
                 newcomers = entry.note.split(separator: " ").map(String.init)
             case "waits":
                 needless.checked += 1

@@ -1,19 +1,21 @@
-// Baboon crossing: a rope hangs across a canyon. Baboons that go east and baboons that go west would fight if they met on
-// it, and it breaks when too many hang on it. A baboon that has begun gets across, and nobody waits for ever.
+// Baboon crossing: a rope hangs across a canyon. Eastbound and westbound baboons would fight if
+// they met on it, and it breaks under too many baboons. A baboon that has started gets across, and
+// none waits forever.
 //
-// As in the book: a light switch for each direction, a turnstile before them so that no stream in one direction keeps the
-// others away, and a multiplex for what the rope bears. Under kill -9: all of it is leases, so a dead one lets go of the rope.
+// As in the book: a light switch for each direction, a turnstile before them so that a stream in
+// one direction does not exclude the other, and a multiplex for the capacity of the rope. If a
+// process is killed: all of these are leases, so a dead baboon releases the rope.
 import RedisDC
 
 struct BaboonCrossing: Problem {
     let name = "baboon-crossing"
-    let title = "One direction at a time on a rope that bears only so many"
+    let title = "One direction at a time on a rope of limited capacity"
     let chapter = Chapter.notSoClassical
     let processes = 6
-    let fewest = 4
+    let minProcesses = 4
 
-    /// What the rope bears.
-    private static let most = 2
+    /// The capacity of the rope.
+    private static let maxOnRope = 2
 
     func cast(_ processes: Int) -> [Role] {
         [
@@ -25,13 +27,13 @@ struct BaboonCrossing: Problem {
     func baboon(_ me: Player) async throws {
         let turnstile = try me.coordinator.mutex("turnstile")
         let direction = try me.coordinator.mutex("rope").lightSwitch(me.name.hasPrefix("east") ? "east" : "west")
-        let multiplex = try me.coordinator.semaphore("multiplex", permits: Self.most)
+        let multiplex = try me.coordinator.semaphore("multiplex", permits: Self.maxOnRope)
         for round in try await me.roundsUntilAllAreDone() {
             try await me.log("waits", round)
             let turn = try await turnstile.withLock { _ in try await direction.lock() }
             try await multiplex.withPermit { _ in
                 try await me.log("swings", round)
-                // Long enough for the next one to follow, and the one after it.
+                // Long enough for the next two baboons to follow.
                 for _ in 1...6 { try await me.work() }
                 try await me.log("arrives", round)
             }
@@ -44,8 +46,8 @@ struct BaboonCrossing: Problem {
             log.inside("all on the rope go the same way", from: ["swings"], to: ["arrives"]) { onRope, newcomer in
                 onRope.allSatisfy { $0.role == newcomer.role }
             },
-            log.atMost(Self.most, "the rope bears them", from: "swings", to: "arrives"),
-            log.overtaking("nobody waits for ever", asks: "waits", gets: "swings", limit: 100),
+            log.atMost(Self.maxOnRope, "never more on the rope than it can hold", from: "swings", to: "arrives"),
+            log.overtaking("nobody waits forever", asks: "waits", gets: "swings", limit: 100),
         ]
     }
 }

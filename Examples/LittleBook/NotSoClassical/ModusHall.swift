@@ -1,9 +1,11 @@
-// Modus Hall: heathens and prudes share a path between snow fields that has room for one faction only. Who comes while its
-// own is on it may follow, but only as long as those of the other faction who wait are not more than all of its own there:
-// the majority rules, and the smaller one waits. As it may starve, all stop when they have come often enough.
+// Modus Hall: heathens and prudes share a path through snow that has room for only one faction. A
+// process may follow its own faction onto the path, but only while the waiting members of the other
+// faction do not outnumber all present members of its own: the majority rules, and the minority
+// waits. As the minority may starve, all stop after a number of rounds.
 //
-// The book has a status that says who rules, and turnstiles. Here it is one mutex and a condition, and who waits or crosses
-// is in Redis in one step with the log. Under kill -9 a dead one stays where it was, and goes on from there when it is back.
+// The book has a status variable for the ruling faction, and turnstiles. Here it is one mutex and a
+// condition, and who waits or crosses is stored in the same step as the log entry. If a process is
+// killed, it stays where it was, and its next life continues from there.
 import RedisDC
 
 struct ModusHall: Problem {
@@ -22,7 +24,7 @@ struct ModusHall: Problem {
     func walker(_ me: Player) async throws {
         let hall = try me.coordinator.mutex("hall")
         let change = try hall.condition("change")
-        // A former life may have changed something and told nobody.
+        // A former life may have died between a change and its notification.
         try await hall.withLock { _ in try await change.notifyAll() }
         for round in try await me.rounds() {
             try await hall.withLock { lease in
@@ -49,7 +51,7 @@ struct ModusHall: Problem {
         }
     }
 
-    /// How many there are, of one's own faction and of the other.
+    /// The number of processes of the own faction and of the other.
     private struct Factions {
         let own, others, othersCrossing: Int
 
@@ -65,7 +67,7 @@ struct ModusHall: Problem {
 
     func check(_ log: Log) -> [Invariant] {
         var apart = Invariant("heathens and prudes never meet on the path", unit: "crossings")
-        var majority = Invariant("nobody sets out against the majority of those who are there", unit: "crossings")
+        var majority = Invariant("nobody starts against the majority of those present", unit: "crossings")
         var places: [String: String] = [:]
         for (line, entry) in log.entries.enumerated() {
             switch entry.event {

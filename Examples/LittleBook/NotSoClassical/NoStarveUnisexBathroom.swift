@@ -1,8 +1,9 @@
-// Unisex bathroom in which nobody starves: as before, but everyone passes a turnstile first. Who waits there for the others
-// to come out keeps all who come later waiting behind.
+// Unisex bathroom without starvation: like the unisex bathroom, but all pass a turnstile first. A
+// process that waits there for the other group to leave keeps all later ones behind it.
 //
-// Here nobody ever stops coming: whoever starved would keep the run from ending. Under kill -9: all of it is leases, the
-// turnstile too. It is a mutex, in which one stands while it waits for its light switch.
+// No process stops here, so starvation would keep the run from ending. If a process is killed: all
+// locks are leases, including the turnstile, a mutex that is held while its holder waits for its
+// light switch.
 import RedisDC
 
 struct NoStarveUnisexBathroom: Problem {
@@ -10,7 +11,7 @@ struct NoStarveUnisexBathroom: Problem {
     let title = "Women or men, never both, and nobody starves"
     let chapter = Chapter.notSoClassical
     let processes = 6
-    let fewest = 4
+    let minProcesses = 4
 
     private static let places = 2
 
@@ -31,7 +32,7 @@ struct NoStarveUnisexBathroom: Problem {
             let membership = try await turnstile.withLock { _ in try await group.lock() }
             try await places.withPermit { _ in
                 try await me.log("enters", round)
-                // Long enough for others to come meanwhile.
+                // Long enough for others to arrive meanwhile.
                 for _ in 1...6 { try await me.work() }
                 try await me.log("leaves", round)
             }

@@ -1,7 +1,9 @@
-// Search, insert, delete: searchers may be at a list together; an inserter may be there with searchers, but not with another
-// inserter; a deleter is alone. As in the book a deleter may starve, so all stop when they have come often enough.
+// Search, insert, delete: any number of searchers may use a list together. One inserter may use it
+// at the same time as searchers. A deleter is alone. As in the book, a deleter may starve, so all
+// stop after a number of rounds.
 //
-// Under kill -9: all of it is leases. A light switch counts a dead one as out when its session is over.
+// If a process is killed: all locks are leases. A light switch removes a dead member when its
+// session has expired.
 import RedisDC
 
 struct SearchInsertDelete: Problem {

@@ -1,16 +1,17 @@
-// Unisex bathroom: women and men use the same one, never both at the same time, and no more at a time than there are places.
-// As in the book's first solution, women may starve while men keep coming, and the other way round; so all stop when they
-// have come often enough.
+// Unisex bathroom: women and men use the same bathroom, never both at the same time, and no more at
+// a time than there are places. As in the book's first solution, women may starve while men keep
+// arriving, and the other way round, so all stop after a number of rounds.
 //
-// Under kill -9: all of it is leases. A light switch counts a dead one as out when its session is over.
+// If a process is killed: all locks are leases. A light switch removes a dead member when its
+// session has expired.
 import RedisDC
 
 struct UnisexBathroom: Problem {
     let name = "unisex-bathroom"
-    let title = "Women or men, never both, and not too many"
+    let title = "Women or men, never both, and a limited number of them"
     let chapter = Chapter.notSoClassical
     let processes = 6
-    let fewest = 4
+    let minProcesses = 4
 
     private static let places = 2
 

@@ -1,19 +1,21 @@
 import ArgumentParser
+import CommandLineTool
 import Hiredis
 import RedisDC
 
+/// The `redisdc classic` commands.
 struct Classic: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Classic semaphores: lists of permits, shared with any program that can LPUSH and BRPOP.",
+        abstract: "Semaphores that are plain Redis lists, shared with any program that calls LPUSH and BRPOP.",
         subcommands: [Create.self, Signal.self, Wait.self, Value.self, Destroy.self]
     )
 }
 
-/// The options and the semaphore that all these commands share.
+/// The options and the semaphore of a `classic` command.
 private struct Target: ParsableArguments {
     @OptionGroup var global: GlobalOptions
 
-    @Argument(help: "The semaphore's name. Its permits are the list rdc:sem:NAME.")
+    @Argument(help: "The semaphore's name. Its permits are the elements of the list rdc:sem:NAME.")
     var name: String
 
     func withSemaphore(_ body: (ClassicSemaphore) async throws -> Void) async throws {
@@ -34,9 +36,9 @@ private struct Report: Encodable {
 extension Classic {
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Create it with so many permits; once, whoever calls.")
+            abstract: "Create a semaphore, unless it exists with the same number of permits.")
         @OptionGroup private var target: Target
-        @Option(help: "0 to 1,000,000.") var permits: Int
+        @Option(help: "The number of permits, 0 to 1,000,000.") var permits: Int
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
@@ -49,9 +51,9 @@ extension Classic {
     }
 
     struct Signal: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Add permits, all at once.")
+        static let configuration = CommandConfiguration(abstract: "Add permits in one step.")
         @OptionGroup private var target: Target
-        @Option(name: .customShort("n"), help: "1 to 1,000,000.") var count = 1
+        @Option(name: .customShort("n"), help: "The number of permits, 1 to 1,000,000.") var count = 1
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
@@ -63,22 +65,16 @@ extension Classic {
 
     struct Wait: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take a permit, waiting for it.", discussion: "Ctrl-C gives back what may have been taken.")
+            abstract: "Wait for a permit and consume it.",
+            discussion: "A wait that is interrupted with Ctrl-C returns a permit that it may have received.")
         @OptionGroup private var target: Target
-        @Option(help: "Wait at most so many seconds; decimals allowed, 0 tries once. (default: for ever)")
-        var timeout: Double?
-
-        func validate() throws {
-            if let timeout, !(timeout >= 0 && timeout < 1e9) {
-                throw ValidationError("--timeout is a number of seconds, 0 or more")
-            }
-        }
+        @OptionGroup var timeout: TimeoutOption
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
                 do {
-                    if let timeout {
-                        try await semaphore.wait(timeout: .seconds(timeout))
+                    if let timeout = timeout.duration {
+                        try await semaphore.wait(timeout: timeout)
                     } else {
                         try await semaphore.wait()
                     }
@@ -92,7 +88,7 @@ extension Classic {
     }
 
     struct Value: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Print how many permits there are now.")
+        static let configuration = CommandConfiguration(abstract: "Print the number of available permits.")
         @OptionGroup private var target: Target
 
         func run() async throws {
@@ -104,14 +100,14 @@ extension Classic {
     }
 
     struct Destroy: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Delete it and wake whoever waits.")
+        static let configuration = CommandConfiguration(abstract: "Delete the semaphore; its waiters fail.")
         @OptionGroup private var target: Target
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
                 let destroyed = try await semaphore.destroy()
                 try target.global.report(
-                    destroyed ? "destroyed" : "there was none", Report(name: semaphore.name, destroyed: destroyed))
+                    destroyed ? "destroyed" : "no such semaphore", Report(name: semaphore.name, destroyed: destroyed))
             }
         }
     }

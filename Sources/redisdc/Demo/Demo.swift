@@ -1,42 +1,36 @@
 import ArgumentParser
+import CommandLineTool
 import Foundation
 import Hiredis
-import RedisDCTesting
 
+/// The `redisdc demo` command.
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run the rendezvous in separate processes and show the order of events.",
+        abstract: "Run the rendezvous example in separate processes and show the order of events.",
         discussion: """
-            Uses the server of --redis or $REDIS_URL; without either it starts a private one. Exits with 70 if an order \
-            was ever violated.
+            Uses the server of --redis or $REDIS_URL; without either, starts a private server. The program rendezvous \
+            must be in the same directory as redisdc. Exits with 70 if the order was violated.
             """)
     @OptionGroup var global: GlobalOptions
-    @Argument(help: "How many times to meet.") var rounds = 100
-    @Option(help: "How many nodes meet. 2 are the classical A and B.") var nodes = 2
+    @Argument(help: "The number of meetings, 1 to 1,000,000.") var rounds = 100
+    @Option(help: "The number of processes, 2 to 64. With 2, they are the textbook's A and B.") var nodes = 2
 
     func validate() throws {
-        guard (1...1_000_000).contains(rounds) else { throw ValidationError("ROUNDS is between 1 and 1,000,000") }
-        guard (2...64).contains(nodes) else { throw ValidationError("--nodes is between 2 and 64") }
+        guard (1...1_000_000).contains(rounds) else { throw ValidationError("ROUNDS must be 1 to 1,000,000") }
+        guard (2...64).contains(nodes) else { throw ValidationError("--nodes must be 2 to 64") }
     }
 
     func run() async throws {
-        if global.url != nil || GlobalOptions.environmentURL != nil {
-            try await run(global)
-        } else {
-            try await withLocalRedis { server in
-                var options = global
-                options.url = server.url
-                if !global.json { print("Started a private Redis on port \(server.port).") }
-                try await run(options)
-            }
+        try await global.withServer { options, privatePort in
+            if let privatePort, !options.json { print("Started a private Redis server on port \(privatePort).") }
+            try await run(options)
         }
     }
 
     private func run(_ options: GlobalOptions) async throws {
         let configuration = try options.configuration()
-        let url = options.url ?? GlobalOptions.environmentURL ?? ""
         let name = "demo-\(ProcessInfo.processInfo.processIdentifier)-\(UInt32.random(in: 0...UInt32.max))"
-        let group = NodeProcesses(url: url, run: name, rounds: rounds)
+        let group = NodeProcesses(url: options.url ?? "", run: name, rounds: rounds)
         let parts = nodes == 2 ? [["a"], ["b"]] : (1...nodes).map { ["\($0)", "of", "\(nodes)"] }
         try await options.withRedis { redis in
             if !options.json {
@@ -51,10 +45,11 @@ struct Demo: AsyncParsableCommand {
             if options.json {
                 try options.report("", history.verdict)
             } else {
-                print(Timeline(history: history, titles: zip(parts, pids).map { "\($0.0[0]) (process \($0.1))" }).text)
+                let titles = zip(parts, pids).map { "\($0.0[0]) (process \($0.1))" }
+                print(HistoryTimeline(history: history, titles: titles).text)
                 print(history.verdict.sentence)
             }
-            if !history.verdict.isRight { throw Failure(.software, "the order was violated") }
+            if !history.verdict.isRight { throw Failure(.software, "the order of events was violated") }
         }
     }
 

@@ -1,13 +1,15 @@
+import CommandLineTool
 import Hiredis
 
-/// The log of a rendezvous in the order of the server, and the judgement on it.
+/// The log of a rendezvous in the server's order, and the verdict on it.
 struct History {
     struct Event {
+        /// The index of its process.
         var lane: Int
         /// 1 before the meeting, 2 after it.
         var half: Int
         var round: Int
-        /// The server's clock, in microseconds.
+        /// By the server's clock, in microseconds.
         var time: Int
         var name: String
     }
@@ -15,7 +17,8 @@ struct History {
     struct Verdict: Encodable {
         var rounds: Int
         var processes: Int
-        /// For each process, whether its first half always came before every other's second half.
+        /// For each process, whether its first half came before the second half of every other
+        /// process in each round.
         var firstHalfBeforeOthersSecond: [Bool]
         var names: [String]
 
@@ -37,7 +40,8 @@ struct History {
     let rounds: Int
     let verdict: Verdict
 
-    /// - Parameter lanes: what the names of each process's events begin with.
+    /// - Parameter lanes: for each process, the prefix of its events' names.
+    /// - Throws: a ``Failure`` if the log is incomplete.
     init(log: RESPValue, lanes: [String], rounds: Int) throws {
         let events = (log.array ?? []).compactMap { entry -> Event? in
             let words = (entry.string ?? "").split(separator: " ")
@@ -48,7 +52,8 @@ struct History {
             return Event(lane: lane, half: half, round: round, time: time, name: String(words[0]))
         }
         guard events.count == lanes.count * rounds * 2 else {
-            throw Failure(.software, "the log has \(events.count) events, expected \(lanes.count * rounds * 2)")
+            throw Failure(
+                .software, "the log of the demo has \(events.count) events, expected \(lanes.count * rounds * 2)")
         }
         self.events = events
         self.lanes = lanes

@@ -1,7 +1,8 @@
+import CommandLineTool
 import Foundation
 import Synchronization
 
-/// The nodes of a demo, each an operating system process of its own.
+/// The nodes of a demo, one operating system process each.
 final class NodeProcesses: Sendable {
     private let url: String
     private let run: String
@@ -14,6 +15,8 @@ final class NodeProcesses: Sendable {
         self.rounds = rounds
     }
 
+    /// Starts a process for each node.
+    ///
     /// - Returns: the process ids.
     func start(_ parts: [[String]]) throws -> [Int32] {
         let tool = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
@@ -22,7 +25,8 @@ final class NodeProcesses: Sendable {
         guard FileManager.default.isExecutableFile(atPath: program.path) else {
             throw Failure(
                 .unavailable,
-                "the program rendezvous is not beside redisdc: build it with `swift build --product rendezvous`")
+                "cannot start the demo: the program rendezvous is not in the directory of redisdc; build it with `swift build --product rendezvous`"
+            )
         }
         return try parts.map { part in
             let process = Process()
@@ -38,7 +42,7 @@ final class NodeProcesses: Sendable {
         }
     }
 
-    /// Waits for all, and ends the rest when one fails or the task is cancelled.
+    /// Waits for all nodes, and terminates the others when one fails or the task is cancelled.
     func untilAllHaveEnded() async throws {
         defer { processes.withLock { $0.forEach { if $0.isRunning { $0.terminate() } } } }
         while true {

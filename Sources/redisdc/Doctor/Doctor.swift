@@ -1,11 +1,15 @@
 import ArgumentParser
+import CommandLineTool
 import Hiredis
 
+/// The `redisdc doctor` command.
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract:
-            "Check a server: can it be reached, what may this user do, is the data safe; and what to do about it.",
-        discussion: "Exits with 69 when the server cannot be reached and with 77 when a needed right is missing.")
+        abstract: "Check a server's reachability, persistence and permissions, and advise on each problem found.",
+        discussion: """
+            Changes nothing except keys of its own, which it deletes. Exits with 69 if the server cannot be reached and \
+            with 77 if a required right is missing.
+            """)
     @OptionGroup var global: GlobalOptions
 
     func run() async throws {
@@ -21,7 +25,7 @@ struct Doctor: AsyncParsableCommand {
                     try global.report(line(finding.level, finding.check, finding.result, finding.advice), finding)
                     if finding.level == .bad, finding.check == "rights" { missesRight = true }
                 }
-                if missesRight { throw Failure(.notPermitted, "this user misses a right that is needed, see above") }
+                if missesRight { throw Failure(.notPermitted, "the Redis user lacks a required right, see above") }
             }
         } catch let error as RedisError {
             let finding = Finding(.bad, "connection", error.message, advice: advice(error))
@@ -32,9 +36,9 @@ struct Doctor: AsyncParsableCommand {
 
     private func advice(_ error: RedisError) -> String {
         switch error.code {
-        case .authenticationFailed: "check user and password in the URL"
+        case .authenticationFailed: "check the user and the password in the URL"
         case .unsupportedServer: "upgrade the server to Redis \(ServerVersion.minimum) or later"
-        default: "check host and port, that the server runs, and, for TLS, rediss:// and --cacert"
+        default: "check that the server runs, its host and port, and for TLS rediss:// and --cacert"
         }
     }
 

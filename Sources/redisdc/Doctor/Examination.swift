@@ -1,6 +1,8 @@
+import CoordinationBase
 import Hiredis
 import RedisDC
 
+/// The result of one check.
 struct Finding: Encodable {
     enum Level: String, Encodable {
         case ok, note, bad
@@ -27,7 +29,9 @@ struct Finding: Encodable {
     }
 }
 
-/// Looks at a server without changing it, but for keys of its own that it deletes.
+/// The checks of `redisdc doctor`.
+///
+/// They change nothing on the server except keys of their own, which they delete.
 struct Examination {
     let redis: RedisClient
     let configuration: RedisConfiguration
@@ -43,9 +47,9 @@ struct Examination {
         return [version(info), transport()] + storage(info) + (await rights())
     }
 
-    // MARK: What the server is
+    // MARK: The server
 
-    /// `nil` when the user may not ask.
+    /// The fields of `INFO`; `nil` if the user may not call it.
     private func info() async -> [Substring: Substring]? {
         guard let text = try? await redis.send("INFO").string else { return nil }
         let pairs = text.split(whereSeparator: \.isNewline).compactMap { line -> (Substring, Substring)? in
@@ -58,8 +62,8 @@ struct Examination {
     private func version(_ info: [Substring: Substring]?) -> Finding {
         guard let info else {
             return Finding(
-                .note, "version", "unknown, this user may not call INFO",
-                advice: "nothing is lost; grant +info to see version, persistence and memory here")
+                .note, "version", "unknown: this user may not call INFO",
+                advice: "grant +info to check version, persistence and memory; nothing else depends on it")
         }
         if let valkey = info["valkey_version"] {
             return Finding(.ok, "version", "Valkey \(valkey), compatible with Redis \(info["redis_version"] ?? "?")")
@@ -71,14 +75,15 @@ struct Examination {
         switch (configuration.tls, configuration.endpoint) {
         case (let tls?, _):
             tls.verification == .full
-                ? Finding(.ok, "TLS", "on, certificate and name verified")
-                : Finding(.note, "TLS", "on, but not fully verified", advice: "use the default verification")
+                ? Finding(.ok, "TLS", "on, certificate and host name verified")
+                : Finding(
+                    .note, "TLS", "on, but the server is not fully verified", advice: "use the default verification")
         case (nil, .unixSocket): Finding(.ok, "TLS", "off, on a Unix socket")
         case (nil, .tcp(let host, _)):
             ["127.0.0.1", "::1", "localhost"].contains(host)
                 ? Finding(.ok, "TLS", "off, on this machine")
                 : Finding(
-                    .note, "TLS", "off: passwords and data cross the network in the clear",
+                    .note, "TLS", "off: passwords and data are sent unencrypted",
                     advice: "use rediss:// unless the network is private")
         }
     }
@@ -92,16 +97,16 @@ struct Examination {
             findings.append(
                 Finding(
                     .note, "persistence", "no append-only file: a restart loses permits and messages",
-                    advice: "set appendonly yes, unless losing them is fine"))
+                    advice: "set appendonly yes, unless this loss is acceptable"))
         }
         let policy = info["maxmemory_policy"] ?? "noeviction"
         if policy == "noeviction" || info["maxmemory"] == "0" {
-            findings.append(Finding(.ok, "memory", "nothing is evicted (maxmemory-policy \(policy))"))
+            findings.append(Finding(.ok, "memory", "no keys are evicted (maxmemory-policy \(policy))"))
         } else {
             findings.append(
                 Finding(
                     .note, "memory", "maxmemory-policy \(policy) may evict semaphores and messages",
-                    advice: "set maxmemory-policy noeviction, or use a server of its own"))
+                    advice: "set maxmemory-policy noeviction, or use a separate server for RedisDC"))
         }
         if info["role"] == "slave" {
             findings.append(Finding(.bad, "role", "this is a replica", advice: "connect to the primary"))
@@ -109,9 +114,10 @@ struct Examination {
         return findings
     }
 
-    // MARK: What the user may do
+    // MARK: Permissions
 
-    /// Takes part once in a namespace of its own. What the server says when the user may not.
+    /// Uses a semaphore and a mutex in a namespace of its own, and returns the server's refusal if
+    /// a command is not permitted.
     private func engineRefusal() async -> String? {
         let namespace = "doctor-\(id)"
         var settings = CoordinatorConfiguration()
@@ -129,8 +135,8 @@ struct Examination {
         } catch let error as RedisDCError where error.code == .notPermitted {
             refusal = error.message
         } catch {}
-        let keys = ["book", "index", "sessions"].map { RedisArgument.string("rdc:{\(namespace):0}:\($0)") }
-        _ = try? await redis.send(RedisCommand(["DEL"] + keys))
+        let keys = EngineKeys(Namespace(namespace, partitions: 1)).scriptKeys(partition: 0)
+        _ = try? await redis.send(RedisCommand(["DEL"] + keys.map { .string($0) }))
         return refusal
     }
 
@@ -157,17 +163,18 @@ struct Examination {
         var findings = missing.map {
             Finding(
                 .bad, "rights", "missing: \($0)",
-                advice: "ACL SETUSER … with the rules in SECURITY.md: ~rdc:* &rdc:* and the commands listed there")
+                advice: "use ACL SETUSER with the rules in SECURITY.md: ~rdc:* &rdc:* and the commands listed there")
         }
-        if missing.isEmpty { findings.append(Finding(.ok, "rights", "everything that is needed")) }
+        if missing.isEmpty { findings.append(Finding(.ok, "rights", "all required rights are granted")) }
         do {
             _ = try await redis.send("CLIENT", "UNBLOCK", "0")
         } catch {
             findings.append(
                 Finding(
                     .note, "rights",
-                    "no CLIENT UNBLOCK: cancelling a wait takes up to a second, and a wait queues anew each second",
-                    advice: "grant +client|id +client|unblock for prompt cancellation; nothing is lost without them"))
+                    "no CLIENT UNBLOCK: cancelling a blocking command takes up to 1 s, and its waiter queues again every second",
+                    advice:
+                        "grant +client|id +client|unblock for prompt cancellation; correctness does not depend on it"))
         }
         return findings
     }

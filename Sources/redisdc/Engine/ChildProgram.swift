@@ -1,44 +1,52 @@
-// A program that runs beside this one with its input and output, and gets its signals.
+// A child process that shares this process's standard streams and receives its signals.
+import CommandLineTool
 import Dispatch
 import Foundation
 import RedisDC
 import RedisDCTesting
 import Synchronization
 
-/// A program to be run once.
+/// A program that is run once as a child process.
 ///
-/// It gets a process group of its own, so that a signal reaches what it has started too. In the foreground of a terminal it
-/// shares ours instead: there the terminal's keys reach both, and only the foreground may read from the terminal.
+/// It gets a process group of its own, so that a signal also reaches the processes that it has
+/// started. If this process is in the foreground of a terminal, the child shares its process group
+/// instead: only the foreground group may read from the terminal, and the terminal sends Ctrl-C to
+/// both.
 final class ChildProgram: Sendable {
     private struct State {
         var processID: pid_t?
         var ownsGroup = false
         var hasEnded = false
-        /// Told to end before it has begun.
-        var isUnwanted = false
+        /// A signal has arrived before the start.
+        var isCancelled = false
         var termination: Task<Void, Never>?
     }
 
     private let command: [String]
     private let state = Mutex(State())
 
-    /// - Throws: a ``Failure`` when there is no such program.
+    /// - Parameter command: the program, as a path or a name on the PATH, and its arguments.
+    /// - Throws: a ``Failure`` if the program does not exist.
     init(_ command: [String]) throws {
         guard let path = Executable.find([command[0]]) else {
-            throw Failure(.noProgram, "there is no program \"\(command[0])\"")
+            throw Failure(.noProgram, "cannot run \"\(command[0])\": no such program")
         }
         self.command = [path] + command.dropFirst()
     }
 
     // MARK: Life
 
-    /// - Throws: a ``Failure``, or `.cancelled` when it has been told to end before.
+    /// Starts the program.
+    ///
+    /// - Parameter environment: variables to add to this process's own.
+    /// - Throws: a ``Failure``, or `.cancelled` if the task was cancelled or a signal arrived
+    ///   before.
     func start(environment: [String: String]) throws {
-        // An ignored one would let its status vanish.
+        // If SIGCHLD is ignored, the kernel discards the exit statuses of children.
         signal(SIGCHLD, SIG_DFL)
         let ownsGroup = !Self.isInForeground
         try state.withLock { state in
-            if state.isUnwanted || Task.isCancelled { throw RedisDCError(.cancelled, "interrupted") }
+            if state.isCancelled || Task.isCancelled { throw RedisDCError(.cancelled, "interrupted") }
             do {
                 state.processID = try ChildProcess.spawn(
                     command, descriptors: Self.standardStreams,
@@ -51,9 +59,9 @@ final class ChildProgram: Sendable {
         }
     }
 
-    /// Waits for its end, whether the task is cancelled or not.
+    /// Waits until the program has ended, even if the task is cancelled.
     ///
-    /// - Returns: its status, or 128 and the number of the signal that ended it.
+    /// - Returns: its exit status, or 128 plus the number of the signal that ended it.
     func end() async -> Int32 {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread { [self] in continuation.resume(returning: reap()) }
@@ -64,25 +72,26 @@ final class ChildProgram: Sendable {
         guard let processID = state.withLock({ $0.processID }) else { return 0 }
         var info = siginfo_t()
         while waitid(P_PID, id_t(processID), &info, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        // Its number may be another's as soon as it is reaped: no signal may come in between.
+        // The kernel may reuse the process id once it is reaped. Under the lock no signal can be sent to the new owner.
         return state.withLock { state in
             state.hasEnded = true
             var status: Int32 = 0
             while waitpid(processID, &status, 0) < 0, errno == EINTR {}
-            return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f
+            return shellStatus(status)
         }
     }
 
-    /// Asks it and what it has started to end, and kills what is left after `grace`. A second call changes nothing.
+    /// Terminates the program and the processes that it has started: SIGTERM first, SIGKILL after
+    /// `grace`. A second call has no effect.
     ///
-    /// - Returns: the task at whose end nothing is left.
+    /// - Returns: a task that ends when no process of the group is left.
     @discardableResult
     func terminate(grace: Duration) -> Task<Void, Never> {
         state.withLock { state in
             if let termination = state.termination { return termination }
             let termination = Task { [self] in
                 sendToAll(SIGTERM)
-                // A stopped one takes it only when it goes on.
+                // A stopped process handles SIGTERM only after SIGCONT.
                 sendToAll(SIGCONT)
                 let end = ContinuousClock.now + grace
                 while sendToAll(0), ContinuousClock.now < end { try? await Task.sleep(for: .milliseconds(20)) }
@@ -95,8 +104,12 @@ final class ChildProgram: Sendable {
 
     // MARK: Signals
 
-    /// - Returns: whether anyone is left; who has ended and not been reaped counts. The group's number is nobody else's as
-    ///   long as a member lives.
+    /// Sends a signal to the process group, or to the program alone if it shares this process's
+    /// group.
+    ///
+    /// The kernel does not reuse a group's id while the group has a member.
+    ///
+    /// - Returns: whether a process is left. One that has ended and is not yet reaped counts.
     @discardableResult
     private func sendToAll(_ signal: Int32) -> Bool {
         state.withLock { state in
@@ -105,9 +118,11 @@ final class ChildProgram: Sendable {
         }
     }
 
-    /// Passes SIGINT and SIGTERM on to it. To be called before it starts, and cancelled when it has ended.
+    /// Forwards SIGINT and SIGTERM to the program. Call this before the start, and cancel the
+    /// sources when the program has ended.
     ///
-    /// ``Tool`` listens to the same and has set their action: setting it again would take the signals from both.
+    /// `runTool` handles the same signals and has set their disposition. Setting it again would
+    /// disable both handlers.
     func passOnSignals() -> [any DispatchSourceSignal] {
         [SIGINT, SIGTERM].map { number in
             let source = DispatchSource.makeSignalSource(signal: number)
@@ -120,23 +135,23 @@ final class ChildProgram: Sendable {
     private func passOn(_ number: Int32) {
         state.withLock { state in
             guard let processID = state.processID else {
-                state.isUnwanted = true
+                state.isCancelled = true
                 return
             }
-            // The terminal's Ctrl-C has reached it already.
+            // The terminal has sent its Ctrl-C to the program already.
             if state.hasEnded || number == SIGINT && !state.ownsGroup && Self.isInForeground { return }
             kill(state.ownsGroup ? -processID : processID, number)
         }
     }
 
-    // MARK: What it has from us
+    // MARK: Inherited streams
 
-    /// Those of 0, 1 and 2 that are open.
+    /// The open ones of descriptors 0, 1 and 2.
     private static var standardStreams: [CInt: CInt] {
         Dictionary(uniqueKeysWithValues: (0...2).filter { fcntl($0, F_GETFD) >= 0 }.map { ($0, $0) })
     }
 
-    /// Whether the keys of a terminal reach this program.
+    /// Whether this process is in the foreground group of a terminal.
     private static var isInForeground: Bool {
         let terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else { return false }

@@ -1,21 +1,22 @@
-// What the commands of the engine share: a namespace, and a coordinator in it.
+// The options that the engine's commands share, and a coordinator made from them.
 import ArgumentParser
+import CommandLineTool
+import CoordinationBase
 import Hiredis
 import RedisDC
 
+/// The global options and the namespace.
 struct EngineOptions: ParsableArguments {
     @OptionGroup var global: GlobalOptions
 
-    @Option(help: "Sets an application's resources apart from others' in the same Redis.")
-    var namespace = "default"
+    @OptionGroup private var place: NamespaceOptions
 
-    @Option(help: "Into how many parts the namespace is divided. (default: what Redis says it has, else 1)")
-    var partitions: Int?
+    /// The maximum time until the session has started, so that a user does not wait indefinitely
+    /// for an error.
+    private static let startTimeout = Duration.seconds(5)
 
-    /// Until the session has begun, a person waits in vain.
-    private static let patience = Duration.seconds(5)
-
-    /// Runs `body` with a coordinator that only looks. It begins no session, so a namespace that is not there stays so.
+    /// Runs `body` with a coordinator that only reads. It starts no session and creates no
+    /// namespace.
     func withObserver(_ body: (Coordinator) async throws -> Void) async throws {
         try await global.withRedis { redis in
             var configuration = CoordinatorConfiguration()
@@ -24,9 +25,9 @@ struct EngineOptions: ParsableArguments {
         }
     }
 
-    /// Runs `body` with a coordinator whose session has begun, and ends the session.
+    /// Runs `body` with a coordinator whose session has started, and ends the session afterwards.
     ///
-    /// - Parameter node: what `inspect` shows of this process besides its host and process id.
+    /// - Parameter node: the name of this process in `inspect`, after its host and process id.
     func withSession(
         ttl: Duration = .seconds(15), node: String = "redisdc", _ body: (Coordinator) async throws -> Void
     ) async throws {
@@ -34,15 +35,15 @@ struct EngineOptions: ParsableArguments {
             var configuration = CoordinatorConfiguration()
             configuration.ttl = ttl
             configuration.partitions = try await agreedPartitions(redis)
-            configuration.callTimeout = Self.patience
+            configuration.callTimeout = Self.startTimeout
             configuration.nodeName = node
             let coordinator = try Coordinator(redis: redis, namespace: namespace, configuration: configuration)
             let events = coordinator.events()
-            // A task of its own: what an interrupted command holds is still given back.
+            // A task of its own, so that an interrupted command still releases what it holds.
             let running = Task { await coordinator.run() }
             let result: Result<Void, any Error>
             do {
-                try await untilSessionBegins(events)
+                try await untilSessionStarts(events)
                 result = .success(try await body(coordinator))
             } catch {
                 result = .failure(error)
@@ -53,21 +54,18 @@ struct EngineOptions: ParsableArguments {
         }
     }
 
-    /// How to write the options in an advice, with a space before them.
-    var words: String { namespace == "default" ? "" : " --namespace \(namespace)" }
+    var namespace: String { place.namespace }
 
-    /// What Redis says, which whoever only looks would not be told otherwise.
+    /// The namespace option as it would be typed, with a leading space; empty for the default
+    /// namespace.
+    var namespaceOption: String { namespace == "default" ? "" : " --namespace \(namespace)" }
+
     private func agreedPartitions(_ redis: RedisClient) async throws -> Int {
-        let reply = try await redis.send("HGET", .string("rdc:{\(namespace):0}:book"), "partitions")
-        let found = reply.string.flatMap { Int($0) }
-        if let found, let partitions, found != partitions {
-            throw Failure(
-                .badData, "namespace \"\(namespace)\" has \(found) partitions, but --partitions says \(partitions)")
-        }
-        return partitions ?? found ?? 1
+        let keys = EngineKeys(Namespace(namespace, partitions: 1))
+        return try await place.agreedPartitions(storedAt: keys.state(partition: 0), redis)
     }
 
-    private func untilSessionBegins(_ events: AsyncStream<CoordinatorEvent>) async throws {
+    private func untilSessionStarts(_ events: AsyncStream<CoordinatorEvent>) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await event in events {
@@ -80,27 +78,14 @@ struct EngineOptions: ParsableArguments {
                 throw RedisDCError(.cancelled, "interrupted")
             }
             group.addTask {
-                try? await Task.sleep(for: Self.patience)
+                try? await Task.sleep(for: Self.startTimeout)
                 if Task.isCancelled { throw RedisDCError(.cancelled, "interrupted") }
                 throw Failure(
-                    .unavailable, "Redis is there, but has let no session begin within 5 s; try: redisdc doctor")
+                    .unavailable,
+                    "Redis is reachable, but no session has started within 5 s; run `redisdc doctor` to find the cause")
             }
             defer { group.cancelAll() }
             try await group.next()
-        }
-    }
-}
-
-/// How long to wait for something.
-struct TimeoutOption: ParsableArguments {
-    @Option(help: "Wait at most so many seconds; decimals allowed, 0 tries once. (default: for ever)")
-    var timeout: Double?
-
-    var duration: Duration? { timeout.map { .seconds($0) } }
-
-    func validate() throws {
-        if let timeout, !(timeout >= 0 && timeout < 1e9) {
-            throw ValidationError("--timeout is a number of seconds, 0 or more")
         }
     }
 }

@@ -1,56 +1,59 @@
-// A command that runs while a lock or permits are held.
 import ArgumentParser
+import CommandLineTool
 import Foundation
 import RedisDC
 
+/// The command that runs while a lock or permits are held, and its options.
 struct HeldCommand: ParsableArguments {
     static let explanation = """
-        The command has this program's input and output, and finds the fence, a number that grows with every grant, in \
-        the environment as REDISDC_FENCE. SIGINT and SIGTERM are passed on to it; what is held is released when it has \
-        ended.
+        The command inherits standard input, output and error. Its environment contains the fencing token, a number that \
+        grows with every grant, as REDISDC_FENCE. SIGINT and SIGTERM are forwarded to it. When it ends, the lease is \
+        released.
 
-        When what is held is lost before (Redis cannot be reached for nearly the TTL, has lost its data, or an operator \
-        has taken it away), the command and the processes that it started get SIGTERM, and SIGKILL after --grace. Someone \
-        else may be at work by then: where that matters, compare fences.
+        If the lease is lost before (Redis unreachable for nearly the TTL, data lost, or released by an operator), the \
+        command and the processes that it has started receive SIGTERM, and SIGKILL after --grace. Another holder may be \
+        active by then: where that matters, compare fencing tokens.
 
-        If redisdc itself is killed (kill -9, a machine that crashes), it is free after the TTL, and the command, if it is \
-        still there, goes on.
+        If redisdc itself is killed (SIGKILL, a crash of the machine), the lease expires after the TTL. The command, if it \
+        still runs, continues.
 
-        Exit status: the command's, or 128 and the number of the signal that ended it; 75 not acquired in time; 74 lost \
-        before the command had ended; 127 no such program.
+        Exit status: that of the command, or 128 plus the number of the signal that ended it; 75 not acquired in time; 74 \
+        lost before the command ended; 126 the program cannot be executed; 127 no such program.
         """
 
-    @Option(help: "After so many seconds without news from redisdc, Redis gives it to the next. At least 1.")
+    @Option(help: "Seconds after the last heartbeat of redisdc until Redis frees the lease. At least 1.")
     var ttl = 15.0
 
-    @Option(help: "How many seconds the command has to end when what it holds is lost.")
+    @Option(help: "Seconds between SIGTERM and SIGKILL when the lease is lost. 0 or more.")
     var grace = 5.0
 
     @Argument(
         parsing: .postTerminator,
-        help: ArgumentHelp("The program to run and its arguments, behind --.", valueName: "command"))
+        help: ArgumentHelp("The program to run and its arguments, after --.", valueName: "command"))
     var command: [String] = []
 
     var ttlDuration: Duration { .seconds(ttl) }
 
-    /// What others see of us: which program this is for.
+    /// The name of this process in `inspect`: redisdc and the program that it runs.
     var node: String { "redisdc " + (command.first.map { URL(fileURLWithPath: $0).lastPathComponent } ?? "") }
 
     func validate() throws {
-        guard ttl >= 1, ttl < 1e6 else { throw ValidationError("--ttl is a number of seconds, at least 1") }
-        guard grace >= 0, grace < 1e6 else { throw ValidationError("--grace is a number of seconds, 0 or more") }
+        guard ttl >= 1, ttl < 1e6 else { throw ValidationError("--ttl must be a number of seconds, at least 1") }
+        guard grace >= 0, grace < 1e6 else { throw ValidationError("--grace must be a number of seconds, 0 or more") }
     }
 
     func requireCommand() throws {
-        guard !command.isEmpty else { throw ValidationError("give the COMMAND to run behind --") }
+        guard !command.isEmpty else { throw ValidationError("a COMMAND is required after --") }
     }
 
-    /// - Throws: when there is no such program, which is worth knowing before a long wait.
+    /// Finds the program before the wait for the lease.
+    ///
+    /// - Throws: a ``Failure`` if the program does not exist.
     func program() throws -> ChildProgram { try ChildProgram(command) }
 
-    /// Runs it to its end and releases.
+    /// Runs the program to its end and releases the lease.
     ///
-    /// - Throws: its status as an `ExitCode`, unless that is 0; `.lost`.
+    /// - Throws: the program's status as an `ExitCode`, unless it is 0; a ``Failure`` with `.lost`.
     func run(_ program: ChildProgram, holding lease: Lease) async throws {
         let signals = program.passOnSignals()
         defer { signals.forEach { $0.cancel() } }
@@ -66,9 +69,9 @@ struct HeldCommand: ParsableArguments {
             try lease.check()
         } catch {
             await program.terminate(grace: .seconds(grace)).value
-            throw Failure(.lost, "\"\(lease.name)\" was lost before the command had ended: \(error.message)")
+            throw Failure(.lost, "lost \"\(lease.name)\" before the command ended: \(error.message)")
         }
-        // It was held as long as it was needed: whatever becomes of it now, the end of the session frees it.
+        // The lease was valid until the command ended. If the release fails, the end of the session frees the lease.
         try? await lease.release()
         if status != 0 { throw ExitCode(status) }
     }

@@ -1,19 +1,23 @@
 import ArgumentParser
+import CommandLineTool
 import Foundation
 import RedisDC
 
+/// The `redisdc inspect` command.
 struct Inspect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show who holds a lock or a semaphore's permits, since when, with which fence, and who waits.",
-        discussion: "A lock that nobody holds or waits for is not there, which is no failure.")
+        abstract: "Show the holders and waiters of a lock or semaphore.",
+        discussion:
+            "Shows for each holder its node, the time of the grant and the fencing token, and the waiters in queue order. A lock without holders and waiters does not exist in Redis; this is not a failure."
+    )
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The name of a lock or semaphore.") var name: String?
-    @Flag(help: "Look for processes that wait for one another in a circle, over all names.") var deadlocks = false
-    @Option(help: "List at most so many holders, and as many waiters. 1 to 10,000.") var limit = 100
+    @Flag(help: "Find cycles of processes that wait for one another, over all names.") var deadlocks = false
+    @Option(help: "The maximum number of holders, and of waiters, to list. 1 to 10,000.") var limit = 100
 
     func validate() throws {
         guard deadlocks == (name == nil) else {
-            throw ValidationError("Either a name or --deadlocks says what to inspect.")
+            throw ValidationError("give either a name or --deadlocks")
         }
     }
 
@@ -22,8 +26,9 @@ struct Inspect: AsyncParsableCommand {
         try await engine.withObserver { coordinator in
             let found = try await coordinator.inspect(name, limit: limit)
             try engine.global.report(
-                found.map(InspectedText.init)?.text ?? "nobody holds or waits for \"\(name)\", and it is no semaphore",
-                InspectedReport(name: name, found))
+                found.map(InspectionText.init)?.text
+                    ?? "\"\(name)\" has no holders and no waiters, and is not a semaphore",
+                InspectionReport(name: name, found))
         }
     }
 
@@ -42,7 +47,7 @@ struct Inspect: AsyncParsableCommand {
     }
 }
 
-/// One circle; without links, there is none.
+/// One deadlock as JSON; without links, the report that none was found.
 private struct DeadlockReport: Encodable {
     struct Link: Encodable {
         var name: String
@@ -59,8 +64,8 @@ private struct DeadlockReport: Encodable {
     var links: [Link]
 }
 
-/// The picture as one object. What is not there has the kind `none`.
-private struct InspectedReport: Encodable {
+/// An inspection as JSON. A resource that does not exist has the kind `none`.
+private struct InspectionReport: Encodable {
     struct Holder: Encodable {
         var id: String
         var node: String
@@ -71,7 +76,7 @@ private struct InspectedReport: Encodable {
 
         init(_ holder: Inspection.Holder) {
             (id, node, count, fence) = (holder.id, holder.node, holder.count, holder.fence)
-            (since, seconds) = (dateText(holder.since), holder.duration.wholeMilliseconds)
+            (since, seconds) = (dateText(holder.since), holder.duration.roundedSeconds)
         }
     }
 
@@ -84,7 +89,7 @@ private struct InspectedReport: Encodable {
 
         init(_ waiter: Inspection.Waiter) {
             (id, node, count) = (waiter.id, waiter.node, waiter.count)
-            (since, seconds) = (dateText(waiter.since), waiter.duration.wholeMilliseconds)
+            (since, seconds) = (dateText(waiter.since), waiter.duration.roundedSeconds)
         }
     }
 
@@ -107,8 +112,8 @@ private struct InspectedReport: Encodable {
     }
 }
 
-/// The picture for people.
-private struct InspectedText {
+/// An inspection as text.
+private struct InspectionText {
     let inspection: Inspection
 
     var text: String {
@@ -116,14 +121,14 @@ private struct InspectedText {
         var holders = TextTable([.left("held by")] + columns + [.left("fence"), .left("id")])
         for holder in inspection.holders {
             holders.add([
-                holder.node, "\(holder.count)", holder.duration.spoken, dateText(holder.since), "\(holder.fence)",
+                holder.node, "\(holder.count)", holder.duration.readable, dateText(holder.since), "\(holder.fence)",
                 holder.id,
             ])
         }
         var waiters = TextTable([.left("waiting, next first")] + columns + [.left("id")])
         for waiter in inspection.waiters {
             waiters.add([
-                waiter.node, "\(waiter.count)", waiter.duration.spoken, dateText(waiter.since), waiter.id,
+                waiter.node, "\(waiter.count)", waiter.duration.readable, dateText(waiter.since), waiter.id,
             ])
         }
         return
@@ -146,7 +151,9 @@ private struct InspectedText {
     }
 }
 
-/// - Parameter microseconds: since 1970.
+/// An ISO 8601 date with milliseconds.
+///
+/// - Parameter microseconds: the time since 1970.
 private func dateText(_ microseconds: UInt64) -> String {
     Date(timeIntervalSince1970: Double(microseconds) / 1e6).formatted(.iso8601WithMilliseconds)
 }

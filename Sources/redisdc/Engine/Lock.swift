@@ -1,11 +1,13 @@
 import ArgumentParser
+import CommandLineTool
 import RedisDC
 
+/// The `redisdc lock` command.
 struct Lock: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run a command while holding a lock that one process of all machines has at a time.",
+        abstract: "Run a command while holding a lock that at most one process of all machines has at a time.",
         usage: "redisdc lock NAME [--timeout SECONDS] [--ttl SECONDS] [--grace SECONDS] -- COMMAND…",
-        discussion: "First come, first served. \(HeldCommand.explanation)")
+        discussion: "Waiters acquire the lock in the order of their requests. \(HeldCommand.explanation)")
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The lock's name.") var name: String
     @OptionGroup var timeout: TimeoutOption

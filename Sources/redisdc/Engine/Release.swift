@@ -1,17 +1,20 @@
 import ArgumentParser
+import CommandLineTool
 import RedisDC
 
+/// The `redisdc release` command.
 struct Release: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Take a lock or a semaphore's permits away from who holds them, for operators.",
+        abstract: "Release a lock or a semaphore's permits in place of their holders.",
         discussion: """
-            The holders are told, and their work is cancelled, but it may not have ended when the next in the queue \
-            begins. `redisdc inspect` shows the holders and their ids.
+            A tool for operators. The holders are notified and their work is cancelled, but the next waiter may start \
+            before that work has ended. `redisdc inspect` shows the holders and their ids.
             """)
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The name of a lock or semaphore.") var name: String
-    @Flag(help: "Yes, although its holder may be at work.") var force = false
-    @Option(help: ArgumentHelp("Only from this holder, as inspect shows it.", valueName: "id")) var holder: String?
+    @Flag(help: "Required, because a holder may still be working.") var force = false
+    @Option(help: ArgumentHelp("Release only what this holder has, by its id in inspect.", valueName: "id")) var holder:
+        String?
 
     private struct Report: Encodable {
         var name: String
@@ -22,13 +25,13 @@ struct Release: AsyncParsableCommand {
         guard force else {
             throw Failure(
                 .usage,
-                "who holds \"\(name)\" may be at work and need it: look with `redisdc inspect`, then say --force")
+                "cannot release \"\(name)\" without --force: its holders may still be working; see `redisdc inspect`")
         }
         try await engine.withSession { coordinator in
             let count = try await coordinator.forceRelease(name, holder: holder)
-            let nobody = holder == nil ? "nobody held it" : "no such holder"
+            let none = holder == nil ? "no holders" : "no such holder"
             try engine.global.report(
-                count == 0 ? nobody : "taken from \(count) holder\(count == 1 ? "" : "s")",
+                count == 0 ? none : "released for \(count) holder\(count == 1 ? "" : "s")",
                 Report(name: name, released: count))
         }
     }

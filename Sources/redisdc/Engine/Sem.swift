@@ -1,15 +1,17 @@
 import ArgumentParser
+import CommandLineTool
 import RedisDC
 
+/// The `redisdc sem` commands.
 struct Sem: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Semaphores of the engine: safe through crashes, cancels, retries and lost replies.",
-        discussion: "All but create want the semaphore to be there.",
+        abstract: "Semaphores that survive crashes, cancellation, retries and lost replies.",
+        discussion: "All subcommands except create require an existing semaphore.",
         subcommands: [Create.self, Signal.self, Wait.self, Value.self, Resize.self, Destroy.self]
     )
 }
 
-/// The options and the semaphore that all these commands share.
+/// The options and the semaphore of a `sem` command.
 private struct Target: ParsableArguments {
     @OptionGroup var engine: EngineOptions
 
@@ -20,19 +22,19 @@ private struct Target: ParsableArguments {
         permits: Int? = nil, ttl: Duration = .seconds(15), node: String = "redisdc",
         _ body: (Semaphore) async throws -> Void
     ) async throws {
-        try await explaining {
+        try await explainingNotFound {
             try await engine.withSession(ttl: ttl, node: node) { try await body($0.semaphore(name, permits: permits)) }
         }
     }
 
-    /// Says how to make a semaphore that is not there.
-    func explaining(_ body: () async throws -> Void) async throws {
+    /// Replaces `.notFound` by an error that says how to create the semaphore.
+    func explainingNotFound(_ body: () async throws -> Void) async throws {
         do {
             try await body()
         } catch let error as RedisDCError where error.code == .notFound {
             throw Failure(
                 .badData,
-                "there is no semaphore \"\(name)\"; make it with: redisdc sem create \(name) --permits N\(engine.words)"
+                "there is no semaphore \"\(name)\"; create it with: redisdc sem create \(name) --permits N\(engine.namespaceOption)"
             )
         }
     }
@@ -53,9 +55,9 @@ private struct Report: Encodable {
 extension Sem {
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Create it with so many permits; once, whoever calls.")
+            abstract: "Create a semaphore, unless it exists with the same number of permits.")
         @OptionGroup private var target: Target
-        @Option(help: "0 to 1,000,000.") var permits: Int
+        @Option(help: "The number of permits, 0 to 1,000,000.") var permits: Int
 
         func run() async throws {
             try await target.withSemaphore(permits: permits) { semaphore in
@@ -68,9 +70,9 @@ extension Sem {
     }
 
     struct Signal: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Add permits, all at once.")
+        static let configuration = CommandConfiguration(abstract: "Add permits in one step.")
         @OptionGroup private var target: Target
-        @Option(name: .customShort("n"), help: "1 to 1,000,000.") var count = 1
+        @Option(name: .customShort("n"), help: "The number of permits, 1 to 1,000,000.") var count = 1
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
@@ -82,26 +84,28 @@ extension Sem {
 
     struct Wait: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take permits, waiting for them; for good, or while a command runs.",
+            abstract: "Wait for permits and consume them, or hold them while a command runs.",
             usage: """
                 redisdc sem wait NAME [-n N] [--timeout SECONDS]
                 redisdc sem wait NAME [-n N] [--timeout SECONDS] --hold [--ttl SECONDS] [--grace SECONDS] -- COMMAND…
                 """,
             discussion: """
-                Without --hold, the permits are gone until someone signals; Ctrl-C gives back what may have been taken. \
-                With it, they come back when the command has ended.
+                Without --hold, the permits are consumed; `redisdc sem signal` adds permits back. A wait that is \
+                interrupted with Ctrl-C consumes nothing. With --hold, the permits are released when the command ends.
 
                 \(HeldCommand.explanation)
                 """)
         @OptionGroup private var target: Target
-        @Option(name: .customShort("n"), help: "1 to 1,000,000, all at once.") var count = 1
+        @Option(
+            name: .customShort("n"), help: "The number of permits, 1 to 1,000,000; all are acquired at once or none.")
+        var count = 1
         @OptionGroup var timeout: TimeoutOption
-        @Flag(help: "Hold them while COMMAND runs.") var hold = false
+        @Flag(help: "Hold the permits while COMMAND runs, instead of consuming them.") var hold = false
         @OptionGroup var held: HeldCommand
 
         func validate() throws {
             if hold { try held.requireCommand() }
-            if !hold, !held.command.isEmpty { throw ValidationError("a COMMAND goes with --hold") }
+            if !hold, !held.command.isEmpty { throw ValidationError("a COMMAND requires --hold") }
         }
 
         func run() async throws {
@@ -130,11 +134,11 @@ extension Sem {
 
     struct Value: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print how many permits there are now; below zero after shrinking.")
+            abstract: "Print the number of available permits; negative after resize has removed held ones.")
         @OptionGroup private var target: Target
 
         func run() async throws {
-            try await target.explaining {
+            try await target.explainingNotFound {
                 try await target.engine.withObserver { coordinator in
                     let value = try await coordinator.semaphore(target.name, permits: nil).value
                     try target.report("\(value)", Report(name: target.name, value: value))
@@ -145,10 +149,10 @@ extension Sem {
 
     struct Resize: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Change how many permits there are in all.",
-            discussion: "What is taken stays taken, so the value may fall below zero for a while.")
+            abstract: "Change the total number of permits.",
+            discussion: "Permits that are held stay held, so the value may be negative for a while.")
         @OptionGroup private var target: Target
-        @Option(help: "0 to 1,000,000.") var permits: Int
+        @Option(help: "The number of permits, 0 to 1,000,000.") var permits: Int
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
@@ -160,14 +164,14 @@ extension Sem {
 
     struct Destroy: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete it and wake whoever waits. What is held stays held until it is released.")
+            abstract: "Delete the semaphore; its waiters fail. Held permits stay held until they are released.")
         @OptionGroup private var target: Target
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
                 let destroyed = try await semaphore.destroy()
                 try target.report(
-                    destroyed ? "destroyed" : "there was none", Report(name: semaphore.name, destroyed: destroyed))
+                    destroyed ? "destroyed" : "no such semaphore", Report(name: semaphore.name, destroyed: destroyed))
             }
         }
     }

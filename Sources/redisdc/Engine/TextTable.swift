@@ -1,6 +1,6 @@
-// Tables and durations for people.
+// Tables and durations as text for people.
 
-/// Columns that line up, two spaces apart.
+/// A table with aligned columns, two spaces apart.
 struct TextTable {
     enum Column {
         case left(String)
@@ -34,7 +34,8 @@ struct TextTable {
         }
     }
 
-    /// What other processes say of themselves must not move the cursor.
+    /// Replaces control characters: names chosen by other processes must not move the cursor of the
+    /// terminal.
     private static func printable(_ text: String) -> String {
         String(
             String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
@@ -42,11 +43,11 @@ struct TextTable {
 }
 
 extension Duration {
-    /// In seconds, to the millisecond.
-    var wholeMilliseconds: Double { ((self / .milliseconds(1)).rounded()) / 1000 }
+    /// Seconds, rounded to milliseconds, as in JSON output.
+    var roundedSeconds: Double { ((self / .milliseconds(1)).rounded()) / 1000 }
 
-    /// "12.3 s", "5 m 12 s", "3 h 5 m", "2 d 4 h".
-    var spoken: String {
+    /// Text for people: "12.3 s", "5 m 12 s", "3 h 5 m" or "2 d 4 h".
+    var readable: String {
         let whole = Int(components.seconds)
         switch whole {
         case ..<60: return "\(((self / .milliseconds(100)).rounded(.down)) / 10) s"

@@ -1,22 +1,24 @@
 import ArgumentParser
+import CommandLineTool
 import Foundation
 import Hiredis
 import RedisDC
 
+/// The `redisdc top` command.
 struct Top: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show a namespace at work: sessions, and what is held and waited for, until interrupted.",
+        abstract: "Show the sessions and resources of a namespace, refreshed until interrupted.",
         discussion: """
-            Redrawn on a terminal, printed again and again elsewhere. What has most waiters comes first. Held are the \
-            permits that are not available, whether leased or taken for good.
+            Redraws a terminal; prints the list repeatedly to anything else. Resources with the most waiters come first. \
+            The column "held" counts the permits that are not available, whether leased or consumed.
             """)
     @OptionGroup var engine: EngineOptions
-    @Flag(help: "Print it once.") var once = false
-    @Option(help: "Seconds from one look to the next.") var interval = 1.0
+    @Flag(help: "Print the list once.") var once = false
+    @Option(help: "Seconds between two refreshes, at least 0.05.") var interval = 1.0
 
     func validate() throws {
         guard interval >= 0.05, interval < 1e6 else {
-            throw ValidationError("--interval is a number of seconds, at least 0.05")
+            throw ValidationError("--interval must be a number of seconds, at least 0.05")
         }
     }
 
@@ -30,7 +32,7 @@ struct Top: AsyncParsableCommand {
                 } catch let error as RedisDCError where error.code == .cancelled {
                     return
                 } catch let error as RedisDCError where [.connectionLost, .notConnected].contains(error.code) {
-                    // It goes on when Redis is back.
+                    // The next refresh tries again.
                     try show(ResourceListReport(engine.namespace, error: error.message))
                 }
             }
@@ -47,7 +49,7 @@ struct Top: AsyncParsableCommand {
     }
 }
 
-/// A picture of a namespace.
+/// The resources of a namespace, as JSON and as text.
 private struct ResourceListReport: Encodable {
     struct Resource: Encodable {
         var name: String
@@ -56,7 +58,7 @@ private struct ResourceListReport: Encodable {
         var available: Int
         var held: Int
         var waiting: Int
-        /// Seconds.
+        /// In seconds; `nil` without waiters.
         var longestWait: Double?
     }
     var namespace: String
@@ -72,21 +74,21 @@ private struct ResourceListReport: Encodable {
     init(_ namespace: String, _ list: ResourceList) {
         self.namespace = namespace
         sessions = list.sessions
-        // Reading in pieces may show one resource twice.
+        // The list is read in several steps, so a resource may occur twice.
         let found = Dictionary(list.resources.map { ($0.name, $0) }) { _, last in last }
         resources = found.values.map { resource in
             Resource(
                 name: resource.name, kind: resource.kind, permits: resource.permits,
                 available: resource.available, held: max(0, resource.permits - resource.available),
                 waiting: resource.waiters,
-                longestWait: resource.longestWait?.wholeMilliseconds)
+                longestWait: resource.longestWait?.roundedSeconds)
         }
         resources.sort { ($1.waiting, $1.held, $0.name) < ($0.waiting, $0.held, $1.name) }
     }
 
     /// - Parameters:
-    ///   - width: lines are cut there; `nil` for no end.
-    ///   - height: most lines; `nil` for no end.
+    ///   - width: the length at which lines are cut; `nil` for no limit.
+    ///   - height: the maximum number of lines; `nil` for no limit.
     func lines(width: Int?, height: Int?) -> [String] {
         var headline = "\(namespace): \(sessions) sessions, \(resources.count) names"
         if let error { headline = "\(namespace): \(error)" }
@@ -95,13 +97,13 @@ private struct ResourceListReport: Encodable {
             .left("name"), .left("kind"), .right("permits"), .right("available"), .right("held"), .right("waiting"),
             .right("longest wait"),
         ])
-        // The headline, an empty line, the titles, and the line that says how many are not shown.
+        // Four lines are for the headline, an empty line, the titles, and the number of resources not shown.
         let room = height.map { max(1, $0 - 4) } ?? resources.count
         for resource in resources.prefix(room) {
             table.add([
                 resource.name, resource.kind, "\(resource.permits)", "\(resource.available)", "\(resource.held)",
                 "\(resource.waiting)",
-                resource.longestWait.map { Duration.seconds($0).spoken } ?? "",
+                resource.longestWait.map { Duration.seconds($0).readable } ?? "",
             ])
         }
         let missing = resources.count - room
@@ -115,14 +117,14 @@ private struct Screen {
     var rows: Int
     var columns: Int
 
-    /// `nil` when standard output is something else.
+    /// `nil` if standard output is not a terminal.
     static var current: Screen? {
         var size = winsize()
         guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 else { return nil }
         return Screen(rows: size.ws_row > 0 ? Int(size.ws_row) : 24, columns: size.ws_col > 0 ? Int(size.ws_col) : 80)
     }
 
-    /// From the top left corner, wiping what was there.
+    /// Draws from the top left corner and clears the rest of the screen.
     func draw(_ lines: [String]) {
         print("\u{1B}[H" + lines.map { $0 + "\u{1B}[K" }.joined(separator: "\n") + "\u{1B}[J")
         fflush(nil)

@@ -1,58 +1,58 @@
 import ArgumentParser
+package import CommandLineTool
+import CoordinationBase
 import Foundation
 import Hiredis
-import QueueListen
+package import QueueListen
 
+/// The `redisdc mail` commands.
 struct Mail: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Mailboxes: messages in order, kept until their reader has proven to have them.",
+        abstract: "Mailboxes: ordered messages that are kept until their reader acknowledges them.",
         subcommands: [
             MailSend.self, MailListen.self, MailAck.self, MailPeek.self, MailInspect.self, MailDelete.self,
         ]
     )
 }
 
-/// What these commands share: a namespace, and a post office in it.
+/// The options that the `mail` commands share, and a post office made from them.
 struct MailOptions: ParsableArguments {
     @OptionGroup var global: GlobalOptions
 
-    @Option(help: "Sets an application's mailboxes apart from others' in the same Redis.")
-    var namespace = "default"
-
-    @Option(help: "Into how many parts the namespace is divided. (default: what Redis says it has, else 1)")
-    var partitions: Int?
+    @OptionGroup private var place: NamespaceOptions
 
     func withOffice(_ body: (PostOffice) async throws -> Void) async throws {
         try await global.withRedis { redis in
             var configuration = PostOfficeConfiguration()
             configuration.partitions = try await agreedPartitions(redis)
-            // A person waits: long enough for a restart, short enough to be told.
+            // Long enough for a restart of Redis, short enough for a person who waits for the error.
             configuration.callTimeout = .seconds(5)
-            try await withPostOffice(redis: redis, namespace: namespace, configuration: configuration, body)
+            try await withPostOffice(redis: redis, namespace: place.namespace, configuration: configuration, body)
         }
     }
 
     private func agreedPartitions(_ redis: RedisClient) async throws -> Int {
-        if let partitions { return partitions }
-        let reply = try await redis.send("HGET", .string("ql:{\(namespace):0}:meta"), "partitions")
-        return reply.string.flatMap { Int($0) } ?? 1
+        let meta = Namespace(place.namespace, partitions: 1, prefix: "ql").key("meta", partition: 0)
+        return try await place.agreedPartitions(storedAt: meta, redis)
     }
 
+    /// Parses a cursor.
     static func cursor(_ token: String?) throws -> Cursor? {
         guard let token else { return nil }
-        guard let cursor = Cursor(token) else { throw Failure(.badData, "\"\(token)\" is no cursor") }
+        guard let cursor = Cursor(token) else { throw Failure(.badData, "\"\(token)\" is not a cursor") }
         return cursor
     }
 }
 
-/// A message as the commands print it.
+/// A message as JSON.
 struct MessageReport: Encodable {
     var index: Int
     var type: String?
     var id: String
     var headers: [String: String]?
-    /// Text; bytes that are not UTF-8 are printed as `body64`.
+    /// `nil` if the body is not UTF-8 text.
     var body: String?
+    /// The body in Base64, if it is not UTF-8 text.
     var body64: String?
 
     init(_ message: ReceivedMessage) {
@@ -65,15 +65,15 @@ struct MessageReport: Encodable {
     }
 }
 
-extension Status {
-    init(_ code: QueueListenError.Code) {
+extension QueueListenError: ExitError {
+    package var exitStatus: ExitStatus {
         switch code {
-        case .invalidArgument, .conflict, .wrongType, .unsupported, .undecodable: self = .badData
-        case .mailboxFull, .superseded, .notDurable, .unfinished: self = .notAcquired
-        case .connectionLost, .notConnected, .stopped, .outOfMemory: self = .unavailable
-        case .notPermitted: self = .notPermitted
-        case .cancelled: self = .interrupted
-        default: self = .software
+        case .invalidArgument, .conflict, .wrongType, .unsupported, .undecodable: .badData
+        case .mailboxFull, .superseded, .notDurable, .unfinished: .notAcquired
+        case .connectionLost, .notConnected, .stopped, .outOfMemory: .unavailable
+        case .notPermitted: .notPermitted
+        case .cancelled: .interrupted
+        default: .software
         }
     }
 }

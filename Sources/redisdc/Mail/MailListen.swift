@@ -1,23 +1,26 @@
 import ArgumentParser
+import CommandLineTool
 import QueueListen
 
+/// The `redisdc mail listen` command.
 struct MailListen: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "listen",
-        abstract: "Print the messages behind a cursor, or wait for them.",
+        abstract: "Print the messages after a cursor, or wait for new ones.",
         discussion: """
-            Then it prints the cursor. Passing it to the next listen, or to ack, proves that the messages have arrived; \
-            before that they come again. Without --after it begins where the device has acknowledged up to.
+            Prints a cursor after the messages. Passing it to the next listen, or to ack, acknowledges the messages; until \
+            then they are delivered again. Without --after, starts at the device's acknowledged position.
 
-            With --follow it acknowledges what it has printed and goes on until interrupted, or until nothing has come \
-            for --timeout seconds.
+            With --follow, acknowledges what it has printed and continues until interrupted, or until no message has \
+            arrived for --timeout seconds.
             """)
     @OptionGroup var mail: MailOptions
-    @Option(help: "Each device gets every message, at its own speed.") var device = Mailbox.defaultDevice
-    @Option(help: ArgumentHelp("A cursor that was printed before.", valueName: "cursor")) var after: String?
-    @Option(help: "Most messages of one page, 1 to 10,000.") var limit = 1000
+    @Option(help: "The device that reads. Every device receives all messages at its own pace.") var device = Mailbox
+        .defaultDevice
+    @Option(help: ArgumentHelp("A cursor that listen has printed.", valueName: "cursor")) var after: String?
+    @Option(help: "The maximum number of messages per page, 1 to 10,000.") var limit = 1000
     @OptionGroup var timeout: TimeoutOption
-    @Flag(help: "Go on, and acknowledge what was printed.") var follow = false
+    @Flag(help: "Continue, and acknowledge the printed messages.") var follow = false
     @Argument(help: "The mailbox's name.") var name: String
 
     private struct Report: Encodable {
@@ -38,14 +41,15 @@ struct MailListen: AsyncParsableCommand {
                         after: cursor, device: device, limit: limit, timeout: timeout.duration)
                 } catch let error as QueueListenError {
                     guard follow, error.code == .connectionLost || error.code == .notConnected else { throw error }
-                    // Whoever follows waits for Redis to come back; each attempt takes as long as the time given.
+                    // With --follow, a lost connection is retried. An attempt lasts up to the timeout.
                     continue
                 }
                 try show(delivery)
                 cursor = delivery.cursor
                 switch delivery.status {
-                case .timedOut: throw Failure(.notAcquired, "no message in \"\(name)\" in time")
-                case .superseded: throw Failure(.notAcquired, "someone else listens to \"\(name)\" as \"\(device)\"")
+                case .timedOut: throw Failure(.notAcquired, "timed out: no new message in \"\(name)\"")
+                case .superseded:
+                    throw Failure(.notAcquired, "another process listens to \"\(name)\" as device \"\(device)\"")
                 default: if !follow { return }
                 }
             }
@@ -55,18 +59,18 @@ struct MailListen: AsyncParsableCommand {
     private func show(_ delivery: Delivery) throws {
         for message in delivery.messages { try mail.global.report(message.text, MessageReport(message)) }
         let skipped = delivery.skipped > 0 ? delivery.skipped : nil
-        let (status, first, words): (String, Int?, String) =
+        let (status, first, note): (String, Int?, String) =
             switch delivery.status {
             case .messages: ("messages", nil, "")
             case .timedOut: ("timedOut", nil, "")
             case .reset: ("reset", nil, "the mailbox was lost or deleted; ")
-            case .forked: ("forked", nil, "the mailbox has lost its end, some may come again; ")
+            case .forked: ("forked", nil, "the server has lost the latest messages, some may be delivered again; ")
             case .truncated(let first): ("truncated", first, "messages before \(first) are gone; ")
             case .superseded: ("superseded", nil, "")
             }
         if case .messages = delivery.status, follow, !mail.global.json { return }
         try mail.global.report(
-            "-- \(words)cursor \(delivery.cursor)",
+            "-- \(note)cursor \(delivery.cursor)",
             Report(status: status, cursor: "\(delivery.cursor)", first: first, skipped: skipped))
     }
 }

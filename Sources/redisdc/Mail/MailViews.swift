@@ -1,13 +1,15 @@
-// Acknowledging, and looking at mailboxes.
+// Commands that acknowledge, show and delete.
 import ArgumentParser
+import CommandLineTool
 import Foundation
 import QueueListen
 
+/// The `redisdc mail ack` command.
 struct MailAck: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ack", abstract: "Say that everything up to a cursor has arrived.")
+        commandName: "ack", abstract: "Acknowledge all messages up to a cursor.")
     @OptionGroup var mail: MailOptions
-    @Option(help: "The device that has it.") var device = Mailbox.defaultDevice
+    @Option(help: "The device that has received the messages.") var device = Mailbox.defaultDevice
     @Argument(help: "The mailbox's name.") var name: String
     @Argument(help: "A cursor that listen has printed.") var cursor: String
 
@@ -20,19 +22,22 @@ struct MailAck: AsyncParsableCommand {
         let cursor = try MailOptions.cursor(cursor)!
         try await mail.withOffice { office in
             guard try await office.mailbox(name).acknowledge(cursor, device: device) else {
-                throw Failure(.badData, "the cursor is not one of \"\(name)\" as it is now; nothing was acknowledged")
+                throw Failure(
+                    .badData,
+                    "cannot acknowledge in \"\(name)\": the cursor does not belong to the mailbox in its present state")
             }
             try mail.global.report("acknowledged \(cursor.index)", Report(name: name, acknowledged: true))
         }
     }
 }
 
+/// The `redisdc mail peek` command.
 struct MailPeek: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peek", abstract: "Print messages without acknowledging or changing anything.")
+        commandName: "peek", abstract: "Print messages without acknowledging them.")
     @OptionGroup var mail: MailOptions
-    @Option(help: "Print what is behind this index.") var after = 0
-    @Option(help: "Most messages, 1 to 10,000.") var limit = 100
+    @Option(help: "Print the messages after this index.") var after = 0
+    @Option(help: "The maximum number of messages, 1 to 10,000.") var limit = 100
     @Argument(help: "The mailbox's name.") var name: String
 
     func run() async throws {
@@ -45,9 +50,10 @@ struct MailPeek: AsyncParsableCommand {
     }
 }
 
+/// The `redisdc mail inspect` command.
 struct MailInspect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show what is in a mailbox, and which devices have got how far.")
+        commandName: "inspect", abstract: "Show the size of a mailbox and the acknowledged position of each device.")
     @OptionGroup var mail: MailOptions
     @Argument(help: "The mailbox's name.") var name: String
 
@@ -79,7 +85,7 @@ struct MailInspect: AsyncParsableCommand {
                     "listening processes: \(found.listeningProcesses)",
                 ]
                 + devices.map {
-                    "device \($0.name): has \($0.acknowledged.index), seen \($0.lastSeen.formatted(.iso8601))"
+                    "device \($0.name): acknowledged \($0.acknowledged.index), last seen \($0.lastSeen.formatted(.iso8601))"
                 }
             try mail.global.report(
                 lines.joined(separator: "\n"),
@@ -95,9 +101,10 @@ struct MailInspect: AsyncParsableCommand {
     }
 }
 
+/// The `redisdc mail delete` command.
 struct MailDelete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete a mailbox with everything in it.")
+        commandName: "delete", abstract: "Delete a mailbox with all its messages.")
     @OptionGroup var mail: MailOptions
     @Argument(help: "The mailbox's name.") var name: String
 

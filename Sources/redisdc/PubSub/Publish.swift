@@ -1,11 +1,13 @@
 import ArgumentParser
+import CommandLineTool
 import Hiredis
 
+/// The `redisdc publish` command.
 struct Publish: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Publish a message and print how many receive it.")
+    static let configuration = CommandConfiguration(abstract: "Publish a message and print the number of receivers.")
     @OptionGroup var global: GlobalOptions
-    @Argument var channel: String
-    @Argument var message: String
+    @Argument(help: "The channel.") var channel: String
+    @Argument(help: "The message.") var message: String
 
     private struct Report: Encodable {
         var channel: String

@@ -1,13 +1,15 @@
 import ArgumentParser
+import CommandLineTool
 import Hiredis
 
+/// The `redisdc subscribe` command.
 struct Subscribe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print messages as they come, until interrupted.",
+        abstract: "Print messages as they arrive, until interrupted.",
         discussion:
-            "Goes on through breaks of the connection, and says on a line of its own where messages may be missing.")
+            "Reconnects when the connection breaks, and prints a line where messages may be missing.")
     @OptionGroup var global: GlobalOptions
-    @Flag(help: "The names are patterns such as match:*.") var pattern = false
+    @Flag(help: "Treat the names as patterns such as match:*.") var pattern = false
     @Argument(help: "Channels or patterns.") var channels: [String]
 
     private struct Report: Encodable {
@@ -32,7 +34,7 @@ struct Subscribe: AsyncParsableCommand {
                         let reason =
                             switch gap {
                             case .reconnected: "the connection broke"
-                            case .overflow(let missed): "\(missed) came too fast"
+                            case .overflow(let missed): "\(missed) messages arrived faster than they were printed"
                             }
                         try global.report("-- messages may be missing: \(reason)", Report(gap: reason))
                     }

@@ -1,15 +1,17 @@
-// What a run has shown: a picture of the order, the invariants in numbers, a verdict.
 import Foundation
 import LittleBook
 
-struct BookReport {
+/// The result of a run: a diagram of the order of events, the invariants with numbers, and a
+/// verdict.
+struct Report {
     let problem: any Problem
     let run: Run
     let seed: UInt64?
     let log: Log
     let invariants: [Invariant]
-    /// Why the run did not come to a good end.
+    /// Why the run did not finish; `nil` if it did.
     let failure: String?
+    /// The progress of each player that did not finish.
     let unfinished: [String]
     let duration: Duration
 
@@ -22,22 +24,23 @@ struct BookReport {
     private var kill: String {
         guard let seed else { return "" }
         let killed = log.entries.first { $0.event == Entry.killed }
-        return ", \(killed.map { "\($0.player) killed and restarted" } ?? "nobody killed"), --seed \(seed)"
+        return ", \(killed.map { "\($0.player) killed and restarted" } ?? "no process killed"), --seed \(seed)"
     }
     private var numbers: String {
         "\(run.processes) processes, \(run.rounds) rounds each, \(log.entries.count) events in "
             + String(format: "%.2f s", seconds) + kill
     }
 
-    /// One line, and what is wrong.
+    /// The verdict in one line, followed by the faults.
     var summary: String {
         (["\(verdict)  \(problem.name): \(numbers)"] + faults.map { "    " + $0 }).joined(separator: "\n")
     }
 
+    /// The whole report.
     var text: String {
-        var lines = [problem.title, "", BookPicture(log: log).text, ""]
+        var lines = [problem.title, "", LogTimeline(log: log).text, ""]
         lines += invariants.map(\.sentence)
-        lines += ["everyone did \(run.rounds) rounds: \(failure == nil ? "yes" : "NO")"]
+        lines += ["every process did \(run.rounds) rounds: \(failure == nil ? "yes" : "NO")"]
         lines += faults.isEmpty ? [] : [""] + faults
         return (lines + ["", "\(verdict): \(numbers)"]).joined(separator: "\n")
     }
@@ -56,6 +59,7 @@ struct BookReport {
 
     // MARK: JSON
 
+    /// A problem in the list of all problems.
     struct Heading: Encodable {
         var problem: String
         var title: String
@@ -67,7 +71,7 @@ struct BookReport {
     }
 
     struct JSON: Encodable {
-        struct Judged: Encodable {
+        struct CheckedInvariant: Encodable {
             var statement: String
             var holds: Bool
             var checked: Int
@@ -80,7 +84,7 @@ struct BookReport {
         var events: Int
         var seconds: Double
         var seed: UInt64?
-        var invariants: [Judged]
+        var invariants: [CheckedInvariant]
         var failure: String?
         var unfinished: [String]
     }

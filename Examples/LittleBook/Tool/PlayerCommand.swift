@@ -1,12 +1,15 @@
-// One process of a run of a problem: `redisdc book` starts it, nobody else does.
+// One process of a run. `littlebook` starts it; it is not meant for users.
 import ArgumentParser
+import CommandLineTool
 import Foundation
 import Hiredis
 import LittleBook
 import RedisDC
 
-struct BookPlayer: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "book-player", shouldDisplay: false)
+/// The hidden `littlebook player` command, which plays one role of a problem.
+struct PlayerCommand: AsyncParsableCommand {
+    static let firstArgument = "player"
+    static let configuration = CommandConfiguration(commandName: "littlebook player")
     @OptionGroup var global: GlobalOptions
     @Argument var problem: String
     @Argument var player: String
@@ -18,7 +21,7 @@ struct BookPlayer: AsyncParsableCommand {
 
     func run() async throws {
         endWithTheRunner()
-        guard let problem = Book.problem(problem) else { throw ValidationError("no such problem") }
+        guard let problem = Book.problem(problem) else { throw ValidationError("there is no problem \"\(problem)\"") }
         let run = Run(name: run, processes: processes, rounds: rounds)
         var configuration = CoordinatorConfiguration()
         configuration.ttl = .seconds(ttl)
@@ -32,7 +35,10 @@ struct BookPlayer: AsyncParsableCommand {
         }
     }
 
-    /// Standard input is a pipe to which nobody writes. It ends when the runner does, however that ends.
+    /// Exits this process when the one that started it ends.
+    ///
+    /// Standard input is a pipe that nothing is written to. The kernel closes it when its writer
+    /// ends, even by SIGKILL.
     private func endWithTheRunner() {
         Thread.detachNewThread {
             var byte: UInt8 = 0
