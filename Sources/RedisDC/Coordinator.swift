@@ -168,7 +168,7 @@ public final class Coordinator: Sendable {
         -> RESPValue
     {
         try await checkPartitions()
-        let keys = ["book", "index", "sessions"].map { place.key($0, partition: partition) }
+        let keys = EngineKeys(place).scriptKeys(partition: partition)
         do { return try await redis.script(script, keys: keys, arguments: arguments) } catch {
             throw RedisDCError(error, key: keys[0])
         }
@@ -178,10 +178,10 @@ public final class Coordinator: Sendable {
     /// in the wrong place.
     private func checkPartitions() async throws(RedisDCError) {
         if partitionsAgree.withLock({ $0 }) { return }
-        let book = place.key("book", partition: 0)
+        let state = EngineKeys(place).state(partition: 0)
         let found: String?
-        do { found = try await redis.send("HGET", .string(book), "partitions").string } catch {
-            throw RedisDCError(error, key: book)
+        do { found = try await redis.send("HGET", .string(state), "partitions").string } catch {
+            throw RedisDCError(error, key: state)
         }
         guard let found else { return }
         guard found == String(place.partitions) else { throw place.conflict(with: found) }

@@ -1,17 +1,20 @@
-// TEMPORARY until merged with EngineKeys
+// The keys of one partition, as its engine uses them.
 import CoordinationBase
 
+/// A partition's keys in the order of the scripts' `KEYS`, made once.
 struct PartitionKeys: Sendable {
+    /// State, index and sessions.
     let all: [String]
-    /// Without the sessions, which few scripts need.
+    /// State and index. Only scripts about sessions need the third key.
     let resources: [String]
-    private let wakeUpPrefix: String
+    private let wakePrefix: String
 
     init(_ namespace: Namespace, partition: Int) {
-        all = ["book", "index", "sessions"].map { namespace.key($0, partition: partition) }
+        let keys = EngineKeys(namespace)
+        all = keys.scriptKeys(partition: partition)
         resources = Array(all.prefix(2))
-        wakeUpPrefix = namespace.key("wake:", partition: partition)
+        wakePrefix = keys.wakePrefix(partition: partition)
     }
 
-    func wakeUpChannel(of session: String) -> String { wakeUpPrefix + session }
+    func wakeUpChannel(of session: String) -> String { wakePrefix + session }
 }

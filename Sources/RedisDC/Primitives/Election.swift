@@ -129,7 +129,7 @@ extension Coordinator {
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func election(_ name: String) throws(RedisDCError) -> Election {
         let mutex = try mutex(name)
-        let channel = place.key("leader:\(name)", partition: place.partition(of: name))
+        let channel = EngineKeys(place).leaderChannel(name)
         return Election(
             mutex: mutex, redis: redis, channel: .channel(channel),
             pollInterval: min(configuration.pollInterval, .longest))

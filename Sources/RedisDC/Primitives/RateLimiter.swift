@@ -103,7 +103,7 @@ extension Coordinator {
                 "a burst of \(burst ?? rate) at \(rate) in \(period) takes more than \(years) years to come back")
         }
         return RateLimiter(
-            name: name, key: place.key("rate:\(name)", partition: place.partition(of: name)), redis: redis,
+            name: name, key: EngineKeys(place).rateLimiter(name), redis: redis,
             microsecondsEach: each, burst: burst ?? rate)
     }
 }
