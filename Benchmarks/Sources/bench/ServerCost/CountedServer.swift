@@ -57,6 +57,6 @@ enum CountedServer {
         for line in text.split(separator: "\n") where line.hasPrefix("totals:") || line.hasPrefix("summary:") {
             if let number = line.split(separator: " ").last.flatMap({ Int($0) }) { return number }
         }
-        throw Failed("callgrind has written no total")
+        throw BenchError("callgrind has written no total")
     }
 }
