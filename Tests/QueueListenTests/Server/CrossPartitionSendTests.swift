@@ -60,15 +60,15 @@ extension QueueListenTests {
                     let homes = Set(try names.map { try office.mailbox($0).partition.number })
                     try #require(homes.count > 2)
                     try await office.send("before", to: "bob")
-                    let first = try await office.send([Message("a"), Message("b")], to: names, id: "x")
+                    let first = try await office.send([Message(text: "a"), Message(text: "b")], to: names, id: "x")
                     #expect(first.indices["alice"] == 1...2)
                     #expect(first.indices["bob"] == 2...3)
                     try await office.send("after", to: "alice")
-                    let second = try await office.send([Message("a"), Message("b")], to: names, id: "x")
+                    let second = try await office.send([Message(text: "a"), Message(text: "b")], to: names, id: "x")
                     #expect(first == second)
-                    let conflict = await errorOf { try await office.send([Message("c")], to: names, id: "x") }
+                    let conflict = await errorOf { try await office.send([Message(text: "c")], to: names, id: "x") }
                     #expect(conflict?.code == .conflict)
-                    let own = try await office.send(["alice": [Message("1")], "bob": [Message("2"), Message("3")]])
+                    let own = try await office.send(["alice": [Message(text: "1")], "bob": [Message(text: "2"), Message(text: "3")]])
                     #expect(own.indices == ["alice": 4...4, "bob": 4...5])
                     let all = try await texts(office, names)
                     #expect(all[0] == ["a", "b", "after", "1"])
@@ -98,7 +98,7 @@ extension QueueListenTests {
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis, configuration: small) { office in
                     try await office.send("a", to: "carol")
-                    let error = await errorOf { try await office.send([Message("b")], to: names) }
+                    let error = await errorOf { try await office.send([Message(text: "b")], to: names) }
                     #expect(error?.code == .mailboxFull)
                     #expect(error?.mayHaveRun == false)
                     #expect(error?.message.contains("carol") == true)
@@ -121,19 +121,19 @@ extension QueueListenTests {
                         })
                     let others = names.filter { $0 != "carol" }
                     let sender = try PostOffice(redis: filling, configuration: small)
-                    let first = try await sender.send([Message("c")], to: others, id: "y")
+                    let first = try await sender.send([Message(text: "c")], to: others, id: "y")
                     #expect(try await texts(office, others) == [["c"], ["c"], ["c"], ["full", "c"]])
-                    #expect(try await sender.send([Message("c")], to: others, id: "y") == first)
+                    #expect(try await sender.send([Message(text: "c")], to: others, id: "y") == first)
 
                     // It was written down, and fills before its part is carried out by whoever asks again.
                     let more = names.map { "\($0) 2" }
                     let homes = Set(try more.map { try office.mailbox($0).partition.number })
                     let dead = try PostOffice(
                         redis: mortal(redis, after: homes.count + 1, hearsLast: true), configuration: small)
-                    let death = await errorOf { try await dead.send([Message("d")], to: more, id: "z") }
+                    let death = await errorOf { try await dead.send([Message(text: "d")], to: more, id: "z") }
                     #expect(death?.code == .unfinished)
                     for name in more { try await office.send("full", to: name) }
-                    let late = try await office.send([Message("d")], to: more, id: "z")
+                    let late = try await office.send([Message(text: "d")], to: more, id: "z")
                     #expect(late.indices.values.allSatisfy { $0 == 2...2 })
                 }
             }
@@ -144,7 +144,7 @@ extension QueueListenTests {
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis, configuration: passive) { office in
                     _ = try await other.send("CONFIG", "SET", "maxmemory", "1")
-                    let error = await errorOf { try await office.send([Message("b")], to: names) }
+                    let error = await errorOf { try await office.send([Message(text: "b")], to: names) }
                     #expect(error?.code == .outOfMemory)
                     #expect(error?.mayHaveRun == false)
                     #expect(try await other.send("DBSIZE").integer == 0)
@@ -162,7 +162,7 @@ extension QueueListenTests {
                         let sender = try PostOffice(
                             redis: mortal(redis, after: steps, hearsLast: hearsLast), configuration: passive)
                         let error = await errorOf {
-                            try await sender.send([Message("a")], to: recipients, id: "s\(steps)")
+                            try await sender.send([Message(text: "a")], to: recipients, id: "s\(steps)")
                         }
                         // What is left of it is done by others.
                         try await until("it is finished") { try await unfinished(other) == 0 }
@@ -170,7 +170,7 @@ extension QueueListenTests {
                         #expect(Set(all).count == 1, "after \(steps): \(all)")
                         if all[0] == ["a"] { begun += 1 } else { #expect(error != nil) }
                         // Whoever tries again under the id is answered, and nobody gets it twice.
-                        let receipt = try await survivor.send([Message("a")], to: recipients, id: "s\(steps)")
+                        let receipt = try await survivor.send([Message(text: "a")], to: recipients, id: "s\(steps)")
                         #expect(receipt.indices.values.allSatisfy { $0 == 1...1 })
                         #expect(try await texts(survivor, recipients).allSatisfy { $0 == ["a"] })
                         hasEnded = error == nil && steps > 20
@@ -190,7 +190,7 @@ extension QueueListenTests {
                     let sender = try PostOffice(
                         redis: mortal(redis, after: 8 + number % 3, hearsLast: true), configuration: passive)
                     let (id, text) = ("r\(number)", "\(number)")
-                    _ = await errorOf { try await sender.send([Message(text)], to: names, id: id) }
+                    _ = await errorOf { try await sender.send([Message(text: text)], to: names, id: id) }
                     orders.append((id, text))
                 }
                 #expect(try await unfinished(other) > 10)
@@ -198,7 +198,7 @@ extension QueueListenTests {
                 let running = offices.map { office in Task { await office.run() } }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for (id, text) in orders {
-                        group.addTask { _ = try await offices[0].send([Message(text)], to: names, id: id) }
+                        group.addTask { _ = try await offices[0].send([Message(text: text)], to: names, id: id) }
                     }
                     try await group.waitForAll()
                 }
@@ -218,7 +218,7 @@ extension QueueListenTests {
             try await withServer { _, redis, other in
                 let sender = try PostOffice(
                     redis: mortal(redis, after: 8, hearsLast: true), configuration: passive)
-                let death = await errorOf { try await sender.send([Message("a")], to: names, id: "x") }
+                let death = await errorOf { try await sender.send([Message(text: "a")], to: names, id: "x") }
                 #expect(death?.code == .unfinished)
                 #expect(death?.mayHaveRun == true)
                 let isOvertaken = Atomic(false)
@@ -232,7 +232,7 @@ extension QueueListenTests {
                         }
                         guard keys == ["HEXISTS"], !isOvertaken.load(ordering: .relaxed) else { return }
                         let quick = try PostOffice(redis: other, configuration: passive)
-                        try await quick.send([Message("a")], to: names, id: "x")
+                        try await quick.send([Message(text: "a")], to: names, id: "x")
                         for key in try await other.send("KEYS", "ql:*:sent:*").array?.compactMap(\.string) ?? [] {
                             _ = try await other.send("DEL", .string(key))
                         }
@@ -259,7 +259,7 @@ extension QueueListenTests {
                         }
                     })
                 let sender = try PostOffice(redis: spoiling, configuration: passive)
-                let error = await errorOf { try await sender.send([Message("a")], to: names, id: "x") }
+                let error = await errorOf { try await sender.send([Message(text: "a")], to: names, id: "x") }
                 #expect(error?.code == .unfinished)
                 #expect(error?.mayHaveRun == true)
                 #expect(error?.message.contains("mail:eve") == true)
@@ -283,7 +283,7 @@ extension QueueListenTests {
                         try await withPostOffice(redis: client, configuration: split) { office in
                             for round in 0..<5 {
                                 await proxy.dropNextReply(matching: step)
-                                let receipt = try await office.send([Message("\(round)")], to: names, id: "x\(round)")
+                                let receipt = try await office.send([Message(text: "\(round)")], to: names, id: "x\(round)")
                                 #expect(receipt.indices.values.allSatisfy { $0 == round + 1...round + 1 })
                             }
                             try await until("all are finished") { try await unfinished(redis) == 0 }

@@ -110,7 +110,7 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let seconds: [Int64] = [1 << 36, 280_474_976_711, 281_474_976_711, 1 << 40, .max]
                 for seconds in seconds {
-                    try await office.send(Message("a", ttl: .seconds(seconds)), to: "alice")
+                    try await office.send(Message(text: "a", ttl: .seconds(seconds)), to: "alice")
                 }
                 #expect(try await office.mailbox("alice").look().messages.count == 5)
             }
@@ -121,9 +121,9 @@ extension QueueListenTests {
             for lost in 1...2 {
                 try await withOffice { office, redis, _ in
                     let mailbox = try office.mailbox("alice")
-                    try await office.send([Message("a"), Message("b"), Message("c", collapseKey: "k")], to: ["alice"])
+                    try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c", collapseKey: "k")], to: ["alice"])
                     for _ in 0..<lost { _ = try await redis.send("RPOP", .string(mailbox.partition.mail("alice"))) }
-                    try await office.send(Message("new", collapseKey: "k"), to: "alice")
+                    try await office.send(Message(text: "new", collapseKey: "k"), to: "alice")
                     #expect(try await mailbox.look().word == (lost == 1 ? "a b new" : "a new"))
                 }
             }
@@ -135,7 +135,7 @@ extension QueueListenTests {
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
                 _ = try await redis.send("HSET", .string(mailbox.partition.box("alice")), "k:k", "mine")
-                try await office.send(Message("b", collapseKey: "k"), to: "alice")
+                try await office.send(Message(text: "b", collapseKey: "k"), to: "alice")
                 #expect(try await mailbox.look().word == "a b")
             }
         }
@@ -270,7 +270,7 @@ extension QueueListenTests {
                                         let count = min(300 - next, Int.random(in: 1...6, using: &generator))
                                         let size = Int.random(in: 0...300, using: &generator)
                                         let pad = String(repeating: "x", count: size)
-                                        let messages = (next..<next + count).map { Message("\(sender) \($0) \(pad)") }
+                                        let messages = (next..<next + count).map { Message(text: "\(sender) \($0) \(pad)") }
                                         try await office.send(messages, to: names)
                                         next += count
                                     }
@@ -313,7 +313,7 @@ extension QueueListenTests {
                     let count = min(1000 - next, Int.random(in: 1...3, using: &generator))
                     let messages = (next..<next + count).map { number in
                         Message(
-                            "\(number)", ttl: Bool.random(using: &generator) ? .milliseconds(1) : nil,
+                            text: "\(number)", ttl: Bool.random(using: &generator) ? .milliseconds(1) : nil,
                             collapseKey: ["a", "b", nil, nil].randomElement(using: &generator)!)
                     }
                     try await office.send(messages, to: ["alice"])

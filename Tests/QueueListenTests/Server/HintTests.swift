@@ -31,7 +31,7 @@ extension QueueListenTests {
 
         @Test("a small message comes with its hint: sending it is the only script")
         func brings() async throws {
-            let message = Message("hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
+            let message = Message(text: "hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
             let (delivery, scripts, next) = try await Self.listening(to: [message])
             #expect(scripts == 1)
             let received = try #require(delivery.messages.first)
@@ -44,7 +44,7 @@ extension QueueListenTests {
 
         @Test("several small messages come with their hint, in order")
         func bringsSeveral() async throws {
-            let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message("\($0)") })
+            let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message(text: "\($0)") })
             #expect(scripts == 1)
             #expect(delivery.messages.map(\.index) == Array(2...11))
             #expect(delivery.messages.map(\.text) == (0..<10).map { "\($0)" })
@@ -56,19 +56,19 @@ extension QueueListenTests {
             let large = try await Self.listening(to: [Message(bytes: Array(repeating: 1, count: 2000))])
             #expect(large.delivery.messages.map(\.body.count) == [2000])
             #expect(large.scripts == 2)
-            let several = try await Self.listening(limit: 1, to: [Message("a"), Message("b")])
+            let several = try await Self.listening(limit: 1, to: [Message(text: "a"), Message(text: "b")])
             #expect(several.delivery.word == "a" && several.next == "b" && several.scripts == 2)
-            let bytes = try await Self.listening(maxBytes: 1, to: [Message("a"), Message("b")])
+            let bytes = try await Self.listening(maxBytes: 1, to: [Message(text: "a"), Message(text: "b")])
             #expect(bytes.delivery.word == "a" && bytes.next == "b" && bytes.scripts == 2)
             // One message always comes.
-            let one = try await Self.listening(maxBytes: 1, to: [Message("a")])
+            let one = try await Self.listening(maxBytes: 1, to: [Message(text: "a")])
             #expect(one.delivery.word == "a" && one.scripts == 1)
         }
 
         @Test("of messages with one collapse key in one send the last is delivered, and the others are counted")
         func collapsed() async throws {
             let (delivery, _, next) = try await Self.listening(
-                to: ["a", "b", "c"].map { Message($0, collapseKey: "k") })
+                to: ["a", "b", "c"].map { Message(text: $0, collapseKey: "k") })
             #expect(delivery.word == "c" && delivery.skipped == 2 && next == "timedOut")
         }
 
@@ -95,7 +95,7 @@ extension QueueListenTests {
                 try await office.untilWaiting(200, at: names[0])
                 let before = try await scriptCount(redis)
                 try await office.send("all", to: names[0], names[1], names[2])
-                try await office.send([Message("all")], to: Array(names[3...]))
+                try await office.send([Message(text: "all")], to: Array(names[3...]))
                 for task in waiting { #expect(try await task.value.word == "all") }
                 #expect(try await scriptCount(redis) - before == 2)
             }
@@ -112,12 +112,13 @@ extension QueueListenTests {
                 func word(_ bytes: [UInt8]) -> [UInt8] { [UInt8(bytes.count & 0xFF), UInt8(bytes.count >> 8)] + bytes }
                 func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
                 let element =
-                    [UInt8(ascii: "M")] + number(2) + UInt64(7).mark + number(1) + number(0) + number(0) + [0]
+                    [UInt8(ascii: "M")] + number(2) + UInt64(7).bigEndianBytes + number(1) + number(0) + number(0) + [0]
                     + Array("forged".utf8)
                 func hint(epoch: UInt64, index: Int, tag: UInt64) -> [UInt8] {
                     word(Array("alice".utf8))
                         + word(
-                            epoch.mark + number(index) + tag.mark + number(index + 1) + UInt64(7).mark + word(element))
+                            epoch.bigEndianBytes + number(index) + tag.bigEndianBytes + number(index + 1)
+                                + UInt64(7).bigEndianBytes + word(element))
                 }
                 let genuine = hint(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag)
                 let forged = [

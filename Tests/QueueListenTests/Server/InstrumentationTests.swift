@@ -23,7 +23,7 @@
                 try await withServer { _, redis, _ in
                     try await withPostOffice(redis: redis, configuration: configuration) { office in
                         let mailbox = try office.mailbox("name-SECRET")
-                        try await office.send([Message("1"), Message("2")], to: ["name-SECRET", "other-SECRET"])
+                        try await office.send([Message(text: "1"), Message(text: "2")], to: ["name-SECRET", "other-SECRET"])
                         try await office.send("text-SECRET", to: "name-SECRET")
                         let full = await errorOf { try await office.send("text-SECRET", to: "name-SECRET") }
                         #expect(full?.code == .mailboxFull)
@@ -78,7 +78,7 @@
                             }
                         })
                     let sender = try PostOffice(redis: dead, configuration: silent)
-                    #expect(await errorOf { try await sender.send([Message("a")], to: names) } != nil)
+                    #expect(await errorOf { try await sender.send([Message(text: "a")], to: names) } != nil)
                     try await withPostOffice(redis: other, configuration: configuration) { _ in
                         try await until("it is taken over") {
                             try metrics.expectCounter("queuelisten_taken_over").totalValue == 1
@@ -108,7 +108,7 @@
                             }
                         })
                     let sender = try PostOffice(redis: dying, configuration: silent)
-                    #expect(await errorOf { try await sender.send([Message("a")], to: names, id: "x") } != nil)
+                    #expect(await errorOf { try await sender.send([Message(text: "a")], to: names, id: "x") } != nil)
 
                     let home = Namespace("default", partitions: 8).partition(of: "x")
                     let key = RedisArgument.string("ql:{default:\(home)}:split:x")

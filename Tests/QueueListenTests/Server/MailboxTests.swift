@@ -12,7 +12,7 @@ extension QueueListenTests {
         func order() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send([Message("a"), Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let receipt = try await office.send("a", to: "alice")
                 #expect(receipt.indices == ["alice": 4...4])
                 let delivery = try await mailbox.look()
@@ -30,7 +30,7 @@ extension QueueListenTests {
                 let headers = ["language": "en=US", "x": ""]
                 try await office.send(Message(bytes: bytes, type: "raw", headers: headers), to: "alice")
                 try await office.send(Message(bytes: []), to: "alice")
-                try await office.send(try Message(["one": 1]), to: "alice")
+                try await office.send(try Message(json: ["one": 1], type: nil), to: "alice")
                 let messages = try await office.mailbox("alice").look().messages
                 #expect(messages[0].body == bytes && messages[0].type == "raw" && messages[0].headers == headers)
                 #expect(messages[1].body.isEmpty && messages[1].type == nil && messages[1].headers.isEmpty)
@@ -43,7 +43,7 @@ extension QueueListenTests {
         func acknowledge() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
                 let first = try await mailbox.look(limit: 2)
                 #expect(first.word == "a b")
                 #expect(try await mailbox.look(limit: 2).word == "a b")
@@ -67,7 +67,7 @@ extension QueueListenTests {
         func foreignCursor() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let cursor = try await mailbox.look().cursor
                 let ahead = Cursor(epoch: cursor.epoch, index: 3, tag: cursor.tag)
                 let elsewhere = Cursor(epoch: cursor.epoch + 1, index: 1, tag: cursor.tag)
@@ -108,10 +108,10 @@ extension QueueListenTests {
                 let mailbox = try office.mailbox("alice")
                 let waiting = Task { try await mailbox.listen(maxBytes: .max, timeout: longest) }
                 try await office.untilWaiting(1, at: "alice")
-                try await office.send(Message("a", ttl: longest), to: "alice")
+                try await office.send(Message(text: "a", ttl: longest), to: "alice")
                 let delivery = try await waiting.value
                 #expect(delivery.word == "a")
-                try await office.send([Message("b")], to: ["alice", "bob"], id: "x")
+                try await office.send([Message(text: "b")], to: ["alice", "bob"], id: "x")
                 #expect(try await mailbox.look(after: delivery.cursor).word == "b")
                 #expect(try await mailbox.acknowledge(delivery.cursor))
                 try await mailbox.setLimits(office.configuration.limits)
@@ -203,7 +203,7 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 _ = try await mailbox.look(device: "slow")
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let fast = try await mailbox.look(device: "fast")
                 #expect(fast.word == "a b")
                 #expect(try await mailbox.look(after: fast.cursor, device: "fast").word == "timedOut")
@@ -245,7 +245,7 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 #expect(try await mailbox.delete() == nil)
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let cursor = try await mailbox.look().cursor
                 let waiting = Task { try await mailbox.listen(after: cursor) }
                 try await office.untilWaiting(1, at: "alice")
@@ -308,7 +308,7 @@ extension QueueListenTests {
                     """)
                 _ = try await redis.script(
                     make, keys: ["ql:{default:0}:box:alice"], arguments: [.integer(last), .integer(sum)])
-                let receipt = try await office.send([Message("a"), Message("b")], to: ["alice"])
+                let receipt = try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 #expect(receipt.indices["alice"] == last + 1...last + 2)
                 let first = try await mailbox.look(limit: 1)
                 #expect(first.messages.map(\.index) == [last + 1])
@@ -328,7 +328,7 @@ extension QueueListenTests {
                 let mailbox = try office.mailbox("alice")
                 #expect(try await mailbox.peek().isEmpty)
                 #expect(try await mailbox.inspect() == nil)
-                try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
                 #expect(try await mailbox.peek(limit: 2).map(\.text) == ["a", "b"])
                 #expect(try await mailbox.peek(after: 2).map(\.text) == ["c"])
                 let inspection = try #require(try await mailbox.inspect())

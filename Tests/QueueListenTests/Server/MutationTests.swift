@@ -52,7 +52,7 @@ private func exhaust(_ redis: RedisClient) async throws {
 
 private let hazards: [MailHazard] = [
     MailHazard(
-        invariant: "M4", testDescription: "a send that is sent twice sends once", guardian: "if answers[2] then",
+        invariant: "M4", testDescription: "a send that is sent twice sends once", guardian: "if earlier then",
         without: "if false then"
     ) { node, _ in
         for _ in 0..<2 { _ = try await node.send(["a"], to: ["alice"], number: 1) }
@@ -69,7 +69,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M4", testDescription: "an id that was used for something else is refused",
-        guardian: "if print ~= ARGV[14] then return {'conflict'} end", without: ""
+        guardian: "if print ~= fingerprint then return {'conflict'} end", without: ""
     ) { node, _ in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
         return try await node.send(["b"], to: ["bob"], number: 1, fingerprint: "g") == ["conflict"]
@@ -94,7 +94,7 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: cursor).first == "reset"
     },
     MailHazard(
-        invariant: "M2", testDescription: "another epoch is told", guardian: "elseif ARGV[17] ~= b.epoch then",
+        invariant: "M2", testDescription: "another epoch is told", guardian: "elseif cursor_epoch ~= b.epoch then",
         without: "elseif false then"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1, tag: "the-same-one-")
@@ -162,8 +162,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M3", testDescription: "a mailbox that rejects deletes nothing to make room",
-        guardian:
-            "if own[4] == 'r' and letter == 'M' and (expires == 0 or expires > now) then return {'full', number} end",
+        guardian: "if is_needed and own[WHEN_FULL] == REJECT then return {'full', number} end",
         without: ""
     ) { node, _ in
         var node = node
@@ -212,7 +211,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M5", testDescription: "at maxmemory reading still works, which is what frees memory",
-        guardian: "call('HDEL', b.box, '')\n  if not partitions", without: "if not partitions"
+        guardian: "call('HDEL', box, '')\n  if not partitions", without: "if not partitions"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
         try await exhaust(redis)
@@ -228,23 +227,24 @@ private let hazards: [MailHazard] = [
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             _ = try await redis.publish("end", to: "end")
             guard case .message(let message)? = try await events.next() else { return false }
-            return MailHint.all(in: message.payload).map(\.mailbox) == ["alice"]
+            return MailHint.decode(message.payload).map(\.mailbox) == ["alice"]
         }
     },
     MailHazard(
         invariant: "M6", testDescription: "who waited for a mailbox that was lost hears of the new one",
-        guardian: "if b.is_new then\n      news.all = news.all or {}", without: "if false then\n      news.all = {}"
+        guardian: "if b.is_new then\n      hints_of.all = hints_of.all or {}",
+        without: "if false then\n      hints_of.all = {}"
     ) { node, redis in
         try await redis.withSubscription(to: [.channel(node.key("wake:all")), "end"]) { events in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             _ = try await redis.publish("end", to: "end")
             guard case .message(let message)? = try await events.next() else { return false }
-            return MailHint.all(in: message.payload).map(\.mailbox) == ["alice"]
+            return MailHint.decode(message.payload).map(\.mailbox) == ["alice"]
         }
     },
     MailHazard(
         invariant: "M6", testDescription: "an older poll of a device is told of the newer one",
-        guardian: "if mine and holder ~= poll and (ARGV[14] == '0' or", without: "if mine and (false or"
+        guardian: "if mine and holder ~= poll and (phase == CONTINUES or", without: "if mine and (false or"
     ) { node, _ in
         _ = try await node.listen(to: "alice", poll: 1)
         _ = try await node.listen(to: "alice", poll: 2)
@@ -272,7 +272,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M5", testDescription: "looking whether a part would be accepted sends nothing",
-        guardian: "if is_look then return {'ok', format('%.0f', now)} end\n\n", without: ""
+        guardian: "if is_probe then return {'ok', format('%.0f', now)} end\n\n", without: ""
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1, part: "l")
         return try await redis.send("DBSIZE").integer == 0
@@ -290,14 +290,14 @@ private let hazards: [MailHazard] = [
     MailHazard(
         invariant: "M4",
         testDescription: "an id of a send across partitions that was used for something else is refused",
-        guardian: "if found[1] ~= ARGV[3] then return {'conflict'} end", without: ""
+        guardian: "if known ~= fingerprint then return {'conflict'} end", without: ""
     ) { node, _ in
         _ = try await node.begin("x")
         return try await node.begin("x", fingerprint: "g") == ["conflict"]
     },
     MailHazard(
         invariant: "M4", testDescription: "a send across partitions is finished once",
-        guardian: "if redis.call('HDEL', KEYS[1], 'p') == 0 then return 0 end", without: ""
+        guardian: "if redis.call('HDEL', split, ENCODED) == 0 then return 0 end", without: ""
     ) { node, _ in
         _ = try await node.begin("x")
         try await node.finish("x", indices: "1")

@@ -132,7 +132,7 @@ extension QueueListenTests {
             }
             for (id, order) in wanted where !sent.contains(id) {
                 try await office.send(
-                    (0..<order.count).map { Message(paddedText("\(id) \($0)")) }, to: order.names, id: id)
+                    (0..<order.count).map { Message(text: paddedText("\(id) \($0)")) }, to: order.names, id: id)
             }
             return wanted
         }

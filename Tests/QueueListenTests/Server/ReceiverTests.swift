@@ -33,7 +33,7 @@ extension QueueListenTests {
             var receiver = Receiver(try office.mailbox("alice"), store: store, onFailure: onFailure) {
                 log.add("\($0)")
             }
-            receiver.handle(Move.self) { move, _ in log.add("move \(move.to)") }
+            receiver.handle(Move.self, type: "move") { move, _ in log.add("move \(move.to)") }
             receiver.handle(type: "chat") { message in log.add("chat \(message.text)") }
             receiver.handle(type: "bad") { message in
                 log.add("bad")
@@ -47,8 +47,8 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let log = Log()
                 let running = Task { try await Self.receiver(office, log).run() }
-                try await office.send([try Message(Move(to: "e4")), Message("hello", type: "chat")], to: ["alice"])
-                try await office.send(try Message(Move(to: "e5")), to: "alice")
+                try await office.send([try Message(json: Move(to: "e4"), type: "move"), Message(text: "hello", type: "chat")], to: ["alice"])
+                try await office.send(try Message(json: Move(to: "e5"), type: "move"), to: "alice")
                 try await log.until(3)
                 #expect(log.all == ["move e4", "chat hello", "move e5"])
                 try await until("all is acknowledged") { try await office.mailbox("alice").count == 0 }
@@ -61,7 +61,7 @@ extension QueueListenTests {
         func duplicates() async throws {
             try await withOffice { office, redis, _ in
                 let log = Log()
-                try await office.send([Message("a", type: "chat"), Message("b", type: "chat")], to: ["alice"])
+                try await office.send([Message(text: "a", type: "chat"), Message(text: "b", type: "chat")], to: ["alice"])
                 let running = Task { try await Self.receiver(office, log).run() }
                 try await log.until(2)
                 // The mailbox forgets that they were acknowledged, and is read from the beginning.
@@ -69,7 +69,7 @@ extension QueueListenTests {
                 let stored = try await office.mailbox("alice").peek()
                 #expect(stored.isEmpty)
                 _ = try await redis.send("FLUSHALL")
-                try await office.send([Message("c", type: "chat")], to: ["alice"])
+                try await office.send([Message(text: "c", type: "chat")], to: ["alice"])
                 try await log.until(4)
                 #expect(log.all == ["chat a", "chat b", "reset", "chat c"])
                 running.cancel()
@@ -94,7 +94,7 @@ extension QueueListenTests {
                     if log.all.count < 3 { throw Oops() }
                 }
                 let running = Task { [receiver] in try await receiver.run() }
-                try await office.send([Message("", type: "shy"), Message("x", type: "chat")], to: ["alice"])
+                try await office.send([Message(text: "", type: "shy"), Message(text: "x", type: "chat")], to: ["alice"])
                 try await log.until(4)
                 #expect(log.all == ["shy", "shy", "shy", "chat x"])
                 running.cancel()
@@ -105,7 +105,7 @@ extension QueueListenTests {
         func stop() async throws {
             try await withOffice { office, _, _ in
                 let log = Log()
-                try await office.send([Message("", type: "bad")], to: ["alice"])
+                try await office.send([Message(text: "", type: "bad")], to: ["alice"])
                 let receiver = try Self.receiver(office, log, onFailure: .stop())
                 await #expect(throws: Oops.self) { try await receiver.run() }
                 await #expect(throws: Oops.self) { try await receiver.run() }
@@ -119,7 +119,7 @@ extension QueueListenTests {
                 let log = Log()
                 let store = HoldingStore()
                 try await office.send(
-                    [Message("x", type: "bad", headers: ["a": "b"]), Message("y", type: "chat")], to: ["alice"])
+                    [Message(text: "x", type: "bad", headers: ["a": "b"]), Message(text: "y", type: "chat")], to: ["alice"])
                 let policy = FailurePolicy.deadLetter(
                     to: "graveyard", afterAttempts: 2, pause: .milliseconds(1)...(.milliseconds(1)))
                 // Dies after the funeral, before it has written down that it was.
@@ -175,13 +175,13 @@ extension QueueListenTests {
                     ? FileCursorStore(path: server.directory + "/cursor")
                     : RedisCursorStore(redis: redis, key: "cursor")
                 #expect(try await store.load() == nil)
-                try await office.send([Message("a", type: "chat"), Message("b", type: "chat")], to: ["alice"])
+                try await office.send([Message(text: "a", type: "chat"), Message(text: "b", type: "chat")], to: ["alice"])
                 let first = Task { try await Self.receiver(office, log, store: store).run() }
                 try await log.until(2)
                 try await until("it is saved") { try await store.load()?.index == 2 }
                 first.cancel()
                 _ = await first.result
-                try await office.send([Message("c", type: "chat")], to: ["alice"])
+                try await office.send([Message(text: "c", type: "chat")], to: ["alice"])
                 let second = Task { try await Self.receiver(office, log, store: store).run() }
                 try await log.until(3)
                 #expect(log.all == ["chat a", "chat b", "chat c"])
@@ -201,7 +201,7 @@ extension QueueListenTests {
         func sequence() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send((0..<5).map { Message("\($0)") }, to: ["alice"])
+                try await office.send((0..<5).map { Message(text: "\($0)") }, to: ["alice"])
                 var texts: [String] = []
                 for try await event in mailbox.messages(limit: 2) {
                     guard case .message(let message) = event else { continue }

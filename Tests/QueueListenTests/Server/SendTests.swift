@@ -13,7 +13,7 @@ extension QueueListenTests {
         func recipients() async throws {
             try await withOffice { office, _, _ in
                 let names = (0..<256).map { "player \($0)" }
-                let receipt = try await office.send([Message("a"), Message("b")], to: names + names)
+                let receipt = try await office.send([Message(text: "a"), Message(text: "b")], to: names + names)
                 #expect(receipt.indices.count == 256)
                 for name in names {
                     #expect(receipt.indices[name] == 1...2)
@@ -26,7 +26,7 @@ extension QueueListenTests {
         func own() async throws {
             try await withOffice { office, _, _ in
                 try await office.send("first", to: "bob")
-                let receipt = try await office.send(["alice": [Message("a")], "bob": [Message("b"), Message("c")]])
+                let receipt = try await office.send(["alice": [Message(text: "a")], "bob": [Message(text: "b"), Message(text: "c")]])
                 #expect(receipt.indices == ["alice": 1...1, "bob": 2...3])
                 #expect(try await office.mailbox("alice").look().word == "a")
                 #expect(try await office.mailbox("bob").look().word == "first b c")
@@ -77,9 +77,9 @@ extension QueueListenTests {
         @Test("a full mailbox refuses the send for all its recipients")
         func reject() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, _, _ in
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let error = await errorOf {
-                    try await office.send([Message("c"), Message("d")], to: ["bob", "alice"])
+                    try await office.send([Message(text: "c"), Message(text: "d")], to: ["bob", "alice"])
                 }
                 #expect(error?.code == .mailboxFull)
                 #expect(error?.message.contains("alice") == true)
@@ -88,7 +88,7 @@ extension QueueListenTests {
                 let delivery = try await office.mailbox("alice").look()
                 #expect(delivery.word == "a b c")
                 try await office.mailbox("alice").acknowledge(delivery.cursor)
-                try await office.send([Message("d"), Message("e"), Message("f")], to: ["alice"])
+                try await office.send([Message(text: "d"), Message(text: "e"), Message(text: "f")], to: ["alice"])
             }
         }
 
@@ -124,7 +124,7 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 for start in stride(from: 0, to: 10_000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
+                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 var limits = MailboxLimits()
                 limits.maxMessages = 3
@@ -183,7 +183,7 @@ extension QueueListenTests {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 for position in 0..<5 {
-                    try await office.send(Message("at \(position)", collapseKey: "position"), to: "alice")
+                    try await office.send(Message(text: "at \(position)", collapseKey: "position"), to: "alice")
                     try await office.send("chat \(position)", to: "alice")
                 }
                 let delivery = try await mailbox.look()
@@ -200,7 +200,7 @@ extension QueueListenTests {
         func collapseWhenFull() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 2 }) { office, _, _ in
                 for position in 0..<20 {
-                    try await office.send(Message("at \(position)", collapseKey: "p"), to: "alice")
+                    try await office.send(Message(text: "at \(position)", collapseKey: "p"), to: "alice")
                 }
                 #expect(try await office.mailbox("alice").look().messages.map(\.text) == ["at 19"])
             }
@@ -211,7 +211,7 @@ extension QueueListenTests {
             try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send(
-                    [Message("a"), Message("b", ttl: .milliseconds(1)), Message("c")], to: ["alice"])
+                    [Message(text: "a"), Message(text: "b", ttl: .milliseconds(1)), Message(text: "c")], to: ["alice"])
                 let sent = try await mailbox.peek().last!.sent
                 try await until("the server's clock has gone on") {
                     let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
@@ -231,7 +231,7 @@ extension QueueListenTests {
                     if isByAge { $0.limits.backlogAge = .seconds(3600) } else { $0.limits.backlogCount = 2 }
                 }) { office, _, _ in
                     let mailbox = try office.mailbox("alice")
-                    try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                    try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
                     try await mailbox.acknowledge(try await mailbox.look(device: "first").cursor, device: "first")
                     #expect(try await mailbox.look(device: "late").word == (isByAge ? "a b c" : "b c"))
                     #expect(try await mailbox.look(device: "first").word == "timedOut")
@@ -284,7 +284,7 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 for start in stride(from: 0, to: 100_000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
+                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 var cursor: Cursor?
                 var next = 0
@@ -309,32 +309,32 @@ struct BadSend: Sendable, CustomTestStringConvertible {
 
 private let badSends: [BadSend] = [
     BadSend(testDescription: "no message") { try await $0.send([], to: ["alice"]) },
-    BadSend(testDescription: "no recipient") { try await $0.send([Message("a")], to: []) },
+    BadSend(testDescription: "no recipient") { try await $0.send([Message(text: "a")], to: []) },
     BadSend(testDescription: "an empty name") { try await $0.send("a", to: "") },
     BadSend(testDescription: "a brace") { try await $0.send("a", to: "al{ice") },
     BadSend(testDescription: "a line break") { try await $0.send("a", to: "al\nice") },
     BadSend(testDescription: "a long name") { try await $0.send("a", to: String(repeating: "x", count: 513)) },
     BadSend(testDescription: "too many recipients") {
-        try await $0.send([Message("a")], to: (0..<257).map { "\($0)" })
+        try await $0.send([Message(text: "a")], to: (0..<257).map { "\($0)" })
     },
     BadSend(testDescription: "too many messages") {
-        try await $0.send(Array(repeating: Message("a"), count: 1001), to: ["alice"])
+        try await $0.send(Array(repeating: Message(text: "a"), count: 1001), to: ["alice"])
     },
     BadSend(testDescription: "a large body") {
         try await $0.send(Message(bytes: .init(repeating: 0, count: 101)), to: "a")
     },
-    BadSend(testDescription: "a type with a line break") { try await $0.send(Message("a", type: "x\ny"), to: "alice") },
+    BadSend(testDescription: "a type with a line break") { try await $0.send(Message(text: "a", type: "x\ny"), to: "alice") },
     BadSend(testDescription: "a header with a line break") {
-        try await $0.send(Message("a", headers: ["a": "\n"]), to: "alice")
+        try await $0.send(Message(text: "a", headers: ["a": "\n"]), to: "alice")
     },
     BadSend(testDescription: "a header with an equals sign") {
-        try await $0.send(Message("a", headers: ["a=": ""]), to: "alice")
+        try await $0.send(Message(text: "a", headers: ["a=": ""]), to: "alice")
     },
     BadSend(testDescription: "a header with an equals sign under an accent") {
-        try await $0.send(Message("a", headers: ["a=\u{301}": ""]), to: "alice")
+        try await $0.send(Message(text: "a", headers: ["a=\u{301}": ""]), to: "alice")
     },
-    BadSend(testDescription: "no time to live") { try await $0.send(Message("a", ttl: .zero), to: "alice") },
-    BadSend(testDescription: "an empty collapse key") { try await $0.send(Message("a", collapseKey: ""), to: "alice") },
+    BadSend(testDescription: "no time to live") { try await $0.send(Message(text: "a", ttl: .zero), to: "alice") },
+    BadSend(testDescription: "an empty collapse key") { try await $0.send(Message(text: "a", collapseKey: ""), to: "alice") },
     BadSend(testDescription: "an empty id") { try await $0.send("a", to: "alice", id: "") },
     BadSend(testDescription: "no replicas") { try await $0.send("a", to: "alice", durability: .replicated(0)) },
     BadSend(testDescription: "an empty device") { _ = try await $0.mailbox("alice").listen(device: "") },

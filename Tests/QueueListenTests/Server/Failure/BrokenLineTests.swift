@@ -105,7 +105,7 @@ extension QueueListenTests.FailureTests {
             for round in 1...5 {
                 _ = try await redis.send("CLIENT", "KILL", "TYPE", "PUBSUB")
                 // Whoever gets it this time has been looked at, or was woken.
-                try await other.send([Message("\(round)")], to: Array(names[(round * 100)..<(round * 100 + 100)]))
+                try await other.send([Message(text: "\(round)")], to: Array(names[(round * 100)..<(round * 100 + 100)]))
                 for number in (round * 100)..<(round * 100 + 100) {
                     #expect(try await waiting[number].value.word == "\(round)")
                 }
@@ -158,7 +158,7 @@ extension QueueListenTests.FailureTests {
                 count += 1
             } while try await redis.send("CLIENT", "LIST", "TYPE", "PUBSUB").string?.isEmpty == false
             await proxy.unstall(.toClient)
-            try await other.send([Message("last")], to: names)
+            try await other.send([Message(text: "last")], to: names)
             for task in reading { #expect(try await task.value == Array(1...count)) }
         }
     }

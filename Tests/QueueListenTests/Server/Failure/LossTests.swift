@@ -56,7 +56,7 @@ extension QueueListenTests.FailureTests {
     func lostHash() async throws {
         try await withOffice { office, redis, _ in
             let mailbox = try office.mailbox("alice")
-            try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+            try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
             let page = try await mailbox.look(limit: 1)
             _ = try await redis.send("DEL", "ql:{default:0}:box:alice")
             try await office.send("d", to: "alice")
@@ -72,7 +72,7 @@ extension QueueListenTests.FailureTests {
     func lostList() async throws {
         try await withOffice { office, redis, _ in
             let mailbox = try office.mailbox("alice")
-            try await office.send([Message("a"), Message("b")], to: ["alice"])
+            try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
             let first = try await mailbox.look(device: "behind", limit: 1)
             let last = try await mailbox.look(device: "ahead")
             _ = try await redis.send("DEL", "ql:{default:0}:mail:alice")
@@ -95,7 +95,7 @@ extension QueueListenTests.FailureTests {
                     let key = "ql:{default:0}:\(kind):alice"
                     _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
                 }
-                try await office.send([Message("b"), Message("c")], to: ["alice"])
+                try await office.send([Message(text: "b"), Message(text: "c")], to: ["alice"])
                 let cursor = try await mailbox.look().cursor
                 for kind in ["box", "mail"] {
                     _ = try await redis.send("RENAME", "before-\(kind)", .string("ql:{default:0}:\(kind):alice"))
@@ -124,7 +124,7 @@ extension QueueListenTests.FailureTests {
                             let key = "ql:{default:0}:\(kind):alice"
                             _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
                         }
-                        try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                        try await sender.send([Message(text: "lost"), Message(text: "lost too")], to: ["alice", "bob"])
                         for kind in ["box", "mail"] {
                             let key = "ql:{default:0}:\(kind):alice"
                             _ = try await redis.send("RENAME", .string("before-\(kind)"), .string(key))
@@ -159,7 +159,7 @@ extension QueueListenTests.FailureTests {
                     try await Self.untilWritten(other)
                     let file = try #require(Self.appendOnlyFile(of: server))
                     let size = try Self.size(of: file)
-                    try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                    try await sender.send([Message(text: "lost"), Message(text: "lost too")], to: ["alice", "bob"])
                     let seen = try await sender.mailbox("alice").look(device: "phone").cursor
                     #expect(seen.index == 3)
                     let waiting = Task { try await sender.mailbox("alice").listen(after: seen, device: "phone") }

@@ -15,7 +15,7 @@ extension QueueListenTests.FailureTests {
             try await office.send("a", to: "alice")
             let cursor = try await mailbox.look().cursor
             _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
-            let error = await errorOf { try await office.send([Message("b")], to: ["alice", "bob", "carol"]) }
+            let error = await errorOf { try await office.send([Message(text: "b")], to: ["alice", "bob", "carol"]) }
             #expect(error?.code == .outOfMemory)
             #expect(error?.mayHaveRun == false)
             #expect(try await office.mailbox("bob").inspect() == nil)
@@ -118,11 +118,11 @@ extension QueueListenTests.FailureTests {
                     let mailbox = try office.mailbox("alice")
                     let waiting = Task { try await mailbox.listen() }
                     try await office.untilWaiting(1, at: "alice")
-                    try await office.send([Message("a", collapseKey: "k")], to: names, id: "x")
-                    #expect(try await office.send([Message("a", collapseKey: "k")], to: names, id: "x").id == "x")
+                    try await office.send([Message(text: "a", collapseKey: "k")], to: names, id: "x")
+                    #expect(try await office.send([Message(text: "a", collapseKey: "k")], to: names, id: "x").id == "x")
                     let delivery = try await waiting.value
                     #expect(delivery.word == "a")
-                    for _ in 0..<3 { try await office.send(Message("b", collapseKey: "k"), to: "alice") }
+                    for _ in 0..<3 { try await office.send(Message(text: "b", collapseKey: "k"), to: "alice") }
                     #expect(try await mailbox.acknowledge(delivery.cursor))
                     #expect(try await mailbox.peek().map(\.text) == ["b"])
                     try await mailbox.setLimits(MailboxLimits())
