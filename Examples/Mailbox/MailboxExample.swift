@@ -2,9 +2,10 @@ import Foundation
 import Hiredis
 import QueueListen
 
-/// A sender or a receiver: `mailbox send COUNT`, `mailbox receive NAME DEVICE COUNT`.
+/// Sends or receives: `mailbox send COUNT`, `mailbox receive NAME DEVICE COUNT`.
 ///
-/// Start each in a process of its own, on any machine that reaches the same Redis (`REDIS_URL`).
+/// Start each in a process of its own, on any machine that can connect to the same Redis
+/// (`REDIS_URL`).
 @main
 struct MailboxExample {
     static func main() async {

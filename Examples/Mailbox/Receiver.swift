@@ -1,14 +1,15 @@
 import Foundation
 import QueueListen
 
-/// One device of one recipient: writes each message into its file, once and in order, until it has the last one.
+/// Receives as one device of a recipient: writes each message to a file, once and in order, until
+/// the last one.
 ///
-/// The file is what it goes by when it is started again after a crash: a message and the cursor behind it are one line, so
-/// a device that is killed at any moment misses nothing and writes nothing twice.
+/// After a crash it continues from the file. A message and the cursor after it are one line, so a
+/// device that is killed at any moment loses no message and writes none twice.
 func receive(_ name: String, device: String, upTo last: Int, _ office: PostOffice) async throws {
     let file = try OutputFile(path: "\(name)-\(device).txt")
     let mailbox = try office.mailbox(name)
-    // From now on everything is kept for this device too, until it has it.
+    // Registers the device: from now on messages are kept until it has acknowledged them.
     if file.cursor == nil { _ = try await mailbox.listen(device: device, timeout: .zero) }
     if file.cursor?.index ?? 0 >= last { return }
     for try await event in mailbox.messages(after: file.cursor, device: device) {
@@ -18,20 +19,20 @@ func receive(_ name: String, device: String, upTo last: Int, _ office: PostOffic
             guard message.index >= last else { continue }
             try await mailbox.acknowledge(message.cursor, device: device)
             return
-        case .gap(let gap): fatalError("messages were lost: \(gap)")
+        case .gap(let gap): fatalError("messages of \"\(name)\" were lost: \(gap)")
         }
     }
 }
 
-/// Lines, each with a cursor at its end.
+/// A file of lines, each with a cursor at its end.
 struct OutputFile {
-    /// The last whole line's, when the file was opened.
+    /// The cursor of the last complete line when the file was opened; `nil` if there was none.
     let cursor: Cursor?
     private let handle: FileHandle
 
     init(path: String) throws {
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-        // A line that was cut off by a kill is none.
+        // A line that was cut off by a kill is dropped.
         let whole = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         try whole.map { $0 + "\n" }.joined().write(toFile: path, atomically: true, encoding: .utf8)
         cursor = whole.last?.split(separator: " ").last.flatMap { Cursor(String($0)) }

@@ -1,8 +1,8 @@
 import QueueListen
 
-/// Sends to Alice and Bob at once: each message reaches both of them or neither.
+/// Sends to Alice and Bob: each message reaches both of them or neither.
 ///
-/// The id makes a second run of a killed sender harmless: what was sent is not sent again.
+/// The ids make a second run after a crash harmless: a message that was sent is not sent again.
 func send(_ count: Int, _ office: PostOffice) async throws {
     guard count > 0 else { return }
     for number in 1...count {

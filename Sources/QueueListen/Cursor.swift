@@ -1,13 +1,14 @@
 /// A position in a mailbox: after the last message that a reader has received.
 ///
-/// A cursor prints as an opaque token, which can be stored anywhere and read back with `Cursor("…")`. It is encoded as that
-/// token too.
+/// A cursor prints as an opaque token, which can be stored anywhere and read back with
+/// `Cursor("…")`. It is encoded as that token too.
 ///
-/// Besides the index it contains the mailbox's epoch and the message's random tag. They distinguish the mailbox that was
-/// read from one that was created again after a loss, or that lost its end in a failover and received other messages in
-/// its place.
+/// Besides the index it contains the mailbox's epoch and the message's random tag. They distinguish
+/// the mailbox that was read from one that was created again after a loss, or that lost its end in
+/// a failover and received other messages in its place.
 public struct Cursor: Sendable, Hashable {
-    /// The index of the last message that the reader has received, from 1; 0 before the first message.
+    /// The index of the last message that the reader has received, from 1; 0 before the first
+    /// message.
     public let index: Int
     let epoch: UInt64
     let tag: UInt64

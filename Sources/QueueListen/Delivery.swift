@@ -13,18 +13,20 @@
 public struct Delivery: Sendable {
     /// What `listen` has found. `reset`, `forked` and `truncated` report that messages were lost.
     public enum Status: Sendable {
-        /// Messages in order. No message after the passed cursor is missing except the ``Delivery/skipped`` ones.
+        /// Messages in order. No message after the passed cursor is missing except the
+        /// ``Delivery/skipped`` ones.
         case messages([ReceivedMessage])
         /// No message arrived before the timeout.
         case timedOut
-        /// The cursor belongs to an earlier mailbox of this name, which Redis has lost or which was deleted. The messages
-        /// that it contained and that were not read are lost.
+        /// The cursor belongs to an earlier mailbox of this name, which Redis has lost or which was
+        /// deleted. The messages that it contained and that were not read are lost.
         case reset
-        /// Redis has lost the end of the mailbox that the cursor has seen, and other messages may have taken its place.
-        /// Some messages may be delivered a second time, under the same ids.
+        /// Redis has lost the end of the mailbox that the cursor has seen, and other messages may
+        /// have taken its place. Some messages may be delivered a second time, under the same ids.
         case forked
-        /// Messages after the cursor are gone because the mailbox was full, because they were too old, or because they
-        /// were deleted. `first` is the index of the first message that is left.
+        /// Messages after the cursor are gone because the mailbox was full, because they were too
+        /// old, or because they were deleted. `first` is the index of the first message that is
+        /// left.
         case truncated(first: Int)
         /// A newer `listen` for the same device has begun, in this process or another one.
         case superseded
@@ -34,10 +36,11 @@ public struct Delivery: Sendable {
     public let status: Status
     /// The cursor to pass to the next `listen`, which acknowledges all messages up to it.
     ///
-    /// After `reset`, `forked` and `truncated` it is the position before the first message that is left.
+    /// After `reset`, `forked` and `truncated` it is the position before the first message that is
+    /// left.
     public let cursor: Cursor
-    /// The number of messages up to ``cursor`` that were skipped: expired ones, and ones that were replaced by a later
-    /// message with the same collapse key.
+    /// The number of messages up to ``cursor`` that were skipped: expired ones, and ones that were
+    /// replaced by a later message with the same collapse key.
     public let skipped: Int
 
     init(_ status: Status, cursor: Cursor, skipped: Int = 0) {

@@ -34,7 +34,8 @@ enum Envelope {
         return bytes
     }
 
-    /// Decodes an envelope. Bytes in any other format are all body, because other programs may send messages too.
+    /// Decodes an envelope. Bytes in any other format are all body, because other programs may send
+    /// messages too.
     static func decode(_ bytes: ArraySlice<UInt8>) -> Content {
         var content = Content()
         var rest = bytes

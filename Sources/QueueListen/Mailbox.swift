@@ -12,9 +12,10 @@ import Hiredis
 /// }
 /// ```
 ///
-/// Passing a cursor to `listen` acknowledges every message up to it; only then are these messages deleted. A process that
-/// dies before it acknowledges receives them again. The devices of a recipient listen under different names: each device
-/// has its own position, and a message is deleted when all of them have acknowledged it.
+/// Passing a cursor to `listen` acknowledges every message up to it; only then are these messages
+/// deleted. A process that dies before it acknowledges receives them again. The devices of a
+/// recipient listen under different names: each device has its own position, and a message is
+/// deleted when all of them have acknowledged it.
 ///
 /// Values of this type are small: create one wherever you need it.
 public struct Mailbox: Sendable {
@@ -31,23 +32,27 @@ public struct Mailbox: Sendable {
 
     /// Returns the messages after a cursor, and waits for one if there is none.
     ///
-    /// The cursor is an acknowledgement: messages up to it are deleted when every device has acknowledged them. A delivery
-    /// that does not arrive is repeated by the next call with the same cursor.
+    /// The cursor is an acknowledgement: messages up to it are deleted when every device has
+    /// acknowledged them. A delivery that does not arrive is repeated by the next call with the
+    /// same cursor.
     ///
-    /// A cancelled call throws `.cancelled` immediately. No error loses a message: the next call with the same cursor
-    /// returns it. A call that waits is not interrupted by a broken connection; it throws only when Redis cannot be asked
-    /// at the end of its timeout.
+    /// A cancelled call throws `.cancelled` immediately. No error loses a message: the next call
+    /// with the same cursor returns it. A call that waits is not interrupted by a broken
+    /// connection; it throws only when Redis cannot be asked at the end of its timeout.
     ///
     /// - Parameters:
-    ///   - cursor: the cursor of the last delivery. `nil`: the position up to which this device has acknowledged, or the
-    ///     beginning for a new device.
-    ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at most 64 devices.
+    ///   - cursor: the cursor of the last delivery. `nil`: the position up to which this device has
+    ///     acknowledged, or the beginning for a new device.
+    ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at
+    ///     most 64 devices.
     ///   - limit: the maximum number of messages, 1 to 10,000.
-    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is larger.
+    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
+    ///     larger.
     ///   - timeout: how long to wait. `nil` waits without a limit; 0 reads once.
-    /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`, `.conflict` (a 65th device, or
-    ///   another number of partitions), `.serverError`; `.connectionLost` and `.notConnected` when Redis could not be asked
-    ///   until the timeout, or has not answered within another second.
+    /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`,
+    ///   `.conflict` (a 65th device, or another number of partitions), `.serverError`;
+    ///   `.connectionLost` and `.notConnected` when Redis could not be asked until the timeout, or
+    ///   has not answered within another second.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
@@ -77,15 +82,16 @@ public struct Mailbox: Sendable {
             name, device: device, after: cursor, maxMessages: limit, maxBytes: maxBytes, timeout: timeout)
     }
 
-    /// Acknowledges without reading: messages up to the cursor are deleted when every device has acknowledged them.
+    /// Acknowledges without reading: messages up to the cursor are deleted when every device has
+    /// acknowledged them.
     ///
-    /// Acknowledging twice has no second effect, so a call that throws can be repeated. It takes at most
-    /// ``PostOfficeConfiguration/callTimeout``.
+    /// Acknowledging twice has no second effect, so a call that throws can be repeated. It takes at
+    /// most ``PostOfficeConfiguration/callTimeout``.
     ///
-    /// - Returns: `true` if the cursor belongs to the mailbox in its present state. Otherwise nothing is acknowledged, and
-    ///   the next `listen` with this cursor reports why.
-    /// - Throws: `.invalidArgument`, `.cancelled`, `.connectionLost`, `.notConnected`, `.notPermitted`, `.stopped`,
-    ///   `.wrongType`, `.conflict`, `.serverError`.
+    /// - Returns: `true` if the cursor belongs to the mailbox in its present state. Otherwise
+    ///   nothing is acknowledged, and the next `listen` with this cursor reports why.
+    /// - Throws: `.invalidArgument`, `.cancelled`, `.connectionLost`, `.notConnected`,
+    ///   `.notPermitted`, `.stopped`, `.wrongType`, `.conflict`, `.serverError`.
     @discardableResult
     public func acknowledge(
         _ cursor: Cursor, device: String = Self.defaultDevice
@@ -111,12 +117,14 @@ public struct Mailbox: Sendable {
 
     // MARK: Manage
 
-    /// Returns messages without acknowledging them, without registering a device and without waiting.
+    /// Returns messages without acknowledging them, without registering a device and without
+    /// waiting.
     ///
     /// - Parameters:
     ///   - index: the index after which to read; 0 reads from the first message.
     ///   - limit: the maximum number of messages, 1 to 10,000.
-    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is larger.
+    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
+    ///     larger.
     /// - Throws: `.invalidArgument` and the codes of ``inspect()``.
     public func peek(
         after index: Int = 0, limit: Int = 100, maxBytes: Int = 4 * 1024 * 1024
@@ -129,14 +137,16 @@ public struct Mailbox: Sendable {
         return try read(reply, "read").messages
     }
 
-    /// The number of messages in the mailbox, including expired and replaced ones; 0 if it does not exist.
+    /// The number of messages in the mailbox, including expired and replaced ones; 0 if it does not
+    /// exist.
     ///
     /// Throws the codes of ``inspect()``.
     public var count: Int {
         get async throws(QueueListenError) { try await inspect()?.count ?? 0 }
     }
 
-    /// Deletes the mailbox and its messages. Present and returning listeners receive ``Delivery/Status/reset``.
+    /// Deletes the mailbox and its messages. Present and returning listeners receive
+    /// ``Delivery/Status/reset``.
     ///
     /// - Returns: the number of messages that were deleted; `nil` if the mailbox did not exist.
     /// - Throws: the codes of ``inspect()``. If `mayHaveRun` is true, the mailbox may be deleted.
@@ -149,11 +159,12 @@ public struct Mailbox: Sendable {
         return parts[2].integer == 1 ? count : nil
     }
 
-    /// Gives the mailbox limits of its own, which override those of all post offices. Creates it if it does not exist.
+    /// Gives the mailbox limits of its own, which override those of all post offices. Creates it if
+    /// it does not exist.
     ///
     /// - Parameter limits: `nil` removes the mailbox's own limits.
-    /// - Throws: `.invalidArgument`, `.outOfMemory` and the codes of ``inspect()``. If `mayHaveRun` is true, the limits may
-    ///   be set.
+    /// - Throws: `.invalidArgument`, `.outOfMemory` and the codes of ``inspect()``. If `mayHaveRun`
+    ///   is true, the limits may be set.
     public func setLimits(_ limits: MailboxLimits?) async throws(QueueListenError) {
         try limits?.validate()
         let reply = try await run(

@@ -4,6 +4,7 @@ public enum MailboxGap: Sendable, Hashable {
     case reset
     /// Redis has lost the end of the mailbox. See ``Delivery/Status/forked``.
     case forked
-    /// Messages before the one with the index `first` are gone. See ``Delivery/Status/truncated(first:)``.
+    /// Messages before the one with the index `first` are gone. See
+    /// ``Delivery/Status/truncated(first:)``.
     case truncated(first: Int)
 }

@@ -35,8 +35,8 @@ extension Mailbox {
     ///
     /// Takes at most ``PostOfficeConfiguration/callTimeout``.
     ///
-    /// - Throws: `.cancelled`, `.connectionLost`, `.notConnected`, `.notPermitted`, `.stopped`, `.wrongType`, `.conflict`
-    ///   (another number of partitions), `.serverError`.
+    /// - Throws: `.cancelled`, `.connectionLost`, `.notConnected`, `.notPermitted`, `.stopped`,
+    ///   `.wrongType`, `.conflict` (another number of partitions), `.serverError`.
     public func inspect() async throws(QueueListenError) -> MailboxInspection? {
         let reply = try await run(Scripts.inspect, [], "inspect")
         if reply.array?.isEmpty == true { return nil }

@@ -2,28 +2,31 @@
 public struct MailboxLimits: Sendable, Hashable {
     /// The maximum number of messages in the mailbox, 1 to 100,000,000. Default 100,000.
     public var maxMessages = 100_000
-    /// The maximum number of bytes in the mailbox, from 1,024. Each message needs about 80 bytes besides its body.
-    /// Default 64 MiB.
+    /// The maximum number of bytes in the mailbox, from 1,024. Each message needs about 80 bytes
+    /// besides its body. Default 64 MiB.
     public var maxBytes = 64 * 1024 * 1024
-    /// How long a message is delivered after it was sent, from 1 ms; `nil` for always. An expired message is skipped, and
-    /// is the first to be deleted when the mailbox is full. Default `nil`.
+    /// How long a message is delivered after it was sent, from 1 ms; `nil` for always. An expired
+    /// message is skipped, and is the first to be deleted when the mailbox is full. Default `nil`.
     public var maxAge: Duration?
     /// What happens when a message does not fit. Default: the send fails.
     public var whenFull = OverflowPolicy.reject
-    /// How long a mailbox exists to which nobody sends or listens, from 1 s; `nil` for always. Default 30 days.
+    /// How long a mailbox exists to which nobody sends or listens, from 1 s; `nil` for always.
+    /// Default 30 days.
     ///
-    /// As a mailbox's own limit it must be more than twice ``PostOfficeConfiguration/recheckInterval``, the interval at
-    /// which waiting listeners renew it.
+    /// As a mailbox's own limit it must be more than twice
+    /// ``PostOfficeConfiguration/recheckInterval``, the interval at which waiting listeners renew
+    /// it.
     public var ttl: Duration? = .seconds(30 * 86400)
-    /// The number of messages that are kept for future devices after every device has acknowledged them, 0 to
-    /// 100,000,000. Default 0.
+    /// The number of messages that are kept for future devices after every device has acknowledged
+    /// them, 0 to 100,000,000. Default 0.
     public var backlogCount = 0
-    /// How long messages are kept for future devices after every device has acknowledged them. Default 0.
+    /// How long messages are kept for future devices after every device has acknowledged them.
+    /// Default 0.
     ///
     /// A message is kept if either ``backlogCount`` or ``backlogAge`` requires it.
     public var backlogAge: Duration = .zero
-    /// How long a device is remembered after its last `listen`, from 1 s; `nil` for always. No message is kept for a
-    /// forgotten device. Default 30 days.
+    /// How long a device is remembered after its last `listen`, from 1 s; `nil` for always. No
+    /// message is kept for a forgotten device. Default 30 days.
     public var deviceTTL: Duration? = .seconds(30 * 86400)
 
     /// Creates limits with the default values.
@@ -77,7 +80,8 @@ public struct MailboxLimits: Sendable, Hashable {
 }
 
 extension Duration {
-    /// The duration in milliseconds, at most 4,000 years: together with the time since 1970 it must fit into 6 bytes.
+    /// The duration in milliseconds, at most 4,000 years: together with the time since 1970 it must
+    /// fit into 6 bytes.
     var wholeMilliseconds: Int {
         let (seconds, attoseconds) = min(self, .seconds(1 << 37)).components
         return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)

@@ -1,5 +1,6 @@
 extension Mailbox {
-    /// Returns the messages after a cursor as an endless sequence, which waits for messages when it has none.
+    /// Returns the messages after a cursor as an endless sequence, which waits for messages when it
+    /// has none.
     ///
     /// ```swift
     /// for try await event in mailbox.messages(after: cursor) {
@@ -10,20 +11,22 @@ extension Mailbox {
     /// }
     /// ```
     ///
-    /// Asking for the next message says that the loop has finished with the last one. Finished messages are acknowledged
-    /// at the end of each page and about once a second. When a loop ends, by `break`, by an error or by the death of the
-    /// process, its last message is delivered again to the next reader, and so are messages of the same page that it
-    /// finished with since the last acknowledgement.
+    /// Asking for the next message says that the loop has finished with the last one. Finished
+    /// messages are acknowledged at the end of each page and about once a second. When a loop ends,
+    /// by `break`, by an error or by the death of the process, its last message is delivered again
+    /// to the next reader, and so are messages of the same page that it finished with since the
+    /// last acknowledgement.
     ///
-    /// The sequence continues through every broken connection and every restart of Redis. A cancelled task throws
-    /// `.cancelled` from it.
+    /// The sequence continues through every broken connection and every restart of Redis. A
+    /// cancelled task throws `.cancelled` from it.
     ///
     /// - Parameters:
     ///   - cursor: as for ``listen(after:device:limit:maxBytes:timeout:)``.
     ///   - device: as for ``listen(after:device:limit:maxBytes:timeout:)``.
     ///   - limit: the maximum number of messages of one page, 1 to 10,000.
-    /// - Returns: a sequence that throws `.superseded` when a newer `listen` for the device begins, `.cancelled`,
-    ///   `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`, `.conflict`, `.serverError`.
+    /// - Returns: a sequence that throws `.superseded` when a newer `listen` for the device begins,
+    ///   `.cancelled`, `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`, `.conflict`,
+    ///   `.serverError`.
     public func messages(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 100
     ) -> MailboxMessages {
@@ -31,7 +34,8 @@ extension Mailbox {
     }
 }
 
-/// The messages of a mailbox as an asynchronous sequence: see ``Mailbox/messages(after:device:limit:)``.
+/// The messages of a mailbox as an asynchronous sequence: see
+/// ``Mailbox/messages(after:device:limit:)``.
 ///
 /// Each iteration begins at the cursor with which the sequence was created.
 public struct MailboxMessages: AsyncSequence, Sendable {

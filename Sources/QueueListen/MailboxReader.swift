@@ -26,8 +26,9 @@ struct MailboxReader: Sendable {
 
     /// Returns the next message of the page; `nil` at its end.
     ///
-    /// The message returned before is finished with. It is acknowledged, with those before it, if the last acknowledgement
-    /// is a second old: a slow user does not wait until the end of the page.
+    /// The message returned before is finished with. It is acknowledged, with those before it, if
+    /// the last acknowledgement is a second old: a slow user does not wait until the end of the
+    /// page.
     mutating func nextInPage() async throws(QueueListenError) -> ReceivedMessage? {
         guard let message = page.popLast() else { return nil }
         if let current, clock.now() - acknowledgedAt >= Self.acknowledgeInterval {
@@ -48,7 +49,8 @@ struct MailboxReader: Sendable {
         try await mailbox.listen(after: end, device: device, limit: limit)
     }
 
-    /// Takes a page over, and returns its first message or the gap that it reports; `nil` if it has neither.
+    /// Takes a page over, and returns its first message or the gap that it reports; `nil` if it has
+    /// neither.
     ///
     /// - Throws: `.superseded`.
     mutating func receive(_ delivery: Delivery) throws(QueueListenError) -> MailboxEvent? {

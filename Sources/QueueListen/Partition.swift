@@ -38,11 +38,11 @@ final class Partition: Sendable {
     var splits: String { prefix + "splits" }
     func keys(_ name: String) -> [String] { [meta, box(name), mail(name)] }
 
-    /// The channel on which this process is notified, and the channel on which all processes are notified of mailboxes
-    /// that were created again.
+    /// The channel on which this process is notified, and the channel on which all processes are
+    /// notified of mailboxes that were created again.
     var channels: (own: String, all: String) { (prefix + "wake:" + process, prefix + "wake:all") }
 
-    /// The first arguments of every script that opens a mailbox: the number of partitions, and an epoch for a mailbox
-    /// that the script creates.
+    /// The first arguments of every script that opens a mailbox: the number of partitions, and an
+    /// epoch for a mailbox that the script creates.
     var head: [RedisArgument] { [.integer(total), .bytes(UInt64.random(in: 1 ... .max).bigEndianBytes)] }
 }

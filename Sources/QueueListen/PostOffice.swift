@@ -16,27 +16,33 @@ import CoordinationBase
 /// }
 /// ```
 ///
-/// In a server, create one and run it with the other services, after the client and before the services that use it.
+/// In a server, create one and run it with the other services, after the client and before the
+/// services that use it.
 ///
 /// **Guarantees**
 /// - The messages of a mailbox have the indices 1, 2, 3 and so on, and are delivered in that order.
-/// - A message whose send was confirmed is delivered, or its reader is notified that messages were lost, as far as Redis
-///   itself can know: see ``Receipt/durability`` for what a confirmation is worth.
-/// - A message is deleted only when its readers have acknowledged it, or when the mailbox's limits require it; in the latter
-///   case they are notified.
+/// - A message whose send was confirmed is delivered, or its reader is notified that messages were
+///   lost, as far as Redis itself can know: see ``Receipt/durability`` for what a confirmation is
+///   worth.
+/// - A message is deleted only when its readers have acknowledged it, or when the mailbox's limits
+///   require it; in the latter case they are notified.
 /// - A send reaches all of its recipients or none, also when Redis is out of memory. With several
-///   ``PostOfficeConfiguration/partitions``, a send to recipients in more than one of them reaches all or none eventually,
-///   whichever processes die meanwhile; it does not become visible everywhere at the same moment.
-/// - A send whose answer is lost is repeated under its id and has one effect. With an id of the caller's own this holds
-///   across the death of the process too, for ``PostOfficeConfiguration/sendIDLifetime``.
-/// - Listening needs no connection of its own: all listeners of the process share the client's subscription connection and
-///   one channel. Notifications are hints: without them everything works, with more delay.
+///   ``PostOfficeConfiguration/partitions``, a send to recipients in more than one of them reaches
+///   all or none eventually, whichever processes die meanwhile; it does not become visible
+///   everywhere at the same moment.
+/// - A send whose answer is lost is repeated under its id and has one effect. With an id of the
+///   caller's own this holds across the death of the process too, for
+///   ``PostOfficeConfiguration/sendIDLifetime``.
+/// - Listening needs no connection of its own: all listeners of the process share the client's
+///   subscription connection and one channel. Notifications are hints: without them everything
+///   works, with more delay.
 ///
 /// **Limits**
-/// - A message that Redis has lost from its memory before any reader received it is detected when the post office that sent
-///   it sends to that mailbox again; then its readers are notified. Use `.replicated` or an append-only file where that is
-///   too late.
-/// - A process that dies between acting on a message and acknowledging it receives the message again, under the same id.
+/// - A message that Redis has lost from its memory before any reader received it is detected when
+///   the post office that sent it sends to that mailbox again; then its readers are notified. Use
+///   `.replicated` or an append-only file where that is too late.
+/// - A process that dies between acting on a message and acknowledging it receives the message
+///   again, under the same id.
 public final class PostOffice: Sendable {
     /// The namespace of its mailboxes.
     public let namespace: String
@@ -56,8 +62,9 @@ public final class PostOffice: Sendable {
     ///
     /// - Parameters:
     ///   - redis: the client, which must be running.
-    ///   - namespace: separates this application's mailboxes from those of others in the same Redis: 1 to 512 bytes of UTF-8
-    ///     without control characters, braces and colons. A `Coordinator` may use the same namespace.
+    ///   - namespace: separates this application's mailboxes from those of others in the same
+    ///     Redis: 1 to 512 bytes of UTF-8 without control characters, braces and colons. A
+    ///     `Coordinator` may use the same namespace.
     ///   - configuration: the settings.
     /// - Throws: `.invalidArgument`.
     public convenience init(
@@ -107,7 +114,8 @@ public final class PostOffice: Sendable {
 
     // MARK: Run
 
-    /// Runs until the task is cancelled or a graceful shutdown begins, then ends all calls of `listen` with `.stopped`.
+    /// Runs until the task is cancelled or a graceful shutdown begins, then ends all calls of
+    /// `listen` with `.stopped`.
     ///
     /// While it runs, it finishes cross-partition sends whose senders have died. Call it once.
     public func run() async {
@@ -130,29 +138,34 @@ public final class PostOffice: Sendable {
 
     // MARK: Send
 
-    /// Sends messages, in this order, to all recipients: each recipient gets all of them, or no recipient gets any.
+    /// Sends messages, in this order, to all recipients: each recipient gets all of them, or no
+    /// recipient gets any.
     ///
-    /// It takes at most ``PostOfficeConfiguration/callTimeout``, with all retries. If it throws, the error's
-    /// ``QueueListenError/mayHaveRun`` says whether the recipients may have the messages. If the process dies, all
-    /// recipients have them or none, or will: any running post office finishes a send that was begun.
+    /// It takes at most ``PostOfficeConfiguration/callTimeout``, with all retries. If it throws,
+    /// the error's ``QueueListenError/mayHaveRun`` says whether the recipients may have the
+    /// messages. If the process dies, all recipients have them or none, or will: any running post
+    /// office finishes a send that was begun.
     ///
     /// - Parameters:
     ///   - messages: 1 to 1,000, together at most 64 MiB.
-    ///   - recipients: the names of 1 to 256 mailboxes, each 1 to 512 bytes of UTF-8 without control characters and braces. A
-    ///     mailbox that does not exist is created. A recipient that is named twice gets the messages once. Messages times
-    ///     recipients are at most 65,536.
-    ///   - id: makes the send repeatable: within ``PostOfficeConfiguration/sendIDLifetime``, the same send with the same id
-    ///     returns the first receipt. 1 to 256 bytes. `nil` generates an id, under which this call repeats what gets no
-    ///     answer.
+    ///   - recipients: the names of 1 to 256 mailboxes, each 1 to 512 bytes of UTF-8 without
+    ///     control characters and braces. A mailbox that does not exist is created. A recipient
+    ///     that is named twice gets the messages once. Messages times recipients are at most
+    ///     65,536.
+    ///   - id: makes the send repeatable: within ``PostOfficeConfiguration/sendIDLifetime``, the
+    ///     same send with the same id returns the first receipt. 1 to 256 bytes. `nil` generates an
+    ///     id, under which this call repeats what gets no answer.
     ///   - durability: what must be reached before the send returns.
     /// - Throws:
-    ///   - `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`, `.notPermitted`, `.notConnected`:
-    ///     no recipient has received anything.
+    ///   - `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`,
+    ///     `.notPermitted`, `.notConnected`: no recipient has received anything.
     ///   - `.unsupported`: the server cannot confirm this durability, and nothing was sent.
-    ///   - `.connectionLost`, `.cancelled`, `.stopped`, `.serverError`: if `mayHaveRun` is true, all recipients have the
-    ///     messages or none, or will.
-    ///   - `.notDurable`: all recipients have the messages or will, but the durability was not confirmed.
-    ///   - `.unfinished`: a cross-partition send is recorded. All recipients will have the messages, and some may already.
+    ///   - `.connectionLost`, `.cancelled`, `.stopped`, `.serverError`: if `mayHaveRun` is true,
+    ///     all recipients have the messages or none, or will.
+    ///   - `.notDurable`: all recipients have the messages or will, but the durability was not
+    ///     confirmed.
+    ///   - `.unfinished`: a cross-partition send is recorded. All recipients will have the
+    ///     messages, and some may already.
     @discardableResult
     public func send(
         _ messages: [Message], to recipients: [String], id: String? = nil, durability: Durability = .memory
@@ -163,8 +176,8 @@ public final class PostOffice: Sendable {
 
     /// Sends each recipient messages of its own: to all recipients or to none.
     ///
-    /// - Parameter messages: for each recipient 1 or more messages. Limits, cancellation and errors as for the send of the
-    ///   same messages to all recipients.
+    /// - Parameter messages: for each recipient 1 or more messages. Limits, cancellation and errors
+    ///   as for the send of the same messages to all recipients.
     @discardableResult
     public func send(
         _ messages: [String: [Message]], id: String? = nil, durability: Durability = .memory
@@ -211,7 +224,8 @@ public final class PostOffice: Sendable {
         } catch { throw Self.described(error, request) }
     }
 
-    /// The error with the recipients in its message, unless the message already says what happened to the send.
+    /// The error with the recipients in its message, unless the message already says what happened
+    /// to the send.
     private static func described(_ error: QueueListenError, _ request: SendRequest) -> QueueListenError {
         if [.mailboxFull, .notDurable, .unfinished].contains(error.code) { return error }
         let others = request.recipients.count - 1
@@ -238,7 +252,8 @@ public final class PostOffice: Sendable {
     extension PostOffice: Service {}
 #endif
 
-/// Creates a post office and runs it while `body` runs; afterwards it ends all calls of `listen` with `.stopped`.
+/// Creates a post office and runs it while `body` runs; afterwards it ends all calls of `listen`
+/// with `.stopped`.
 ///
 /// When the task is cancelled, the post office still runs until `body` has returned.
 ///

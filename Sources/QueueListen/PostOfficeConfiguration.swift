@@ -4,38 +4,42 @@ public import Hiredis
 public struct PostOfficeConfiguration: Sendable {
     /// The number of partitions of the namespace, 1 to 1,024. Default 1.
     ///
-    /// All nodes must use the same number: Redis stores it and refuses any other. Use more than 1 only with a Redis
-    /// Cluster: a send is atomic within a partition, and eventually complete across several.
+    /// All nodes must use the same number: Redis stores it and refuses any other. Use more than 1
+    /// only with a Redis Cluster: a send is atomic within a partition, and eventually complete
+    /// across several.
     public var partitions = 1
     /// The limits of mailboxes that have none of their own. All nodes should use the same limits.
     public var limits = MailboxLimits()
-    /// Whether listeners are notified of messages on a pub/sub channel. Default `true`. Otherwise they read every
-    /// ``pollInterval``.
+    /// Whether listeners are notified of messages on a pub/sub channel. Default `true`. Otherwise
+    /// they read every ``pollInterval``.
     public var usesWakeUps = true
-    /// How often waiting listeners check for messages without notifications, at least 10 ms. Default 1 s.
+    /// How often waiting listeners check for messages without notifications, at least 10 ms.
+    /// Default 1 s.
     public var pollInterval: Duration = .seconds(1)
-    /// How often waiting listeners check for messages despite notifications, in case one was lost without a trace; at
-    /// least 1 s. Default 30 s.
+    /// How often waiting listeners check for messages despite notifications, in case one was lost
+    /// without a trace; at least 1 s. Default 30 s.
     public var recheckInterval: Duration = .seconds(30)
-    /// How long the subscription is kept after the last listener has ended, because another one usually follows.
-    /// Default 10 s.
+    /// How long the subscription is kept after the last listener has ended, because another one
+    /// usually follows. Default 10 s.
     public var subscriptionLinger: Duration = .seconds(10)
-    /// How long an operation that does not wait for messages may take, with all retries, before it throws. Default 10 s.
+    /// How long an operation that does not wait for messages may take, with all retries, before it
+    /// throws. Default 10 s.
     public var callTimeout: Duration = .seconds(10)
-    /// How long Redis keeps the answer to a send with a caller's id, at least 1 min. Within this time, repeating the send
-    /// has no second effect. Default 10 min.
+    /// How long Redis keeps the answer to a send with a caller's id, at least 1 min. Within this
+    /// time, repeating the send has no second effect. Default 10 min.
     public var sendIDLifetime: Duration = .seconds(600)
-    /// The age at which any running post office takes over an unfinished cross-partition send, at least 100 ms.
-    /// Default 15 s.
+    /// The age at which any running post office takes over an unfinished cross-partition send, at
+    /// least 100 ms. Default 15 s.
     ///
     /// With more than 16 partitions, several rounds are needed to visit all of them.
     public var takeOverAfter: Duration = .seconds(15)
-    /// Where sends, deliveries and waits are logged, counted and traced: see the client's configuration. Names of
-    /// mailboxes and contents of messages are never included.
+    /// Where sends, deliveries and waits are logged, counted and traced: see the client's
+    /// configuration. Names of mailboxes and contents of messages are never included.
     ///
-    /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`, `queuelisten_deliveries`,
-    /// `queuelisten_listen_duration`, `queuelisten_listeners`, `queuelisten_gaps`, `queuelisten_taken_over`,
-    /// `queuelisten_given_up`. Spans: `queuelisten send` and `queuelisten listen`.
+    /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`,
+    /// `queuelisten_deliveries`, `queuelisten_listen_duration`, `queuelisten_listeners`,
+    /// `queuelisten_gaps`, `queuelisten_taken_over`, `queuelisten_given_up`. Spans:
+    /// `queuelisten send` and `queuelisten listen`.
     public var instruments = RedisInstruments()
     /// The maximum size of a message's body in bytes. Default 16 MiB.
     public var maxMessageBytes = 16 * 1024 * 1024

@@ -12,36 +12,40 @@ public struct QueueListenError: Error, Sendable {
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// An argument is not allowed. The message says which, and what is expected. Nothing was sent.
+        /// An argument is not allowed. The message says which, and what is expected. Nothing was
+        /// sent.
         public static let invalidArgument = Code(.invalidArgument)
-        /// A recipient's mailbox has reached its limits and rejects the message. The error's message names the mailbox. No
-        /// recipient has received anything.
+        /// A recipient's mailbox has reached its limits and rejects the message. The error's
+        /// message names the mailbox. No recipient has received anything.
         public static let mailboxFull = Code(.mailboxFull)
-        /// The operation contradicts what Redis has stored: another number of partitions, a send id that was used for other
-        /// messages, or a 65th device.
+        /// The operation contradicts what Redis has stored: another number of partitions, a send id
+        /// that was used for other messages, or a 65th device.
         public static let conflict = Code(.conflict)
         /// The task was cancelled.
         public static let cancelled = Code(.cancelled)
-        /// A newer reader listens to the mailbox as the same device. Thrown by sequences and receivers; `listen` returns it
-        /// as a status.
+        /// A newer reader listens to the mailbox as the same device. Thrown by sequences and
+        /// receivers; `listen` returns it as a status.
         public static let superseded = Code(.superseded)
         /// The messages are sent, but the requested durability was not confirmed in time.
         public static let notDurable = Code(.notDurable)
-        /// A cross-partition send is recorded but not finished: some recipients may have the messages, and all will get them.
-        /// Any running post office of the namespace finishes it. Repeating the send with the same id waits for that.
+        /// A cross-partition send is recorded but not finished: some recipients may have the
+        /// messages, and all will get them. Any running post office of the namespace finishes it.
+        /// Repeating the send with the same id waits for that.
         public static let unfinished = Code(.unfinished)
         /// The server does not support the operation. The message names the version that does.
         public static let unsupported = Code(.unsupported)
-        /// A message's body, or a stored cursor, does not have the expected format; or no handler accepts a message's type.
+        /// A message's body, or a stored cursor, does not have the expected format; or no handler
+        /// accepts a message's type.
         public static let undecodable = Code(.undecodable)
-        /// The connection broke, or Redis did not answer in time. `mayHaveRun` says whether the operation may have taken
-        /// effect.
+        /// The connection broke, or Redis did not answer in time. `mayHaveRun` says whether the
+        /// operation may have taken effect.
         public static let connectionLost = Code(.connectionLost)
         /// There was no connection within the timeout, or the login was refused. Nothing was sent.
         public static let notConnected = Code(.notConnected)
         /// The ACL rules of the Redis user forbid the operation. The message is the server's.
         public static let notPermitted = Code(.notPermitted)
-        /// A key of a mailbox holds data of another program. The message names the key, which was not changed.
+        /// A key of a mailbox holds data of another program. The message names the key, which was
+        /// not changed.
         public static let wrongType = Code(.wrongType)
         /// Redis has reached `maxmemory`. Nothing was stored.
         public static let outOfMemory = Code(.outOfMemory)

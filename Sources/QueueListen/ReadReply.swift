@@ -6,7 +6,8 @@ struct ReadReply: Sendable {
         case ok, reset, forked, truncated, superseded
     }
     var status: Status
-    /// The position before the first message. If the status reports a loss, the position from which reading can restart.
+    /// The position before the first message. If the status reports a loss, the position from which
+    /// reading can restart.
     var position: Cursor
     var messages: [ReceivedMessage] = []
     /// The number of expired and replaced messages.

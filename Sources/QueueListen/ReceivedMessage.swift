@@ -6,10 +6,12 @@
 
 /// A message that was received from a mailbox.
 public struct ReceivedMessage: Sendable, Hashable {
-    /// The message's place in the mailbox: 1, 2, 3 and so on, in the order in which messages were sent.
+    /// The message's place in the mailbox: 1, 2, 3 and so on, in the order in which messages were
+    /// sent.
     public let index: Int
-    /// Identifies the message among all messages. It is the same when the message is delivered again: a handler that must
-    /// not act twice compares ids. Empty for a message that another program sent without an id.
+    /// Identifies the message among all messages. It is the same when the message is delivered
+    /// again: a handler that must not act twice compares ids. Empty for a message that another
+    /// program sent without an id.
     public let id: String
     /// What the message is, as the sender has named it; `nil` if it has not.
     public let type: String?
@@ -21,7 +23,8 @@ public struct ReceivedMessage: Sendable, Hashable {
     public let collapseKey: String?
     /// When Redis stored the message, by its clock, to the millisecond.
     public let sent: Date
-    /// The position after the message. Passing it to the next `listen` acknowledges this message and all before it.
+    /// The position after the message. Passing it to the next `listen` acknowledges this message
+    /// and all before it.
     public let cursor: Cursor
 
     /// The body as text. Bytes that are not UTF-8 become replacement characters.

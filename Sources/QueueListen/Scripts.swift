@@ -13,7 +13,8 @@ enum Scripts {
     static let takeOver = RedisScript(embedded: PackageResources.mail_take_over_lua)
     static let check = RedisScript(embedded: PackageResources.mail_check_lua)
 
-    /// Joins files into one script, with mail_head.lua first: Redis scripts cannot include one another.
+    /// Joins files into one script, with mail_head.lua first: Redis scripts cannot include one
+    /// another.
     private static func script(_ parts: [UInt8]...) -> RedisScript {
         RedisScript(embedded: Array(([PackageResources.mail_head_lua] + parts).joined()))
     }

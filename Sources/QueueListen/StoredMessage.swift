@@ -1,6 +1,8 @@
-/// An element of a mailbox's list: `<c1I6c8I6I6I6Bc0` in the notation of Lua's struct library, followed by the envelope.
+/// An element of a mailbox's list: `<c1I6c8I6I6I6Bc0` in the notation of Lua's struct library,
+/// followed by the envelope.
 struct StoredMessage {
-    /// Whether only the place of the message is left, because a later one with its collapse key has replaced it.
+    /// Whether only the place of the message is left, because a later one with its collapse key has
+    /// replaced it.
     var isEmpty: Bool
     var index: Int
     var tag: UInt64
@@ -11,8 +13,8 @@ struct StoredMessage {
     var collapseKey: String?
     var envelope: ArraySlice<UInt8>
 
-    /// Where each field begins, in bytes. Between expiry and collapse key is the running sum of bytes, which only the
-    /// scripts use.
+    /// Where each field begins, in bytes. Between expiry and collapse key is the running sum of
+    /// bytes, which only the scripts use.
     private enum Offset {
         static let kind = 0
         static let index = 1

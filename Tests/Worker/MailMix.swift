@@ -3,16 +3,17 @@ import Hiredis
 import QueueListen
 import TestRandom
 
-/// Senders and receivers that are killed at any moment, and write down in a second Redis what they know for certain.
+/// Senders and receivers that can be killed at any moment, and note in a second Redis what they
+/// know for certain.
 struct MailMix {
     let office: PostOffice
-    /// Not the one that is tortured.
+    /// The second Redis, which is not disturbed.
     let notes: RedisClient
 
     static let names = ["alice", "bob", "carol"]
 
-    /// Sends numbered messages to some or all, each under an id of its own: writes down what it wants before, and what it
-    /// knows after.
+    /// Sends numbered messages to random recipients, each send under an id of its own. Notes each
+    /// send before it, and its receipt after it.
     func send(seed: UInt64) async throws {
         var generator = SplitMix(seed: seed)
         var number = 0
@@ -34,7 +35,7 @@ struct MailMix {
         (0..<count).map { Message(text: paddedText("\(id) \($0)")) }
     }
 
-    /// Writes down each message as it comes.
+    /// Notes each message and each gap.
     func receive(_ name: String, device: String, limit: Int) async throws {
         for try await event in try office.mailbox(name).messages(device: device, limit: limit) {
             switch event {

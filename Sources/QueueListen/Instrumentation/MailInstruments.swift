@@ -8,13 +8,16 @@ import Synchronization
     import CoreMetrics
 #endif
 
-/// The logs, metrics and traces of mailboxes. Does nothing where a trait is disabled or no backend was bootstrapped.
+/// The logs, metrics and traces of mailboxes. Does nothing where a trait is disabled or no backend
+/// was bootstrapped.
 ///
-/// - Log metadata keys begin with `queuelisten_`. Names of mailboxes and contents of messages are never included.
-/// - Metrics: `queuelisten_sends`, `queuelisten_receipts` (confirmed sends), `queuelisten_send_duration` (of confirmed
-///   sends), `queuelisten_deliveries` (messages), `queuelisten_listen_duration` (including the wait),
-///   `queuelisten_listeners` (gauge: calls of `listen` that wait), `queuelisten_gaps` (losses that were reported to
-///   readers), `queuelisten_taken_over` (cross-partition sends that were finished for another process),
+/// - Log metadata keys begin with `queuelisten_`. Names of mailboxes and contents of messages are
+///   never included.
+/// - Metrics: `queuelisten_sends`, `queuelisten_receipts` (confirmed sends),
+///   `queuelisten_send_duration` (of confirmed sends), `queuelisten_deliveries` (messages),
+///   `queuelisten_listen_duration` (including the wait), `queuelisten_listeners` (gauge: calls of
+///   `listen` that wait), `queuelisten_gaps` (losses that were reported to readers),
+///   `queuelisten_taken_over` (cross-partition sends that were finished for another process),
 ///   `queuelisten_given_up`.
 /// - Spans: `queuelisten send` and `queuelisten listen`.
 final class MailInstruments: Sendable {

@@ -24,7 +24,8 @@ extension ListenStateMachine {
         case finish(ID, Outcome)
     }
 
-    /// A read was answered or has failed. Called once for each read, also if its call has ended meanwhile.
+    /// A read was answered or has failed. Called once for each read, also if its call has ended
+    /// meanwhile.
     mutating func replyArrived(_ id: ID, _ result: Result<ReadReply, Failure>, now: Duration) -> [ReplyAction] {
         readCount -= 1
         var actions: [ReplyAction] = []
@@ -74,7 +75,8 @@ extension ListenStateMachine {
 
     /// Continues a call whose last read found nothing, with what has happened since.
     ///
-    /// - Parameter isFresh: whether the update has just arrived. Otherwise messages in it may have expired.
+    /// - Parameter isFresh: whether the update has just arrived. Otherwise messages in it may have
+    ///   expired.
     mutating func resume(
         _ call: PendingListen, with update: PendingListen.Update, isFresh: Bool, _ now: Duration
     ) -> NextStep {

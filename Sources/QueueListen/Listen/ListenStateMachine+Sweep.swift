@@ -13,7 +13,8 @@ extension ListenStateMachine {
         }
     }
 
-    /// Checks all waiting calls once. During a sweep, any number of reasons for another one cause one more.
+    /// Checks all waiting calls once. During a sweep, any number of reasons for another one cause
+    /// one more.
     mutating func startSweep(afterGap: Bool) -> [Check]? {
         func noted(_ remainder: SweepRemainder) -> SweepRemainder {
             SweepRemainder(

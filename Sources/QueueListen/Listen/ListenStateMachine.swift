@@ -36,7 +36,8 @@ struct ListenStateMachine {
         var maxRetryPause: Duration = .seconds(2)
         /// The number of calls that one command checks.
         var batch = 256
-        /// The maximum number of reads in flight, so that many simultaneous calls are not written at once.
+        /// The maximum number of reads in flight, so that many simultaneous calls are not written
+        /// at once.
         var maxReads = 512
         /// How long after its deadline a call waits for the reply to its last read.
         var settleTime: Duration = .seconds(1)
@@ -46,8 +47,8 @@ struct ListenStateMachine {
     struct Read: Sendable {
         var id: ID
         var request: ListenRequest
-        /// Whether this call may become the device's current one: true until a read of it has been answered. The server
-        /// refuses if the call was the current one before and is no longer.
+        /// Whether this call may become the device's current one: true until a read of it has been
+        /// answered. The server refuses if the call was the current one before and is no longer.
         var begins: Bool
         /// Whether the process is registered to be notified if the mailbox is empty.
         var waits: Bool
@@ -101,12 +102,14 @@ struct ListenStateMachine {
         var unchecked: [ID]
         /// Whether another sweep follows, because there was a reason for one during this one.
         var repeats = false
-        /// Whether hints may have been missed before the sweep. Until it has ended, a hint says nothing about what
-        /// happened before it: a newer call for the device may have begun elsewhere.
+        /// Whether hints may have been missed before the sweep. Until it has ended, a hint says
+        /// nothing about what happened before it: a newer call for the device may have begun
+        /// elsewhere.
         var followsGap: Bool
     }
 
-    /// The last failure of a call and the pause after it. Kept apart from the calls, of which there are many, and few fail.
+    /// The last failure of a call and the pause after it. Kept apart from the calls, of which there
+    /// are many, and few fail.
     struct ReadFailure {
         var error: QueueListenError
         var pause: Duration
@@ -149,7 +152,8 @@ struct ListenStateMachine {
         case finish(ID, Outcome)
     }
 
-    /// Registers a call. It ends an older call of this process for the same device with `.superseded`.
+    /// Registers a call. It ends an older call of this process for the same device with
+    /// `.superseded`.
     mutating func listen(_ call: PendingListen, now: Duration) -> [ListenAction] {
         if isStopped { return [.finish(call.id, .failure(Self.stopped))] }
         let request = call.request

@@ -6,8 +6,8 @@ import CoordinationBase
 /// The callers in this process that listen to mailboxes of one partition.
 actor Listeners {
     typealias Machine = ListenStateMachine
-    /// Unsafe, which saves an allocation for each waiter. It is resumed exactly once, because `finish` first removes it from
-    /// `waiting`.
+    /// Unsafe, which saves an allocation for each waiter. It is resumed exactly once, because
+    /// `finish` first removes it from `waiting`.
     private typealias Waiter = UnsafeContinuation<PendingListen.Answer, Never>
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
@@ -18,7 +18,8 @@ actor Listeners {
     private let callTimeout: Duration
     /// How long a registration to be notified lasts, in milliseconds; 0 without wake-ups.
     private let registrationLifetime: Int
-    /// How often a waiting device renews its last-seen time, in milliseconds; 0 if devices are never forgotten.
+    /// How often a waiting device renews its last-seen time, in milliseconds; 0 if devices are
+    /// never forgotten.
     private let deviceRefreshInterval: Int
     private var machine: Machine
     private nonisolated let lastID = Atomic<UInt64>(0)
@@ -62,8 +63,8 @@ actor Listeners {
 
     /// Runs a call and stores its answer in it.
     ///
-    /// Callers pass their call to the actor and are resumed with the answer: a task on the client's executor does not
-    /// change executors for it, and a task elsewhere does so once.
+    /// Callers pass their call to the actor and are resumed with the answer: a task on the client's
+    /// executor does not change executors for it, and a task elsewhere does so once.
     nonisolated func run(_ call: PendingListen) async {
         call.answer = await withTaskCancellationHandler {
             await withUnsafeContinuation { (waiter: Waiter) in start(call, waiter) }

@@ -22,9 +22,10 @@ final class MailHint: Sendable {
 
     /// Decodes what a script has published.
     ///
-    /// For each mailbox `<Hc0Hc0` in the notation of Lua's struct library: its name and its growth. The growth is empty, or
-    /// `<c8I6c8I6c8`, the epoch and the index and tag of start and end, followed by the elements, each `<Hc0`. Decoding
-    /// ends at the first bytes that do not have this form, because hints are never required.
+    /// For each mailbox `<Hc0Hc0` in the notation of Lua's struct library: its name and its growth.
+    /// The growth is empty, or `<c8I6c8I6c8`, the epoch and the index and tag of start and end,
+    /// followed by the elements, each `<Hc0`. Decoding ends at the first bytes that do not have
+    /// this form, because hints are never required.
     static func decode(_ bytes: [UInt8]) -> [MailHint] {
         var reader = ByteReader(rest: bytes[...])
         var hints: [MailHint] = []
@@ -67,10 +68,11 @@ extension MailHint.Growth {
         while let element = reader.word() { elements.append(Array(element)) }
     }
 
-    /// The reply that a read would have returned to a call that waits at `start`; `nil` if the call waits elsewhere or must
-    /// read.
+    /// The reply that a read would have returned to a call that waits at `start`; `nil` if the call
+    /// waits elsewhere or must read.
     ///
-    /// - Parameter isFresh: whether the hint has just arrived. Otherwise a message with a time to live may have expired.
+    /// - Parameter isFresh: whether the hint has just arrived. Otherwise a message with a time to
+    ///   live may have expired.
     func reply(to request: ListenRequest, isFresh: Bool) -> ReadReply? {
         guard request.cursor == start, !elements.isEmpty, elements.count == end.index - start.index,
             elements.count <= request.maxMessages,

@@ -1,10 +1,10 @@
 /// A call of `listen` in progress: its request, its state and its result.
 ///
-/// It is one object, so that the frames of waiting tasks and the tables of the state machine hold only a reference to each
-/// call (docs/decisions.md).
+/// It is one object, so that the frames of waiting tasks and the tables of the state machine hold
+/// only a reference to each call (docs/decisions.md).
 ///
-/// `@unchecked Sendable`: `answer` belongs to the calling task, and everything else to the state machine, from the moment
-/// in which it receives the object.
+/// `@unchecked Sendable`: `answer` belongs to the calling task, and everything else to the state
+/// machine, from the moment in which it receives the object.
 final class PendingListen: @unchecked Sendable {
     enum State {
         /// Waits until the subscription is confirmed or known to be unavailable.
@@ -13,7 +13,8 @@ final class PendingListen: @unchecked Sendable {
         case queued
         /// A read is in flight.
         case reading(Update)
-        /// The last read failed, and is repeated at this time. `ListenStateMachine.failures` has its error.
+        /// The last read failed, and is repeated at this time. `ListenStateMachine.failures` has
+        /// its error.
         case pausing(until: Duration)
         /// The last read found nothing.
         case waiting
@@ -35,7 +36,8 @@ final class PendingListen: @unchecked Sendable {
         init(_ result: Result<Delivery, QueueListenError>) { self.result = result }
     }
 
-    /// Grows with each call of the process. Of two calls for one device, the one with the greater id is the newer one.
+    /// Grows with each call of the process. Of two calls for one device, the one with the greater
+    /// id is the newer one.
     let id: UInt64
     /// Its cursor is replaced by the position that the first reply returns.
     var request: ListenRequest

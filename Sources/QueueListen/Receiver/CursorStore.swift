@@ -1,7 +1,7 @@
 /// Stores the position of a reader.
 ///
-/// An implementation that saves the cursor in the same transaction as the effects of the messages makes each message take
-/// effect exactly once, whatever fails.
+/// An implementation that saves the cursor in the same transaction as the effects of the messages
+/// makes each message take effect exactly once, whatever fails.
 public protocol CursorStore: Sendable {
     /// Returns the cursor that was saved last; `nil` if none was.
     ///

@@ -1,7 +1,7 @@
 /// What a ``Receiver`` does with a message whose handler throws.
 ///
-/// The pause between two attempts grows from the lower to the upper bound of `pause`, doubling each time. Later messages
-/// wait meanwhile, so that the order is kept.
+/// The pause between two attempts grows from the lower to the upper bound of `pause`, doubling each
+/// time. Later messages wait meanwhile, so that the order is kept.
 public struct FailurePolicy: Sendable {
     enum End: Sendable {
         case stop
@@ -28,11 +28,13 @@ public struct FailurePolicy: Sendable {
         FailurePolicy(attempts: max(1, attempts), pause: pause, end: .stop)
     }
 
-    /// Sends the message to a dead-letter mailbox after a number of attempts, and continues with the next message.
+    /// Sends the message to a dead-letter mailbox after a number of attempts, and continues with
+    /// the next message.
     ///
-    /// The copy has the additional headers `dead-letter-mailbox`, `dead-letter-index`, `dead-letter-id` and
-    /// `dead-letter-reason`. It arrives in the dead-letter mailbox once, also if the process dies in between and the message
-    /// is delivered again within ``PostOfficeConfiguration/sendIDLifetime``.
+    /// The copy has the additional headers `dead-letter-mailbox`, `dead-letter-index`,
+    /// `dead-letter-id` and `dead-letter-reason`. It arrives in the dead-letter mailbox once, also
+    /// if the process dies in between and the message is delivered again within
+    /// ``PostOfficeConfiguration/sendIDLifetime``.
     ///
     /// - Parameters:
     ///   - mailbox: the name of the dead-letter mailbox, which is created if it does not exist.

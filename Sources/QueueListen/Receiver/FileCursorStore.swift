@@ -18,7 +18,8 @@ public struct FileCursorStore: CursorStore {
 
     /// Reads the cursor; returns `nil` if the file does not exist.
     ///
-    /// - Throws: the error of reading the file; `.undecodable` if it contains anything but a cursor.
+    /// - Throws: the error of reading the file; `.undecodable` if it contains anything but a
+    ///   cursor.
     public func load() async throws -> Cursor? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)

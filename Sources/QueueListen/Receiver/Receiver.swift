@@ -18,13 +18,17 @@ import CoordinationBase
 /// try await receiver.run()
 /// ```
 ///
-/// - Messages are handled one at a time, in order: the next message follows when the handler has returned.
-/// - A message that is delivered twice is handled once, as long as ``run()`` continues and the message is among the last
-///   4,096.
-/// - When the process dies between the handler's effect and the saving of the cursor, the message is handled again by the
-///   next process, under the same id. A ``CursorStore`` that saves the cursor together with the effect prevents this.
-/// - A message whose type has no handler is a failure, unless ``handleOthers(_:)`` has set a handler.
-/// - It is a service: list it behind the client and the post office, so that it ends first in a graceful shutdown.
+/// - Messages are handled one at a time, in order: the next message follows when the handler has
+///   returned.
+/// - A message that is delivered twice is handled once, as long as ``run()`` continues and the
+///   message is among the last 4,096.
+/// - When the process dies between the handler's effect and the saving of the cursor, the message
+///   is handled again by the next process, under the same id. A ``CursorStore`` that saves the
+///   cursor together with the effect prevents this.
+/// - A message whose type has no handler is a failure, unless ``handleOthers(_:)`` has set a
+///   handler.
+/// - It is a service: list it behind the client and the post office, so that it ends first in a
+///   graceful shutdown.
 public struct Receiver: Sendable {
     /// Handles a message. If it throws, the ``FailurePolicy`` decides what happens.
     public typealias Handler = @Sendable (ReceivedMessage) async throws -> Void
@@ -44,7 +48,8 @@ public struct Receiver: Sendable {
     /// - Parameters:
     ///   - mailbox: the mailbox to read.
     ///   - device: as for ``Mailbox/listen(after:device:limit:maxBytes:timeout:)``.
-    ///   - store: where the cursor is saved. `nil`: in the mailbox, as the position that this device has acknowledged.
+    ///   - store: where the cursor is saved. `nil`: in the mailbox, as the position that this
+    ///     device has acknowledged.
     ///   - policy: what happens when a handler throws.
     ///   - onGap: called when messages may be missing. An error that it throws ends ``run()``.
     public init(
@@ -69,7 +74,8 @@ public struct Receiver: Sendable {
     ///
     /// - Parameters:
     ///   - value: the type of the values.
-    ///   - type: the messages' type, as in ``Message/init(json:type:headers:ttl:collapseKey:encoder:)``.
+    ///   - type: the messages' type, as in
+    ///     ``Message/init(json:type:headers:ttl:collapseKey:encoder:)``.
     ///   - decoder: configures the decoding, to match the encoder of the sender.
     public mutating func handle<Value: Decodable & Sendable>(
         _ value: Value.Type, type: String, decoder: JSONDecoder = JSONDecoder(),
@@ -83,21 +89,24 @@ public struct Receiver: Sendable {
 
     // MARK: Run
 
-    /// Receives messages until the task is cancelled, a graceful shutdown begins, or an error occurs that the policy does
-    /// not cover.
+    /// Receives messages until the task is cancelled, a graceful shutdown begins, or an error
+    /// occurs that the policy does not cover.
     ///
-    /// A graceful shutdown interrupts the wait for messages and the pause before another attempt, but not a handler. A
-    /// handler that is running returns; then its message is acknowledged, and `run()` returns. If that handler throws, and
-    /// the policy would call it again, its message is not acknowledged and is delivered again to the next run. Apart from
-    /// that no message is lost or handled twice.
+    /// A graceful shutdown interrupts the wait for messages and the pause before another attempt,
+    /// but not a handler. A handler that is running returns; then its message is acknowledged, and
+    /// `run()` returns. If that handler throws, and the policy would call it again, its message is
+    /// not acknowledged and is delivered again to the next run. Apart from that no message is lost
+    /// or handled twice.
     ///
-    /// A cancelled task interrupts the handler too. Its message is delivered again if the handler throws.
+    /// A cancelled task interrupts the handler too. Its message is delivered again if the handler
+    /// throws.
     ///
-    /// - Throws: `.cancelled`; `.superseded` when a newer reader uses the same device; the handler's error with
-    ///   ``FailurePolicy/stop(afterAttempts:pause:)``; the codes of `PostOffice.send` when a dead letter cannot be sent; the
-    ///   errors of `onGap` and of the store; `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`, `.conflict` and
-    ///   `.serverError` from reading; `.connectionLost` and `.notConnected` when the last message cannot be acknowledged in a
-    ///   graceful shutdown.
+    /// - Throws: `.cancelled`; `.superseded` when a newer reader uses the same device; the
+    ///   handler's error with ``FailurePolicy/stop(afterAttempts:pause:)``; the codes of
+    ///   `PostOffice.send` when a dead letter cannot be sent; the errors of `onGap` and of the
+    ///   store; `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`, `.conflict` and
+    ///   `.serverError` from reading; `.connectionLost` and `.notConnected` when the last message
+    ///   cannot be acknowledged in a graceful shutdown.
     public func run() async throws {
         var seen = SeenMessages(capacity: 4096)
         var reader = MailboxReader(mailbox, device: device, after: try await store?.load(), limit: 100)

@@ -10,7 +10,8 @@ struct SeenMessages {
 
     func contains(_ id: String) -> Bool { ids.contains(id) }
 
-    /// Adds an id, and forgets the oldest one beyond the capacity. Messages without an id are never duplicates.
+    /// Adds an id, and forgets the oldest one beyond the capacity. Messages without an id are never
+    /// duplicates.
     mutating func insert(_ id: String) {
         guard !id.isEmpty, ids.insert(id).inserted else { return }
         order.append(id)

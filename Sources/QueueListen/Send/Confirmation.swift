@@ -25,7 +25,8 @@ struct Confirmation: Sendable {
 
     /// Runs a script, waits for the durability, and returns the script's reply.
     ///
-    /// - Throws: `.notDurable` when the script ran but the durability was not reached within `timeout`.
+    /// - Throws: `.notDurable` when the script ran but the durability was not reached within
+    ///   `timeout`.
     func run(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration
     ) async throws -> RESPValue {

@@ -4,8 +4,8 @@ import CoordinationBase
 
 /// The last confirmed message in each mailbox that this sender has sent to recently.
 ///
-/// The sender passes it with its next send to the mailbox. If Redis has lost that message before anyone read it, the
-/// script gives the mailbox a new epoch, which reports the loss to its readers.
+/// The sender passes it with its next send to the mailbox. If Redis has lost that message before
+/// anyone read it, the script gives the mailbox a new epoch, which reports the loss to its readers.
 struct ConfirmedMessages: Sendable {
     /// The maximum number of mailboxes that are remembered.
     static let capacity = 4096
@@ -19,7 +19,8 @@ struct ConfirmedMessages: Sendable {
         last[ByteName(mailbox)] = cursor
     }
 
-    /// The argument of mail_send.lua for these mailboxes: index, epoch and tag of each; empty if none is known.
+    /// The argument of mail_send.lua for these mailboxes: index, epoch and tag of each; empty if
+    /// none is known.
     func argument(for mailboxes: [String]) -> RedisArgument {
         guard mailboxes.contains(where: { last[ByteName($0)] != nil }) else { return "" }
         var bytes: [UInt8] = []

@@ -17,7 +17,8 @@
 import Hiredis
 import CoordinationBase
 
-/// Executes this process's cross-partition sends, and finishes those that other processes left behind.
+/// Executes this process's cross-partition sends, and finishes those that other processes left
+/// behind.
 final class CrossPartitionSender: Sendable {
     private let redis: any Redis
     private let place: Namespace
@@ -31,9 +32,11 @@ final class CrossPartitionSender: Sendable {
     private static let deliveryWindow = 30_000
     /// How long an unfinished send is kept before it is given up.
     private static let recordLifetime = Duration.seconds(29 * 86400)
-    /// How long the partitions remember the parts of an unfinished send: longer than the send itself is kept.
+    /// How long the partitions remember the parts of an unfinished send: longer than the send
+    /// itself is kept.
     private static let partLifetime = Duration.seconds(30 * 86400)
-    /// The maximum number of partitions that one round of taking over visits, and of sends that it takes over in each.
+    /// The maximum number of partitions that one round of taking over visits, and of sends that it
+    /// takes over in each.
     private static let maxPartitionsPerRound = 16
     private static let maxSendsPerPartition = 16
 
@@ -116,7 +119,8 @@ final class CrossPartitionSender: Sendable {
 
     /// Records the send in its home partition.
     ///
-    /// - Returns: the index of each recipient's first message if an earlier call has finished the send; otherwise `nil`.
+    /// - Returns: the index of each recipient's first message if an earlier call has finished the
+    ///   send; otherwise `nil`.
     private func record(
         _ encodedSend: EncodedSend, id: String, _ fingerprint: String, _ confirmation: Confirmation, until end: Duration
     ) async throws(QueueListenError) -> [Int]? {
@@ -151,7 +155,8 @@ final class CrossPartitionSender: Sendable {
 
     /// Delivers all parts.
     ///
-    /// - Parameter times: the time by each partition's clock, taken before the send was known to be unfinished.
+    /// - Parameter times: the time by each partition's clock, taken before the send was known to be
+    ///   unfinished.
     /// - Returns: the index of each recipient's first message.
     private func deliver(
         _ encodedSend: EncodedSend, _ parts: [Part], id: String, _ fingerprint: String, _ times: [Int],
@@ -169,7 +174,8 @@ final class CrossPartitionSender: Sendable {
         return firsts
     }
 
-    /// Records that the send is finished. If this fails, the process that takes the send over does it.
+    /// Records that the send is finished. If this fails, the process that takes the send over does
+    /// it.
     private func finish(_ parts: [Part], id: String, _ firsts: [Int], _ lifetime: Duration) async {
         let home = home(of: id)
         let indices = firsts.map { "\($0)" }.joined(separator: " ")
@@ -181,7 +187,8 @@ final class CrossPartitionSender: Sendable {
         _ = try? await each(parts) { part in await part.sender.expireAnswer(id: id, after: lifetime) }
     }
 
-    /// Calls `body` for all items concurrently. When all have ended, throws the error of the first item that failed.
+    /// Calls `body` for all items concurrently. When all have ended, throws the error of the first
+    /// item that failed.
     private func each<Item: Sendable, Value: Sendable>(
         _ items: [Item], _ body: @escaping @Sendable (Item) async throws(QueueListenError) -> Value
     ) async throws(QueueListenError) -> [Value] {

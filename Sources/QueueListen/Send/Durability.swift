@@ -1,11 +1,12 @@
 /// How durable messages must be before a send returns.
 ///
-/// A send that takes too long to become durable throws `.notDurable`: the messages are sent nevertheless.
+/// A send that takes too long to become durable throws `.notDurable`: the messages are sent
+/// nevertheless.
 public enum Durability: Sendable, Hashable {
     /// In the memory of the Redis master.
     ///
-    /// What the master loses is lost: nothing with `appendfsync always`, up to two seconds with `everysec`, and at a
-    /// failover whatever the new master had not received.
+    /// What the master loses is lost: nothing with `appendfsync always`, up to two seconds with
+    /// `everysec`, and at a failover whatever the new master had not received.
     case memory
     /// Also in the memory of this many replicas, 1 to 1,000 (`WAIT`).
     ///

@@ -15,7 +15,8 @@ struct EncodedSend: Sendable, Equatable {
 
     var contents: [Content]
     var recipients: [String]
-    /// The positions in `contents` of each recipient's messages; `nil` if every recipient gets all messages.
+    /// The positions in `contents` of each recipient's messages; `nil` if every recipient gets all
+    /// messages.
     var shares: [[Int]]?
 
     /// The number of messages that a recipient gets.
@@ -55,8 +56,8 @@ struct EncodedSend: Sendable, Equatable {
 
     /// The script's arguments for the messages and the shares, and the tag of each message.
     ///
-    /// Each attempt gets new tags: a message that is sent again because Redis has lost it must be distinguishable from
-    /// the lost one.
+    /// Each attempt gets new tags: a message that is sent again because Redis has lost it must be
+    /// distinguishable from the lost one.
     func arguments() -> (arguments: [RedisArgument], tags: [UInt64]) {
         var arguments: [RedisArgument] = []
         arguments.reserveCapacity(4 * contents.count + (shares?.count ?? 0))
@@ -79,8 +80,9 @@ struct EncodedSend: Sendable, Equatable {
 
     /// The send as words, each preceded by its length in 4 bytes, little-endian.
     ///
-    /// The number of messages; for each message its time to live, collapse key and envelope; then for each recipient
-    /// its name and the numbers of its messages, or an empty word for all messages.
+    /// The number of messages; for each message its time to live, collapse key and envelope; then
+    /// for each recipient its name and the numbers of its messages, or an empty word for all
+    /// messages.
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         func word(_ word: some Collection<UInt8>) {

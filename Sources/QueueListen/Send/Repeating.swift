@@ -8,8 +8,8 @@ import CoordinationBase
 ///
 /// - Parameters:
 ///   - end: the time, by `clock`, at which the retries end.
-/// - Throws: the first error that is not transient, or the last error when the time is up. Its `mayHaveRun` is true if
-///   any of the attempts may have taken effect.
+/// - Throws: the first error that is not transient, or the last error when the time is up. Its
+///   `mayHaveRun` is true if any of the attempts may have taken effect.
 func repeating<Value>(
     until end: Duration, _ clock: MonotonicClock, _ request: () async throws -> Value
 ) async throws(QueueListenError) -> Value {

@@ -13,7 +13,8 @@ struct SendRequest: Sendable {
     private(set) var messages: [Message]
     /// Without duplicates, in the order in which they were given.
     private(set) var recipients: [String] = []
-    /// The positions in `messages` of each recipient's messages; `nil` if every recipient gets all messages.
+    /// The positions in `messages` of each recipient's messages; `nil` if every recipient gets all
+    /// messages.
     private(set) var shares: [[Int]]?
 
     /// A send of the same messages to all recipients.

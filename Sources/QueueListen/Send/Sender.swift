@@ -8,8 +8,8 @@ final class Sender: Sendable {
     private let partition: Partition
     private let configuration: PostOfficeConfiguration
     private let clock: MonotonicClock
-    /// Identifies this sender. The server keeps the answers to its numbered requests until it is told that they have
-    /// arrived.
+    /// Identifies this sender. The server keeps the answers to its numbered requests until it is
+    /// told that they have arrived.
     private let name = randomID()
     private let window = Locked(RequestWindow())
     private let confirmed = Locked(ConfirmedMessages())
@@ -29,8 +29,8 @@ final class Sender: Sendable {
         case time
         /// Checks whether a part of a cross-partition send would be accepted.
         case probe
-        /// Sends a part of a cross-partition send, regardless of limits, until this time of the server's clock in
-        /// milliseconds since 1970.
+        /// Sends a part of a cross-partition send, regardless of limits, until this time of the
+        /// server's clock in milliseconds since 1970.
         case part(until: Int)
 
         var argument: String {
@@ -114,7 +114,8 @@ final class Sender: Sendable {
     /// Delivers a part exactly once, regardless of the mailboxes' limits.
     ///
     /// - Parameters:
-    ///   - deadline: the time by the partition's clock, in milliseconds since 1970, after which the part is refused.
+    ///   - deadline: the time by the partition's clock, in milliseconds since 1970, after which the
+    ///     part is refused.
     ///   - answerLifetime: how long the partition remembers that the part was delivered.
     /// - Returns: the index of each recipient's first message.
     func deliver(
@@ -187,8 +188,8 @@ final class Sender: Sendable {
 
     /// Remembers the last message in each recipient's mailbox.
     ///
-    /// - Parameter epochs: the epoch of each recipient's mailbox, 8 bytes each; empty when the server repeated an
-    ///   earlier answer.
+    /// - Parameter epochs: the epoch of each recipient's mailbox, 8 bytes each; empty when the
+    ///   server repeated an earlier answer.
     private func record(_ firsts: [Int], _ epochs: [UInt8], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
         guard epochs.count == 8 * firsts.count else { return }
         confirmed.withLock { confirmed in
@@ -210,6 +211,7 @@ extension QueueListenError {
 }
 
 extension PostOfficeConfiguration {
-    /// How long answers to sends without a caller's id are kept: longer than any such send is retried.
+    /// How long answers to sends without a caller's id are kept: longer than any such send is
+    /// retried.
     var ownIDLifetime: Duration { max(.seconds(60), callTimeout * 4) }
 }

@@ -4,20 +4,21 @@ import QueueListen
 struct MailListen: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "listen",
-        abstract: "Print the messages behind a cursor, or wait for them.",
+        abstract: "Print the messages after a cursor, or wait for one.",
         discussion: """
-            Then it prints the cursor. Passing it to the next listen, or to ack, proves that the messages have arrived; \
-            before that they come again. Without --after it begins where the device has acknowledged up to.
+            Afterwards it prints the cursor. Passing it to the next listen, or to ack, acknowledges the messages; until \
+            then they are delivered again. Without --after it begins at the position that the device has acknowledged.
 
-            With --follow it acknowledges what it has printed and goes on until interrupted, or until nothing has come \
-            for --timeout seconds.
+            With --follow it acknowledges what it has printed and continues until interrupted, or until no message has \
+            arrived for --timeout seconds.
             """)
     @OptionGroup var mail: MailOptions
-    @Option(help: "Each device gets every message, at its own speed.") var device = Mailbox.defaultDevice
+    @Option(help: "The device that listens. Each device gets every message, at its own speed.") var device = Mailbox
+        .defaultDevice
     @Option(help: ArgumentHelp("A cursor that was printed before.", valueName: "cursor")) var after: String?
-    @Option(help: "Most messages of one page, 1 to 10,000.") var limit = 1000
+    @Option(help: "The maximum number of messages of one page, 1 to 10,000.") var limit = 1000
     @OptionGroup var timeout: TimeoutOption
-    @Flag(help: "Go on, and acknowledge what was printed.") var follow = false
+    @Flag(help: "Acknowledge what was printed and continue.") var follow = false
     @Argument(help: "The mailbox's name.") var name: String
 
     private struct Report: Encodable {
@@ -38,14 +39,16 @@ struct MailListen: AsyncParsableCommand {
                         after: cursor, device: device, limit: limit, timeout: timeout.duration)
                 } catch let error as QueueListenError {
                     guard follow, error.code == .connectionLost || error.code == .notConnected else { throw error }
-                    // Whoever follows waits for Redis to come back; each attempt takes as long as the time given.
+                    // With --follow it waits until Redis is available again; each attempt takes up to the timeout.
                     continue
                 }
                 try show(delivery)
                 cursor = delivery.cursor
                 switch delivery.status {
-                case .timedOut: throw Failure(.notAcquired, "no message in \"\(name)\" in time")
-                case .superseded: throw Failure(.notAcquired, "someone else listens to \"\(name)\" as \"\(device)\"")
+                case .timedOut: throw Failure(.notAcquired, "timed out waiting for a message in \"\(name)\"")
+                case .superseded:
+                    throw Failure(
+                        .notAcquired, "a newer reader listens to \"\(name)\" as \"\(device)\": use another --device")
                 default: if !follow { return }
                 }
             }
@@ -60,7 +63,7 @@ struct MailListen: AsyncParsableCommand {
             case .messages: ("messages", nil, "")
             case .timedOut: ("timedOut", nil, "")
             case .reset: ("reset", nil, "the mailbox was lost or deleted; ")
-            case .forked: ("forked", nil, "the mailbox has lost its end, some may come again; ")
+            case .forked: ("forked", nil, "the mailbox has lost its end, some messages may be delivered again; ")
             case .truncated(let first): ("truncated", first, "messages before \(first) are gone; ")
             case .superseded: ("superseded", nil, "")
             }

@@ -4,21 +4,23 @@ import QueueListen
 struct MailSend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send",
-        abstract: "Send messages, in this order, to all these mailboxes or to none.",
-        discussion: "With an --id, sending the same again within 10 minutes has no second effect.")
+        abstract: "Send messages, in this order, to all of the mailboxes or to none.",
+        discussion: "With an --id, repeating the same send within 10 minutes has no second effect.")
     @OptionGroup var mail: MailOptions
-    @Option(name: .customLong("to"), help: "Names of mailboxes, separated by commas. May be given several times.")
+    @Option(name: .customLong("to"), help: "The names of mailboxes, separated by commas. Can be repeated.")
     var recipients: [String]
-    @Option(help: "Makes it harmless to send the same again.") var id: String?
-    @Option(help: "What the messages are, for receivers to tell by.") var type: String?
-    @Option(help: "Seconds for which they are worth delivering; decimals allowed.") var ttl: Double?
-    @Option(help: "Wait until so many replicas have them.") var replicas: Int?
-    @Flag(help: "Wait until the server's disk has them (Redis 7.2).") var fsynced = false
+    @Option(help: "Identifies the send, so that it can be repeated without a second effect.") var id: String?
+    @Option(help: "The type of the messages, by which receivers select a handler.") var type: String?
+    @Option(help: "How long the messages are delivered, in seconds; decimals allowed.") var ttl: Double?
+    @Option(help: "Wait until this number of replicas have the messages.") var replicas: Int?
+    @Flag(help: "Wait until the messages are on the server's disk (Redis 7.2 or later).") var fsynced = false
     @Argument(help: "The messages, each one argument.") var messages: [String]
 
     func validate() throws {
-        if replicas != nil, fsynced { throw ValidationError("--replicas or --fsynced, not both") }
-        if let ttl, !(ttl > 0 && ttl < 1e9) { throw ValidationError("--ttl is a number of seconds, more than 0") }
+        if replicas != nil, fsynced { throw ValidationError("use --replicas or --fsynced, not both") }
+        if let ttl, !(ttl > 0 && ttl < 1e9) {
+            throw ValidationError("--ttl must be a number of seconds greater than 0")
+        }
     }
 
     private struct Report: Encodable {

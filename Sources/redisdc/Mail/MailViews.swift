@@ -1,13 +1,13 @@
-// Acknowledging, and looking at mailboxes.
+// Commands that acknowledge, show and delete.
 import ArgumentParser
 import Foundation
 import QueueListen
 
 struct MailAck: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ack", abstract: "Say that everything up to a cursor has arrived.")
+        commandName: "ack", abstract: "Acknowledge all messages up to a cursor.")
     @OptionGroup var mail: MailOptions
-    @Option(help: "The device that has it.") var device = Mailbox.defaultDevice
+    @Option(help: "The device that has received them.") var device = Mailbox.defaultDevice
     @Argument(help: "The mailbox's name.") var name: String
     @Argument(help: "A cursor that listen has printed.") var cursor: String
 
@@ -20,7 +20,9 @@ struct MailAck: AsyncParsableCommand {
         let cursor = try MailOptions.cursor(cursor)!
         try await mail.withOffice { office in
             guard try await office.mailbox(name).acknowledge(cursor, device: device) else {
-                throw Failure(.badData, "the cursor is not one of \"\(name)\" as it is now; nothing was acknowledged")
+                throw Failure(
+                    .badData, "nothing was acknowledged: the cursor does not belong to \"\(name)\" in its present state"
+                )
             }
             try mail.global.report("acknowledged \(cursor.index)", Report(name: name, acknowledged: true))
         }
@@ -31,8 +33,8 @@ struct MailPeek: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "peek", abstract: "Print messages without acknowledging or changing anything.")
     @OptionGroup var mail: MailOptions
-    @Option(help: "Print what is behind this index.") var after = 0
-    @Option(help: "Most messages, 1 to 10,000.") var limit = 100
+    @Option(help: "Print the messages after this index.") var after = 0
+    @Option(help: "The maximum number of messages, 1 to 10,000.") var limit = 100
     @Argument(help: "The mailbox's name.") var name: String
 
     func run() async throws {
@@ -47,7 +49,7 @@ struct MailPeek: AsyncParsableCommand {
 
 struct MailInspect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show what is in a mailbox, and which devices have got how far.")
+        commandName: "inspect", abstract: "Show the state of a mailbox and the positions of its devices.")
     @OptionGroup var mail: MailOptions
     @Argument(help: "The mailbox's name.") var name: String
 
@@ -97,7 +99,7 @@ struct MailInspect: AsyncParsableCommand {
 
 struct MailDelete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete a mailbox with everything in it.")
+        commandName: "delete", abstract: "Delete a mailbox with its messages.")
     @OptionGroup var mail: MailOptions
     @Argument(help: "The mailbox's name.") var name: String
 

@@ -17,9 +17,11 @@ struct EncodedSendTests {
     func roundTrip() throws {
         let own = Self.request.encoded(id: "x")
         #expect(EncodedSend(encoded: own.encoded) == own)
-        let same = try SendRequest([Message(text: "a"), Message(text: "b")], to: ["alice", "bob#1"], maxMessageBytes: 1000)
-            .encoded(
-                id: "y")
+        let same = try SendRequest(
+            [Message(text: "a"), Message(text: "b")], to: ["alice", "bob#1"], maxMessageBytes: 1000
+        )
+        .encoded(
+            id: "y")
         #expect(same.shares == nil)
         #expect(EncodedSend(encoded: same.encoded) == same)
     }

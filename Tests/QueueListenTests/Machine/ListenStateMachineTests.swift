@@ -15,7 +15,8 @@ struct ListenStateMachineTests {
         return settings
     }()
 
-    /// Runs calls, sends, replies, hints, broken connections, losses and cancellations in a random order.
+    /// Runs calls, sends, replies, hints, broken connections, losses and cancellations in a random
+    /// order.
     private static func run(seed: UInt64, _ treachery: ListenWorld.Treachery? = nil) -> ListenWorld {
         var generator = SplitMix(seed: seed)
         var world = ListenWorld(settings: settings, treachery: treachery)
@@ -38,7 +39,11 @@ struct ListenStateMachineTests {
             case 23: world.failOver(mailbox, losing: Int.random(in: 1...2, using: &generator))
             case 24: world.takeOver(mailbox, Bool.random(using: &generator) ? "d" : "e")
             default:
-                if Int.random(in: 0..<4, using: &generator) == 0 { world.lose(mailbox) } else { world.refuseSubscription() }
+                if Int.random(in: 0..<4, using: &generator) == 0 {
+                    world.lose(mailbox)
+                } else {
+                    world.refuseSubscription()
+                }
             }
         }
         world.settle()

@@ -1,10 +1,11 @@
 // A model of Redis and its connections, as far as listeners see them. The test decides when each step happens.
 @testable import QueueListen
 
-/// Runs a state machine against a model of mailboxes: commands are executed, replies and hints arrive and connections break,
-/// each independently of the others.
+/// Runs a state machine against a model of mailboxes: commands are executed, replies and hints
+/// arrive and connections break, each independently of the others.
 struct ListenWorld {
-    /// A fault of the world that Redis does not have. The machine cannot be correct then, and the test must detect it.
+    /// A fault of the world that Redis does not have. The machine cannot be correct then, and the
+    /// test must detect it.
     enum Treachery: CaseIterable {
         case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsRegistrations
         case hintsWhatWasNotSent, hidesTakeOvers, forgetsCalls
@@ -74,7 +75,8 @@ struct ListenWorld {
     private var lastTag: UInt64 = 0
     /// For each tag the one that was sent before it.
     private var predecessors: [UInt64: UInt64] = [:]
-    /// When the server first learned of each call, when each message was sent, and when each device was last taken over.
+    /// When the server first learned of each call, when each message was sent, and when each device
+    /// was last taken over.
     private var began: [UInt64: Duration] = [:]
     private var sent: [UInt64: Duration] = [:]
     private var taken: [String: Duration] = [:]
@@ -231,7 +233,8 @@ struct ListenWorld {
         boxes[mailbox] = box
         guard box.isWatched else { return }
         if treachery == .hintsWhatWasNotSent { box.tags[start.index] = tag() }
-        publish(mailbox, MailHint.Growth(start: start, end: box.end, elements: hintContains ? [box.element(box.last)] : []))
+        publish(
+            mailbox, MailHint.Growth(start: start, end: box.end, elements: hintContains ? [box.element(box.last)] : []))
     }
 
     /// Fails over to a server that lacks the last messages, and sends another message to it.
@@ -387,7 +390,8 @@ struct ListenWorld {
 
     // MARK: The end
 
-    /// Delivers everything in flight, and lets as much time pass as retries need, but not as much as periodic checks.
+    /// Delivers everything in flight, and lets as much time pass as retries need, but not as much
+    /// as periodic checks.
     mutating func settle() {
         for _ in 0..<200 {
             while subscribe() || executeNext() || replyNext() || notifyNext() {}
@@ -395,7 +399,8 @@ struct ListenWorld {
         }
     }
 
-    /// The calls that wait although there is a message for them, or although they are not their device's current call.
+    /// The calls that wait although there is a message for them, or although they are not their
+    /// device's current call.
     var stuckCalls: [UInt64] {
         unfinished.filter { id in
             guard let request = requests[id], let box = boxes[request.mailbox] else { return false }

@@ -6,10 +6,12 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    /// Hints bring what is small. What they save is counted, and what they must not do is tried with forged ones.
+    /// Small messages are delivered in hints. The saved scripts are counted, and forged hints must
+    /// have no effect.
     @Suite("Hints")
     struct HintTests {
-        /// What a listener gets of a send that comes while it waits, and how many scripts that takes.
+        /// The delivery to a listener that waits during a send, the number of scripts, and the
+        /// delivery after it.
         private static func listening(
             limit: Int = 1000, maxBytes: Int = 1 << 20, to messages: [Message]
         ) async throws -> (delivery: Delivery, scripts: Int, next: String) {
@@ -29,7 +31,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a small message comes with its hint: sending it is the only script")
+        @Test("a small message arrives in its hint: the send is the only script")
         func brings() async throws {
             let message = Message(text: "hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
             let (delivery, scripts, next) = try await Self.listening(to: [message])
@@ -38,11 +40,11 @@ extension QueueListenTests {
             #expect(received.text == "hi" && received.type == "t" && received.headers == ["h": "v"])
             #expect(received.collapseKey == "k" && received.index == 2 && received.cursor == delivery.cursor)
             #expect(delivery.skipped == 0)
-            // The place is one that the mailbox knows.
+            // The mailbox accepts the cursor.
             #expect(next == "timedOut")
         }
 
-        @Test("several small messages come with their hint, in order")
+        @Test("several small messages arrive in their hint, in order")
         func bringsSeveral() async throws {
             let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message(text: "\($0)") })
             #expect(scripts == 1)
@@ -51,7 +53,7 @@ extension QueueListenTests {
             #expect(next == "timedOut")
         }
 
-        @Test("what is large is read, what is more than the listener wants is read in part")
+        @Test("large messages are read, and more messages than the limit are read in parts")
         func reads() async throws {
             let large = try await Self.listening(to: [Message(bytes: Array(repeating: 1, count: 2000))])
             #expect(large.delivery.messages.map(\.body.count) == [2000])
@@ -60,19 +62,19 @@ extension QueueListenTests {
             #expect(several.delivery.word == "a" && several.next == "b" && several.scripts == 2)
             let bytes = try await Self.listening(maxBytes: 1, to: [Message(text: "a"), Message(text: "b")])
             #expect(bytes.delivery.word == "a" && bytes.next == "b" && bytes.scripts == 2)
-            // One message always comes.
+            // One message is always delivered.
             let one = try await Self.listening(maxBytes: 1, to: [Message(text: "a")])
             #expect(one.delivery.word == "a" && one.scripts == 1)
         }
 
-        @Test("of messages with one collapse key in one send the last is delivered, and the others are counted")
+        @Test("of several messages with one collapse key in one send, the last is delivered and the others are counted")
         func collapsed() async throws {
             let (delivery, _, next) = try await Self.listening(
                 to: ["a", "b", "c"].map { Message(text: $0, collapseKey: "k") })
             #expect(delivery.word == "c" && delivery.skipped == 2 && next == "timedOut")
         }
 
-        @Test("a first listener of a new mailbox reads once, although it hears of its own making it")
+        @Test("the first listener of a new mailbox reads once, although its own read causes a hint")
         func announcement() async throws {
             try await withOffice { office, redis, _ in
                 let first = Task { try await office.mailbox("warm").listen() }
@@ -85,11 +87,11 @@ extension QueueListenTests {
             }
         }
 
-        @Test("one send to many listeners of a process wakes them all without a script more")
+        @Test("one send to many listeners of a process notifies them all without another script")
         func crowd() async throws {
             try await withOffice { office, redis, _ in
                 let names = (0..<200).map { "user-\($0)" }
-                // The server has the script from here on.
+                // Loads the script into the server.
                 try await office.send("first", to: "nobody")
                 let waiting = names.map { name in Task { try await office.mailbox(name).listen() } }
                 try await office.untilWaiting(200, at: names[0])
@@ -101,7 +103,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a forged or garbled hint delivers nothing: it has neither the epoch nor the tag")
+        @Test("a forged or damaged hint delivers nothing, because it lacks the epoch or the tag")
         func forged() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
@@ -136,13 +138,13 @@ extension QueueListenTests {
             }
         }
 
-        @Test("whatever is published there, reading it does not trap")
+        @Test("decoding arbitrary bytes does not trap")
         func garbled() {
             var generator = SplitMix(seed: 3)
             for _ in 0..<20_000 {
                 let count = Int.random(in: 0...90, using: &generator)
-                _ = MailHint.all(
-                    in: (0..<count).map { _ in
+                _ = MailHint.decode(
+                    (0..<count).map { _ in
                         Bool.random(using: &generator)
                             ? UInt8.random(in: 0...3, using: &generator) : .random(in: 0...255)
                     })

@@ -9,7 +9,7 @@ import Testing
 extension QueueListenTests {
     @Suite("Sending")
     struct SendTests {
-        @Test("the same messages reach all recipients, each once, however often it is named")
+        @Test("messages reach all recipients once, also those that are named twice")
         func recipients() async throws {
             try await withOffice { office, _, _ in
                 let names = (0..<256).map { "player \($0)" }
@@ -22,18 +22,20 @@ extension QueueListenTests {
             }
         }
 
-        @Test("each recipient can get messages of its own")
+        @Test("each recipient gets its own messages")
         func own() async throws {
             try await withOffice { office, _, _ in
                 try await office.send("first", to: "bob")
-                let receipt = try await office.send(["alice": [Message(text: "a")], "bob": [Message(text: "b"), Message(text: "c")]])
+                let receipt = try await office.send([
+                    "alice": [Message(text: "a")], "bob": [Message(text: "b"), Message(text: "c")],
+                ])
                 #expect(receipt.indices == ["alice": 1...1, "bob": 2...3])
                 #expect(try await office.mailbox("alice").look().word == "a")
                 #expect(try await office.mailbox("bob").look().word == "first b c")
             }
         }
 
-        @Test("the same id sends once, and another content under it is refused")
+        @Test("the same send under one id has one effect, and another send under it is refused")
         func id() async throws {
             try await withOffice { office, _, _ in
                 let first = try await office.send("a", to: "alice", "bob", id: "order-1")
@@ -49,7 +51,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("answers are kept no longer than they are needed")
+        @Test("answers are deleted when they are no longer needed")
         func answers() async throws {
             try await withOffice { office, redis, _ in
                 for _ in 0..<200 { try await office.send("a", to: "alice") }
@@ -63,7 +65,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("bad input is refused, and nothing is sent", arguments: badSends)
+        @Test("invalid arguments are refused, and nothing is sent", arguments: badSends)
         func badInput(_ bad: BadSend) async throws {
             try await withOffice(configure: { $0.maxMessageBytes = 100 }) { office, redis, _ in
                 let error = await errorOf { try await bad.body(office) }
@@ -74,7 +76,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a full mailbox refuses the send for all its recipients")
+        @Test("a full mailbox refuses a send for all of its recipients")
         func reject() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, _, _ in
                 try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
@@ -92,7 +94,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("the oldest make room if that is wanted, and who has not read them is told")
+        @Test("with dropOldest the oldest messages are deleted, and a reader that has not read them is notified")
         func dropOldest() async throws {
             try await withOffice(configure: {
                 $0.limits.maxBytes = 2048
@@ -109,7 +111,7 @@ extension QueueListenTests {
                 #expect(delivery.word == "truncated \(inspection.first)")
                 let rest = try await mailbox.look(after: delivery.cursor)
                 #expect(rest.messages.map(\.index) == Array(inspection.first...30))
-                // Bytes are taken off the books as they were put on them.
+                // The count of bytes returns to zero.
                 try await mailbox.acknowledge(rest.cursor)
                 #expect(try await mailbox.inspect()?.bytes == 0)
                 let error = await errorOf {
@@ -119,7 +121,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("limits that are lowered far are met by the next message")
+        @Test("much lower limits are enforced by the next send")
         func lowered() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -137,7 +139,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("who waits long is not forgotten, nor is his mailbox")
+        @Test("a waiting device and its mailbox do not expire")
         func longWait() async throws {
             try await withOffice(configure: {
                 $0.limits.ttl = .seconds(1)
@@ -148,7 +150,9 @@ extension QueueListenTests {
                 let waiting = Task { try await mailbox.listen(after: cursor) }
                 try await office.untilWaiting(1, at: "alice")
                 _ = try await redis.send("SET", "clock", "x", "PX", "2500")
-                try await until("both times are over") { try await redis.send("EXISTS", "clock").integer == 0 }
+                try await until("both times to live have passed") {
+                    try await redis.send("EXISTS", "clock").integer == 0
+                }
                 #expect(try await mailbox.devices().map(\.name) == ["default"])
                 _ = try await mailbox.look(device: "other")
                 #expect(try await mailbox.devices().map(\.name).sorted() == ["default", "other"])
@@ -157,7 +161,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("limits of a mailbox's own are obeyed by all, and can be taken away")
+        @Test("a mailbox's own limits apply to all post offices, and can be removed")
         func ownLimits() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -178,7 +182,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a later message with its collapse key takes a waiting one's place")
+        @Test("a later message with the same collapse key replaces an earlier one")
         func collapse() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
@@ -196,7 +200,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("collapsed messages make room before anything else does")
+        @Test("replaced messages are the first to be deleted from a full mailbox")
         func collapseWhenFull() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 2 }) { office, _, _ in
                 for position in 0..<20 {
@@ -206,14 +210,14 @@ extension QueueListenTests {
             }
         }
 
-        @Test("an expired message is passed over and counted")
+        @Test("an expired message is skipped and counted")
         func expired() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send(
                     [Message(text: "a"), Message(text: "b", ttl: .milliseconds(1)), Message(text: "c")], to: ["alice"])
                 let sent = try await mailbox.peek().last!.sent
-                try await until("the server's clock has gone on") {
+                try await until("the message has expired by the server's clock") {
                     let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
                     return Double(time[0]) + Double(time[1]) / 1e6 > sent.timeIntervalSince1970 + 0.003
                 }
@@ -224,7 +228,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a backlog stays for devices that come later")
+        @Test("a backlog is kept for future devices")
         func backlog() async throws {
             for isByAge in [false, true] {
                 try await withOffice(configure: {
@@ -239,13 +243,13 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a device that is not seen any more keeps nothing")
+        @Test("no message is kept for a device that is forgotten")
         func deadDevice() async throws {
             try await withOffice(configure: { $0.limits.deviceTTL = .seconds(1) }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
                 _ = try await mailbox.look(device: "dead")
-                try await until("only the living one counts") {
+                try await until("the dead device is forgotten") {
                     let delivery = try await mailbox.look(device: "living")
                     try await mailbox.acknowledge(delivery.cursor, device: "living")
                     return try await mailbox.count == 0
@@ -254,11 +258,11 @@ extension QueueListenTests {
             }
         }
 
-        @Test("an abandoned mailbox is deleted, one in use is not")
+        @Test("an unused mailbox expires, one in use does not")
         func ttl() async throws {
             try await withOffice(configure: { $0.limits.ttl = .seconds(1) }) { office, redis, _ in
                 try await office.send("a", to: "alice")
-                try await until("it is gone, with its list and all") {
+                try await until("all of its keys are gone") {
                     _ = try await office.mailbox("bob").look()
                     return try await redis.send("KEYS", "ql:*alice").array?.isEmpty == true
                 }
@@ -266,7 +270,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a large message travels, and pages are cut by their bytes")
+        @Test("large messages arrive, and pages are limited by their bytes")
         func large() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -279,7 +283,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a backlog of 100,000 comes in pages, complete and in order")
+        @Test("100,000 messages are delivered in pages, completely and in order")
         func pages() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -323,7 +327,9 @@ private let badSends: [BadSend] = [
     BadSend(testDescription: "a large body") {
         try await $0.send(Message(bytes: .init(repeating: 0, count: 101)), to: "a")
     },
-    BadSend(testDescription: "a type with a line break") { try await $0.send(Message(text: "a", type: "x\ny"), to: "alice") },
+    BadSend(testDescription: "a type with a line break") {
+        try await $0.send(Message(text: "a", type: "x\ny"), to: "alice")
+    },
     BadSend(testDescription: "a header with a line break") {
         try await $0.send(Message(text: "a", headers: ["a": "\n"]), to: "alice")
     },
@@ -334,10 +340,12 @@ private let badSends: [BadSend] = [
         try await $0.send(Message(text: "a", headers: ["a=\u{301}": ""]), to: "alice")
     },
     BadSend(testDescription: "no time to live") { try await $0.send(Message(text: "a", ttl: .zero), to: "alice") },
-    BadSend(testDescription: "an empty collapse key") { try await $0.send(Message(text: "a", collapseKey: ""), to: "alice") },
+    BadSend(testDescription: "an empty collapse key") {
+        try await $0.send(Message(text: "a", collapseKey: ""), to: "alice")
+    },
     BadSend(testDescription: "an empty id") { try await $0.send("a", to: "alice", id: "") },
     BadSend(testDescription: "no replicas") { try await $0.send("a", to: "alice", durability: .replicated(0)) },
     BadSend(testDescription: "an empty device") { _ = try await $0.mailbox("alice").listen(device: "") },
     BadSend(testDescription: "no limit") { _ = try await $0.mailbox("alice").listen(limit: 0) },
-    BadSend(testDescription: "a negative time") { _ = try await $0.mailbox("alice").listen(timeout: .seconds(-1)) },
+    BadSend(testDescription: "a negative timeout") { _ = try await $0.mailbox("alice").listen(timeout: .seconds(-1)) },
 ]
