@@ -220,7 +220,8 @@ let package = Package(
         .testTarget(
             name: "QueueListenTests",
             dependencies: [
-                "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "redisdc-worker",
+                "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport", "TestRandom",
+                "redisdc-worker",
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
                 .product(
                     name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
@@ -230,6 +231,12 @@ let package = Package(
                 .product(
                     name: "InMemoryTracing", package: "swift-distributed-tracing",
                     condition: .when(traits: ["TracingSupport"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+                .product(
+                    name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycleSupport"])),
             ],
             swiftSettings: settings),
         .testTarget(

@@ -6,6 +6,6 @@ import QueueListen
 func send(_ count: Int, _ office: PostOffice) async throws {
     guard count > 0 else { return }
     for number in 1...count {
-        try await office.send(Message("\(number)", type: "move"), to: "alice", "bob", id: "game-7-move-\(number)")
+        try await office.send(Message(text: "\(number)", type: "move"), to: "alice", "bob", id: "game-7-move-\(number)")
     }
 }

@@ -1,18 +1,19 @@
-// How far a reader has got in a mailbox.
-
-/// A place in a mailbox, behind the last message that its reader has.
+/// A position in a mailbox: after the last message that a reader has received.
 ///
-/// It prints as one opaque token, which can be kept anywhere and read back: `Cursor("…")`. It is encoded as that token too.
+/// A cursor prints as an opaque token, which can be stored anywhere and read back with
+/// `Cursor("…")`. It is encoded as that token too.
 ///
-/// It names the mailbox's epoch and the message's random tag besides its index. So a mailbox that was lost and made anew,
-/// or that lost its end in a failover and got other messages in its place, is told from the one that was read.
+/// Besides the index it contains the mailbox's epoch and the message's random tag. They distinguish
+/// the mailbox that was read from one that was created again after a loss, or that lost its end in
+/// a failover and received other messages in its place.
 public struct Cursor: Sendable, Hashable {
-    /// The index of the last message that its holder has, from 1; 0 before the first.
+    /// The index of the last message that the reader has received, from 1; 0 before the first
+    /// message.
     public let index: Int
     let epoch: UInt64
     let tag: UInt64
 
-    /// No place yet: listening after it is listening after none.
+    /// No position. Listening after it is the same as listening without a cursor.
     public static let none = Cursor(epoch: 0, index: 0, tag: 0)
 
     init(epoch: UInt64, index: Int, tag: UInt64) {
@@ -23,7 +24,7 @@ public struct Cursor: Sendable, Hashable {
 }
 
 extension Cursor: LosslessStringConvertible {
-    /// `nil` when the text is no cursor.
+    /// Reads a token; `nil` if the text is not a cursor's token.
     public init?(_ description: String) {
         let parts = description.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].utf8.count == 16, parts[2].utf8.count == 16,
@@ -34,18 +35,24 @@ extension Cursor: LosslessStringConvertible {
         self.init(epoch: epoch, index: index, tag: tag)
     }
 
+    /// The token.
     public var description: String { "\(epoch.hexadecimal)-\(index)-\(tag.hexadecimal)" }
 }
 
 extension Cursor: Codable {
+    /// Decodes a token.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` if the text is not a cursor's token.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        guard let cursor = Cursor(try container.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a cursor")
+        let text = try container.decode(String.self)
+        guard let cursor = Cursor(text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a cursor: \"\(text)\"")
         }
         self = cursor
     }
 
+    /// Encodes the token as a string.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(description)
@@ -53,18 +60,18 @@ extension Cursor: Codable {
 }
 
 extension UInt64 {
-    /// 16 digits.
+    /// 16 hexadecimal digits.
     var hexadecimal: String {
         let digits = String(self, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// The 8 bytes of an epoch or a tag, as the scripts have them.
-    var mark: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
+    /// The 8 bytes of an epoch or a tag, as the scripts store them.
+    var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
 
-    /// `nil`: not 8 bytes.
-    init?(mark: some Collection<UInt8>) {
-        guard mark.count == 8 else { return nil }
-        self = mark.reduce(0) { $0 << 8 | UInt64($1) }
+    /// `nil` if there are not exactly 8 bytes.
+    init?(bigEndianBytes bytes: some Collection<UInt8>) {
+        guard bytes.count == 8 else { return nil }
+        self = bytes.reduce(0) { $0 << 8 | UInt64($1) }
     }
 }

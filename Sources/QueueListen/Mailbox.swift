@@ -1,7 +1,6 @@
-// A recipient's mailbox: listening to it, and looking after it.
 import Hiredis
 
-/// A recipient's mailbox.
+/// A recipient's mailbox: messages in order, kept until every device has acknowledged them.
 ///
 /// ```swift
 /// let mailbox = try office.mailbox("alice")
@@ -13,15 +12,17 @@ import Hiredis
 /// }
 /// ```
 ///
-/// Passing a cursor to `listen` proves that everything up to it has arrived; only then is it deleted. A process that dies
-/// before gets it again. Several devices of one recipient listen under different names: each has its own place, and a
-/// message is deleted when all have it.
+/// Passing a cursor to `listen` acknowledges every message up to it; only then are these messages
+/// deleted. A process that dies before it acknowledges receives them again. The devices of a
+/// recipient listen under different names: each device has its own position, and a message is
+/// deleted when all of them have acknowledged it.
 ///
-/// The values of this type are cheap; make one where you need it.
+/// Values of this type are small: create one wherever you need it.
 public struct Mailbox: Sendable {
-    /// The device of those who name none.
+    /// The device of callers that do not name one.
     public static let defaultDevice = "default"
 
+    /// The mailbox's name.
     public let name: String
     let office: PostOffice
     let partition: Partition
@@ -29,66 +30,80 @@ public struct Mailbox: Sendable {
 
     // MARK: Listen
 
-    /// Returns what is there behind the cursor; if nothing is, waits for it.
+    /// Returns the messages after a cursor, and waits for one if there is none.
     ///
-    /// The cursor acknowledges: what lies up to it is deleted when every device has acknowledged it. Deliveries that do not
-    /// arrive come again with the next call, from the same cursor.
+    /// The cursor is an acknowledgement: messages up to it are deleted when every device has
+    /// acknowledged them. A delivery that does not arrive is repeated by the next call with the
+    /// same cursor.
+    ///
+    /// A cancelled call throws `.cancelled` immediately. No error loses a message: the next call
+    /// with the same cursor returns it. A call that waits is not interrupted by a broken
+    /// connection; it throws only when Redis cannot be asked at the end of its timeout.
     ///
     /// - Parameters:
-    ///   - cursor: the one of the last delivery. `nil`: where this device has acknowledged up to, or at the beginning.
-    ///   - device: 1 to 128 bytes of UTF-8 without control characters or braces; at most 64 devices of a mailbox.
-    ///   - limit: most messages, 1 to 10,000.
-    ///   - maxBytes: most bytes, from 1; but one message always comes.
-    ///   - timeout: how long to wait; `nil` as long as it takes, 0 looks once.
-    /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`, `.conflict` (65th device, other
-    ///   number of partitions); `.connectionLost` and `.notConnected` when Redis could not be asked until the time was up,
-    ///   or has not answered a second later. Breaks of the connection before that are bridged. Nothing is lost by any of
-    ///   them.
+    ///   - cursor: the cursor of the last delivery. `nil`: the position up to which this device has
+    ///     acknowledged, or the beginning for a new device.
+    ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at
+    ///     most 64 devices.
+    ///   - limit: the maximum number of messages, 1 to 10,000.
+    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
+    ///     larger.
+    ///   - timeout: how long to wait. `nil` waits without a limit; 0 reads once.
+    /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`,
+    ///   `.conflict` (a 65th device, or another number of partitions), `.serverError`;
+    ///   `.connectionLost` and `.notConnected` when Redis could not be asked until the timeout, or
+    ///   has not answered within another second.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
-        let poll = try poll(after: cursor, device, limit, maxBytes, timeout)
-        if office.instruments.isDisabled { await listeners.carryOut(poll) } else { await carryOutObserved(poll) }
-        return try poll.delivery()
+        let call = try pendingListen(after: cursor, device, limit, maxBytes, timeout)
+        if office.instruments.isDisabled { await listeners.run(call) } else { await runObserved(call) }
+        return try call.delivery()
     }
 
-    /// Apart, so that its frame is there only when there is something to count or to trace.
+    /// Not inlined, so that its frame exists only when there is something to count or to trace.
     @inline(never)
-    private func carryOutObserved(_ poll: Poll) async {
-        await office.instruments.listening(poll) { await listeners.carryOut(poll) }
+    private func runObserved(_ call: PendingListen) async {
+        await office.instruments.listening(call) { await listeners.run(call) }
     }
 
-    /// Apart, so that what it takes to make it is not in the frames of those who wait.
+    /// Not inlined, so that its temporaries are not in the frames of waiting callers.
     @inline(never)
-    private func poll(
+    private func pendingListen(
         after cursor: Cursor?, _ device: String, _ limit: Int, _ maxBytes: Int, _ timeout: Duration?
-    ) throws(QueueListenError) -> Poll {
-        try MailName.validate(device, "device", longest: 128)
+    ) throws(QueueListenError) -> PendingListen {
+        try MailName.validate(device, "device", maxBytes: 128)
         try Self.check(limit: limit, maxBytes: maxBytes)
         if let timeout, timeout < .zero {
             throw QueueListenError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
-        return listeners.poll(
-            name, device: device, after: cursor, most: limit, maxBytes: maxBytes, timeout: timeout)
+        return listeners.pendingListen(
+            name, device: device, after: cursor, maxMessages: limit, maxBytes: maxBytes, timeout: timeout)
     }
 
-    /// Acknowledges without reading on: what lies up to the cursor is deleted when every device has it.
+    /// Acknowledges without reading: messages up to the cursor are deleted when every device has
+    /// acknowledged them.
     ///
-    /// - Returns: whether the cursor is one of this mailbox as it is now. If not, nothing has been acknowledged: see `listen`.
-    /// - Throws: as ``listen(after:device:limit:maxBytes:timeout:)``.
+    /// Acknowledging twice has no second effect, so a call that throws can be repeated. It takes at
+    /// most ``PostOfficeConfiguration/callTimeout``.
+    ///
+    /// - Returns: `true` if the cursor belongs to the mailbox in its present state. Otherwise
+    ///   nothing is acknowledged, and the next `listen` with this cursor reports why.
+    /// - Throws: `.invalidArgument`, `.cancelled`, `.connectionLost`, `.notConnected`,
+    ///   `.notPermitted`, `.stopped`, `.wrongType`, `.conflict`, `.serverError`.
     @discardableResult
     public func acknowledge(
         _ cursor: Cursor, device: String = Self.defaultDevice
     ) async throws(QueueListenError) -> Bool {
-        try MailName.validate(device, "device", longest: 128)
+        try MailName.validate(device, "device", maxBytes: 128)
         let reply = try await run(
             Scripts.listen,
             partition.limits + [
-                .string(device), .string(partition.process), 0, 2, 0, .integer(cursor.index), .bytes(cursor.epoch.mark),
-                .bytes(cursor.tag.mark), 0, 1,
-            ])
-        return try ReadReply(reply, partitions: partition.total).status == .ok
+                .string(device), .string(partition.process), 0, 2, 0, .integer(cursor.index),
+                .bytes(cursor.epoch.bigEndianBytes), .bytes(cursor.tag.bigEndianBytes), 0, 1,
+            ], "acknowledge messages of")
+        return try read(reply, "acknowledge messages of").status == .ok
     }
 
     private static func check(limit: Int, maxBytes: Int) throws(QueueListenError) {
@@ -100,53 +115,87 @@ public struct Mailbox: Sendable {
         }
     }
 
-    // MARK: Look after
+    // MARK: Manage
 
-    /// Reads without acknowledging, without being a device, and without waiting.
+    /// Returns messages without acknowledging them, without registering a device and without
+    /// waiting.
     ///
-    /// - Parameter index: reads what is behind it; 0 from the first that is there.
+    /// - Parameters:
+    ///   - index: the index after which to read; 0 reads from the first message.
+    ///   - limit: the maximum number of messages, 1 to 10,000.
+    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
+    ///     larger.
+    /// - Throws: `.invalidArgument` and the codes of ``inspect()``.
     public func peek(
         after index: Int = 0, limit: Int = 100, maxBytes: Int = 4 * 1024 * 1024
     ) async throws(QueueListenError) -> [ReceivedMessage] {
         try Self.check(limit: limit, maxBytes: maxBytes)
         guard index >= 0 else { throw QueueListenError(.invalidArgument, "index is \(index), expected 0 or more") }
         let reply = try await run(
-            // An index has 6 bytes; the server's numbers are exact so far.
-            Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)])
-        return try ReadReply(reply, partitions: partition.total).messages
+            // An index has 6 bytes; up to there the server's numbers are exact.
+            Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read")
+        return try read(reply, "read").messages
     }
 
-    /// How many messages wait in it, expired and replaced ones included; 0 when there is no such mailbox.
+    /// The number of messages in the mailbox, including expired and replaced ones; 0 if it does not
+    /// exist.
+    ///
+    /// Throws the codes of ``inspect()``.
     public var count: Int {
         get async throws(QueueListenError) { try await inspect()?.count ?? 0 }
     }
 
-    /// Deletes the mailbox with everything in it. Who listens to it, or comes back to it, is told `.reset`.
+    /// Deletes the mailbox and its messages. Present and returning listeners receive
+    /// ``Delivery/Status/reset``.
     ///
-    /// - Returns: how many messages were in it; `nil` when there was none.
+    /// - Returns: the number of messages that were deleted; `nil` if the mailbox did not exist.
+    /// - Throws: the codes of ``inspect()``. If `mayHaveRun` is true, the mailbox may be deleted.
     @discardableResult
     public func delete() async throws(QueueListenError) -> Int? {
-        let reply = try await run(Scripts.delete, [])
+        let reply = try await run(Scripts.delete, [], "delete")
         guard let parts = reply.array, parts.count == 3, parts[0].string == "ok", let count = parts[1].integer else {
-            throw QueueListenError(refusal: reply, partitions: partition.total)
+            throw refusal(reply, "delete")
         }
         return parts[2].integer == 1 ? count : nil
     }
 
-    /// Gives the mailbox limits of its own, which all nodes then obey; `nil` takes them away.
+    /// Gives the mailbox limits of its own, which override those of all post offices. Creates it if
+    /// it does not exist.
+    ///
+    /// - Parameter limits: `nil` removes the mailbox's own limits.
+    /// - Throws: `.invalidArgument`, `.outOfMemory` and the codes of ``inspect()``. If `mayHaveRun`
+    ///   is true, the limits may be set.
     public func setLimits(_ limits: MailboxLimits?) async throws(QueueListenError) {
         try limits?.validate()
-        let reply = try await run(Scripts.setLimits, [.string(limits?.words.joined(separator: " ") ?? "")])
-        guard reply.array?.first?.string == "ok" else {
-            throw QueueListenError(refusal: reply, partitions: partition.total)
-        }
+        let reply = try await run(
+            Scripts.setLimits, [.string(limits?.words.joined(separator: " ") ?? "")], "set the limits of")
+        guard reply.array?.first?.string == "ok" else { throw refusal(reply, "set the limits of") }
     }
 
-    func run(_ script: RedisScript, _ arguments: [RedisArgument]) async throws(QueueListenError) -> RESPValue {
+    // MARK: Scripts
+
+    /// Runs a script on this mailbox.
+    ///
+    /// - Parameter action: the verb for error messages, "delete" for example.
+    func run(
+        _ script: RedisScript, _ arguments: [RedisArgument], _ action: String
+    ) async throws(QueueListenError) -> RESPValue {
         do {
             return try await office.redis.script(
                 script, keys: partition.keys(name), arguments: partition.head + arguments,
                 timeout: office.configuration.callTimeout)
-        } catch { throw QueueListenError(error) }
+        } catch { throw QueueListenError(error).prefixed(failure(action)) }
     }
+
+    func refusal(_ reply: RESPValue, _ action: String) -> QueueListenError {
+        QueueListenError(refusal: reply, partitions: partition.total).prefixed(failure(action))
+    }
+
+    private func read(_ reply: RESPValue, _ action: String) throws(QueueListenError) -> ReadReply {
+        do { return try ReadReply(reply, partitions: partition.total) } catch {
+            throw error.prefixed(failure(action))
+        }
+    }
+
+    private func failure(_ action: String) -> String { "cannot \(action) \"\(name)\"" }
 }

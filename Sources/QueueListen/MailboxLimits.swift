@@ -1,40 +1,38 @@
-// What a mailbox holds at most, and for how long.
-
-/// What happens when a mailbox is full.
-public enum OverflowPolicy: Sendable, Hashable {
-    /// The send is refused with `.mailboxFull`, for all its recipients.
-    case reject
-    /// The oldest messages go, read or not. A reader that has not read them is told `.truncated(first:)`.
-    case dropOldest
-}
-
-/// The bounds of a mailbox. The defaults are those of a server that lets nobody grow without a bound.
+/// The limits of a mailbox. The defaults bound every mailbox of a server.
 public struct MailboxLimits: Sendable, Hashable {
-    /// Most messages that wait, 1 to 100,000,000. Default 100,000.
+    /// The maximum number of messages in the mailbox, 1 to 100,000,000. Default 100,000.
     public var maxMessages = 100_000
-    /// Most bytes that wait, from 1,024. About 80 of them for each message are not its body. Default 64 MiB.
+    /// The maximum number of bytes in the mailbox, from 1,024. Each message needs about 80 bytes
+    /// besides its body. Default 64 MiB.
     public var maxBytes = 64 * 1024 * 1024
-    /// How long a message is worth delivering, from 1 ms; `nil`: for ever. Afterwards it is passed over, and it is the first
-    /// to make room. Default: for ever.
+    /// How long a message is delivered after it was sent, from 1 ms; `nil` for always. An expired
+    /// message is skipped, and is the first to be deleted when the mailbox is full. Default `nil`.
     public var maxAge: Duration?
-    /// What happens beyond these. Default: the send is refused.
+    /// What happens when a message does not fit. Default: the send fails.
     public var whenFull = OverflowPolicy.reject
-    /// A mailbox that nobody sends to or listens to for so long is deleted; at least 1 s, `nil`: never. Default 30 days.
-    /// As a mailbox's own limit, more than twice ``PostOfficeConfiguration/recheckInterval``, by which who waits shows that
-    /// he is there.
-    public var ttl: Duration? = .seconds(30 * 86400)
-    /// So many messages stay although every device has acknowledged them, for devices that come later. Default 0.
-    public var backlogCount = 0
-    /// Messages stay for so long although every device has acknowledged them. Default 0.
-    ///
-    /// With both, a message stays when either says so.
-    public var backlogAge: Duration = .zero
-    /// A device that has not listened for so long is forgotten, and no message stays for it; at least 1 s, `nil`: never.
+    /// How long a mailbox exists to which nobody sends or listens, from 1 s; `nil` for always.
     /// Default 30 days.
+    ///
+    /// As a mailbox's own limit it must be more than twice
+    /// ``PostOfficeConfiguration/recheckInterval``, the interval at which waiting listeners renew
+    /// it.
+    public var ttl: Duration? = .seconds(30 * 86400)
+    /// The number of messages that are kept for future devices after every device has acknowledged
+    /// them, 0 to 100,000,000. Default 0.
+    public var backlogCount = 0
+    /// How long messages are kept for future devices after every device has acknowledged them.
+    /// Default 0.
+    ///
+    /// A message is kept if either ``backlogCount`` or ``backlogAge`` requires it.
+    public var backlogAge: Duration = .zero
+    /// How long a device is remembered after its last `listen`, from 1 s; `nil` for always. No
+    /// message is kept for a forgotten device. Default 30 days.
     public var deviceTTL: Duration? = .seconds(30 * 86400)
 
+    /// Creates limits with the default values.
     public init() {}
 
+    /// - Throws: `.invalidArgument`, with the name of the property and its allowed range.
     func validate() throws(QueueListenError) {
         func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(QueueListenError) {
             if !holds { throw QueueListenError(.invalidArgument, message()) }
@@ -55,7 +53,7 @@ public struct MailboxLimits: Sendable, Hashable {
             "deviceTTL is \(deviceTTL!), expected 1 s or more")
     }
 
-    /// As mail_limits.lua takes them.
+    /// The values in the order and units of mail_limits.lua.
     var words: [String] {
         [
             "\(maxMessages)", "\(maxBytes)", "\(maxAge?.wholeMilliseconds ?? 0)",
@@ -64,7 +62,7 @@ public struct MailboxLimits: Sendable, Hashable {
         ]
     }
 
-    /// `nil`: not eight words of ours.
+    /// Reads ``words``; `nil` if there are not eight of them.
     init?(words: String) {
         let words = words.split(separator: " ")
         let numbers = words.map { Int($0) ?? -1 }
@@ -82,7 +80,8 @@ public struct MailboxLimits: Sendable, Hashable {
 }
 
 extension Duration {
-    /// At most 4,000 years: added to the time since 1970 it has to fit into 6 bytes.
+    /// The duration in milliseconds, at most 4,000 years: together with the time since 1970 it must
+    /// fit into 6 bytes.
     var wholeMilliseconds: Int {
         let (seconds, attoseconds) = min(self, .seconds(1 << 37)).components
         return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)

@@ -1,45 +1,32 @@
-// A mailbox as an asynchronous sequence.
-
-/// What a reader of a mailbox sees, in order.
-public enum MailboxEvent: Sendable {
-    case message(ReceivedMessage)
-    /// Messages are missing here, or will come a second time. Whoever keeps a state by them reads it anew.
-    case gap(MailboxGap)
-}
-
-/// Why messages may be missing.
-public enum MailboxGap: Sendable, Hashable {
-    /// See ``Delivery/Status/reset``.
-    case reset
-    /// See ``Delivery/Status/forked``.
-    case forked
-    /// See ``Delivery/Status/truncated(first:)``.
-    case truncated(first: Int)
-}
-
 extension Mailbox {
-    /// The messages, for ever.
+    /// Returns the messages after a cursor as an endless sequence, which waits for messages when it
+    /// has none.
     ///
     /// ```swift
     /// for try await event in mailbox.messages(after: cursor) {
     ///     switch event {
     ///     case .message(let message): try await handle(message)
-    ///     case .gap: try await readEverythingElseAnew()
+    ///     case .gap: try await reloadState()
     ///     }
     /// }
     /// ```
     ///
-    /// Asking for the next one says that the last one is done: what the loop has finished with is acknowledged, at the end
-    /// of each page and about once a second. A loop that ends, by `break`, an error or the death of the process, leaves
-    /// its last message, and the page's others that it has finished within that second, to come again.
+    /// Asking for the next message says that the loop has finished with the last one. Finished
+    /// messages are acknowledged at the end of each page and about once a second. When a loop ends,
+    /// by `break`, by an error or by the death of the process, its last message is delivered again
+    /// to the next reader, and so are messages of the same page that it finished with since the
+    /// last acknowledgement.
     ///
-    /// It goes on through every break of the connection and every restart of Redis.
+    /// The sequence continues through every broken connection and every restart of Redis. A
+    /// cancelled task throws `.cancelled` from it.
     ///
     /// - Parameters:
     ///   - cursor: as for ``listen(after:device:limit:maxBytes:timeout:)``.
-    ///   - limit: most messages of one page, 1 to 10,000.
-    /// - Returns: a sequence that throws `.superseded` when a newer poll of the device begins elsewhere, `.cancelled`,
-    ///   `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`.
+    ///   - device: as for ``listen(after:device:limit:maxBytes:timeout:)``.
+    ///   - limit: the maximum number of messages of one page, 1 to 10,000.
+    /// - Returns: a sequence that throws `.superseded` when a newer `listen` for the device begins,
+    ///   `.cancelled`, `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`, `.conflict`,
+    ///   `.serverError`.
     public func messages(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 100
     ) -> MailboxMessages {
@@ -47,75 +34,48 @@ extension Mailbox {
     }
 }
 
-/// See ``Mailbox/messages(after:device:limit:)``. Each loop over it begins at the same place.
+/// The messages of a mailbox as an asynchronous sequence: see
+/// ``Mailbox/messages(after:device:limit:)``.
+///
+/// Each iteration begins at the cursor with which the sequence was created.
 public struct MailboxMessages: AsyncSequence, Sendable {
+    /// A message, or the report that messages may be missing.
     public typealias Element = MailboxEvent
+    /// The error of the iterator.
+    public typealias Failure = QueueListenError
 
     let mailbox: Mailbox
     let device: String
     let cursor: Cursor?
     let limit: Int
 
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+    /// Creates an iterator, which begins at the sequence's cursor.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(reader: MailboxReader(mailbox, device: device, after: cursor, limit: limit))
+    }
 
+    /// Reads a mailbox message by message.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private let source: MailboxMessages
-        /// The page, first message last.
-        private var page: [ReceivedMessage] = []
-        /// Behind the page, or where to begin.
-        private var end: Cursor?
-        /// Behind the message that the loop is at.
-        private var current: Cursor?
-        private var acknowledgedAt = ContinuousClock.now
+        var reader: MailboxReader
 
-        private static let acknowledgeInterval = Duration.seconds(1)
-
-        init(_ source: MailboxMessages) {
-            self.source = source
-            end = source.cursor
-        }
-
-        public mutating func next() async throws -> MailboxEvent? {
-            if let message = page.popLast() {
-                try await acknowledge()
-                current = message.cursor
-                return .message(message)
-            }
+        /// Acknowledges if necessary, and returns the next event; waits until there is one.
+        ///
+        /// - Throws: the codes that ``Mailbox/messages(after:device:limit:)`` lists.
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(QueueListenError) -> MailboxEvent? {
+            if let message = try await reader.nextInPage() { return .message(message) }
             while true {
-                let delivery = try await source.mailbox.listen(after: end, device: source.device, limit: source.limit)
-                acknowledgedAt = .now
-                let gap: MailboxGap
-                switch delivery.status {
-                case .messages(let messages):
-                    end = delivery.cursor
-                    page = messages.reversed()
-                    guard let message = page.popLast() else { continue }
-                    current = message.cursor
-                    return .message(message)
-                case .timedOut: continue
-                case .superseded:
-                    throw QueueListenError(
-                        .superseded,
-                        "someone else listens to \"\(source.mailbox.name)\" as the device \"\(source.device)\"")
-                case .reset: gap = .reset
-                case .forked: gap = .forked
-                case .truncated(let first): gap = .truncated(first: first)
-                }
-                end = delivery.cursor
-                return .gap(gap)
+                let page = try await reader.nextPage()
+                if let event = try reader.receive(page) { return event }
             }
         }
 
-        /// A slow loop does not wait for the end of its page.
-        private mutating func acknowledge() async throws {
-            guard let current, .now - acknowledgedAt >= Self.acknowledgeInterval else { return }
-            acknowledgedAt = .now
-            do {
-                try await source.mailbox.acknowledge(current, device: source.device)
-            } catch {
-                // What did not get through, the next one says too.
-                guard error.code == .connectionLost || error.code == .notConnected else { throw error }
-            }
+        /// Acknowledges if necessary, and returns the next event; waits until there is one.
+        ///
+        /// - Throws: the codes that ``Mailbox/messages(after:device:limit:)`` lists.
+        public mutating func next() async throws(QueueListenError) -> MailboxEvent? {
+            try await next(isolation: #isolation)
         }
     }
 }

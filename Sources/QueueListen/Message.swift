@@ -1,31 +1,36 @@
-// What is sent.
 #if canImport(FoundationEssentials)
-    import FoundationEssentials
+    public import FoundationEssentials
 #else
-    import Foundation
+    public import Foundation
 #endif
 
-/// A message to be sent: text, bytes or any `Codable` value, with a type by which receivers tell it from others.
+/// A message to send: text, bytes or JSON, with a type that tells receivers how to handle it.
 ///
 /// ```swift
-/// Message("hello")
+/// Message(text: "hello")
 /// Message(bytes: picture, type: "image/png")
-/// try Message(Move(from: "e2", to: "e4"))           // its type is "Move"
+/// try Message(json: Move(from: "e2", to: "e4"), type: "move")
 /// ```
 public struct Message: Sendable, Hashable {
-    /// What it is, for a ``Receiver`` to tell by: at most 255 bytes without control characters.
+    /// What the message is. A ``Receiver`` selects the handler by it. At most 255 bytes without
+    /// control characters.
     public var type: String?
-    /// Any bytes, also none. Most bytes of a message: ``PostOfficeConfiguration/maxMessageBytes``.
+    /// The content, which may be empty. At most ``PostOfficeConfiguration/maxMessageBytes``.
     public var body: [UInt8]
-    /// Names have 1 to 255 bytes without control characters or `=`; values at most 4096 without control characters.
+    /// At most 64. Names have 1 to 255 bytes without control characters and `=`, values at most
+    /// 4,096 bytes without control characters.
     public var headers: [String: String]
-    /// How long it is worth delivering, from 1 ms; `nil`: as long as the mailbox keeps it. Afterwards it is passed over,
-    /// and counted in ``Delivery/skipped``.
+    /// How long the message is delivered after it was sent, from 1 ms; `nil` for as long as the
+    /// mailbox keeps it. An expired message is skipped, and counted in ``Delivery/skipped``.
     public var ttl: Duration?
-    /// A later message with the same key takes the place of this one while it waits: it is passed over then, and counted in
-    /// ``Delivery/skipped``. 1 to 255 bytes without control characters.
+    /// A later message with the same key replaces this one while it is in the mailbox. The replaced
+    /// message is skipped, and counted in ``Delivery/skipped``. 1 to 255 bytes without control
+    /// characters.
     public var collapseKey: String?
 
+    /// Creates a message from bytes.
+    ///
+    /// Nothing is validated until the message is sent.
     public init(
         bytes: [UInt8], type: String? = nil, headers: [String: String] = [:], ttl: Duration? = nil,
         collapseKey: String? = nil
@@ -37,48 +42,62 @@ public struct Message: Sendable, Hashable {
         self.collapseKey = collapseKey
     }
 
+    /// Creates a message from text.
+    ///
+    /// Nothing is validated until the message is sent.
     public init(
-        _ text: String, type: String? = nil, headers: [String: String] = [:], ttl: Duration? = nil,
+        text: String, type: String? = nil, headers: [String: String] = [:], ttl: Duration? = nil,
         collapseKey: String? = nil
     ) {
         self.init(
             bytes: Array(text.utf8), type: type, headers: headers, ttl: ttl, collapseKey: collapseKey)
     }
 
-    /// A value as JSON.
+    /// Creates a message from a value, encoded as JSON.
     ///
-    /// - Parameter type: by default the name of the value's type.
-    /// - Throws: what encoding throws.
-    public init<Value: Encodable>(
-        _ value: Value, type: String? = nil, headers: [String: String] = [:], ttl: Duration? = nil,
-        collapseKey: String? = nil
+    /// - Parameters:
+    ///   - type: what the value is. It has no default, because it is part of the protocol between
+    ///     senders and receivers and must not change when a Swift type is renamed. Pass `nil` for a
+    ///     message without a type.
+    ///   - encoder: configures the encoding of dates, keys and so on. The receiver decodes
+    ///     accordingly: see ``ReceivedMessage/decode(as:decoder:)``.
+    /// - Throws: the error of the encoder.
+    public init(
+        json value: some Encodable, type: String?, headers: [String: String] = [:], ttl: Duration? = nil,
+        collapseKey: String? = nil, encoder: JSONEncoder = JSONEncoder()
     ) throws {
         self.init(
-            bytes: [UInt8](try JSONEncoder().encode(value)), type: type ?? "\(Value.self)", headers: headers,
-            ttl: ttl, collapseKey: collapseKey)
+            bytes: [UInt8](try encoder.encode(value)), type: type, headers: headers, ttl: ttl, collapseKey: collapseKey)
     }
 
-    func validate(largest: Int) throws(QueueListenError) {
-        if let type { try MailName.validate(line: type, "type", longest: 255) }
+    /// - Throws: `.invalidArgument`, with what is wrong and what is expected.
+    func validate(maxBodyBytes: Int) throws(QueueListenError) {
+        if let type { try MailName.validate(line: type, "type", maxBytes: 255) }
         if let collapseKey {
-            guard !collapseKey.isEmpty else { throw QueueListenError(.invalidArgument, "a collapse key is not empty") }
-            try MailName.validate(line: collapseKey, "collapse key", longest: 255)
+            guard !collapseKey.isEmpty else {
+                throw QueueListenError(.invalidArgument, "a collapse key is not empty: pass nil for none")
+            }
+            try MailName.validate(line: collapseKey, "collapse key", maxBytes: 255)
         }
         if let ttl, ttl < .milliseconds(1) {
             throw QueueListenError(.invalidArgument, "ttl is \(ttl), expected at least 1 ms")
         }
-        guard body.count <= largest else {
-            throw QueueListenError(.invalidArgument, "a body of \(body.count) bytes, expected at most \(largest)")
+        guard body.count <= maxBodyBytes else {
+            throw QueueListenError(
+                .invalidArgument,
+                "a message's body has \(body.count) bytes, expected at most \(maxBodyBytes): "
+                    + "raise PostOfficeConfiguration.maxMessageBytes, or split the message")
         }
         guard headers.count <= 64 else {
-            throw QueueListenError(.invalidArgument, "\(headers.count) headers, expected at most 64")
+            throw QueueListenError(.invalidArgument, "a message has \(headers.count) headers, expected at most 64")
         }
         for (name, value) in headers {
             guard !name.isEmpty, !name.utf8.contains(UInt8(ascii: "=")) else {
-                throw QueueListenError(.invalidArgument, "a header's name is not empty and has no \"=\": \"\(name)\"")
+                throw QueueListenError(
+                    .invalidArgument, "a header's name is not empty and contains no \"=\", this one is \"\(name)\"")
             }
-            try MailName.validate(line: name, "header's name", longest: 255)
-            try MailName.validate(line: value, "header's value", longest: 4096)
+            try MailName.validate(line: name, "header's name", maxBytes: 255)
+            try MailName.validate(line: value, "header's value", maxBytes: 4096)
         }
     }
 }

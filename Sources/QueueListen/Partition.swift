@@ -1,14 +1,16 @@
-// A partition's keys, and what every script is told.
+// A partition's keys and channels, and the arguments that all of its scripts have in common.
 import Hiredis
 import CoordinationBase
 
-/// One partition of the namespace, as a post office sees it. A class, so that mailboxes and the frames of those who listen
-/// are small.
+/// One partition of the namespace, as a post office sees it.
+///
+/// A class, so that mailboxes and the frames of waiting callers are small.
 final class Partition: Sendable {
     let namespace: Namespace
     let number: Int
+    /// The configured limits, as arguments of a script.
     let limits: [RedisArgument]
-    /// Names this process where it waits: 16 characters.
+    /// The id of this process: 16 characters.
     let process: String
     let meta: String
     private let prefix: String
@@ -22,20 +24,25 @@ final class Partition: Sendable {
         prefix = String(meta.dropLast(4))
     }
 
-    /// How many partitions there are.
+    /// The number of partitions of the namespace.
     var total: Int { namespace.partitions }
 
+    /// The keys of a mailbox: its state and its messages.
     func box(_ name: String) -> String { prefix + "box:" + name }
     func mail(_ name: String) -> String { prefix + "mail:" + name }
+    /// The answers to a sender's requests.
     func sent(_ sender: String) -> String { prefix + "sent:" + sender }
-    /// Sends across partitions whose home this is: one of them, and those that are not finished.
+    /// A cross-partition send whose home this partition is.
     func split(_ id: String) -> String { prefix + "split:" + id }
+    /// The unfinished cross-partition sends whose home this partition is.
     var splits: String { prefix + "splits" }
     func keys(_ name: String) -> [String] { [meta, box(name), mail(name)] }
 
-    /// Where this process hears of what has come, and where all hear of mailboxes that were made anew.
+    /// The channel on which this process is notified, and the channel on which all processes are
+    /// notified of mailboxes that were created again.
     var channels: (own: String, all: String) { (prefix + "wake:" + process, prefix + "wake:all") }
 
-    /// The first arguments of every script that opens a mailbox, with an epoch in case it makes one.
-    var head: [RedisArgument] { [.integer(total), .bytes(UInt64.random(in: 1 ... .max).mark)] }
+    /// The first arguments of every script that opens a mailbox: the number of partitions, and an
+    /// epoch for a mailbox that the script creates.
+    var head: [RedisArgument] { [.integer(total), .bytes(UInt64.random(in: 1 ... .max).bigEndianBytes)] }
 }

@@ -1,4 +1,3 @@
-// The process's part in sending and receiving messages.
 public import Hiredis
 import CoordinationBase
 
@@ -6,7 +5,7 @@ import CoordinationBase
     public import ServiceLifecycle
 #endif
 
-/// Sends messages to mailboxes, and opens them.
+/// Sends messages to mailboxes and opens mailboxes.
 ///
 /// ```swift
 /// try await withPostOffice(redis: redis) { office in
@@ -17,27 +16,37 @@ import CoordinationBase
 /// }
 /// ```
 ///
-/// In a server, make one and run it with the other services, after the client and before what uses it.
+/// In a server, create one and run it with the other services, after the client and before the
+/// services that use it.
 ///
 /// **Guarantees**
 /// - The messages of a mailbox have the indices 1, 2, 3 and so on, and are delivered in that order.
-/// - A message whose send was confirmed is delivered, or its reader is told that messages were lost, as far as Redis itself
-///   can know: see ``Receipt/durability`` for what a confirmation is worth.
-/// - Nothing is deleted that its reader has not proven to have, unless the mailbox's limits say so; then the reader is told.
-/// - A send reaches all its recipients or none, also when Redis is out of memory. With several
-///   ``PostOfficeConfiguration/partitions``, one whose recipients are in several of them reaches all or none in the end,
-///   whoever dies meanwhile; it is not seen everywhere in the same moment.
-/// - A send whose answer is lost is sent again under its id and has one effect. An id of the caller's own makes that hold
-///   across the death of the process too, for ``PostOfficeConfiguration/sendIDLifetime``.
-/// - Listening costs no connection: all of the process's listeners share the client's one subscription connection, and one
-///   channel. Wake-ups are hints; without them everything works, only slower.
+/// - A message whose send was confirmed is delivered, or its reader is notified that messages were
+///   lost, as far as Redis itself can know: see ``Receipt/durability`` for what a confirmation is
+///   worth.
+/// - A message is deleted only when its readers have acknowledged it, or when the mailbox's limits
+///   require it; in the latter case they are notified.
+/// - A send reaches all of its recipients or none, also when Redis is out of memory. With several
+///   ``PostOfficeConfiguration/partitions``, a send to recipients in more than one of them reaches
+///   all or none eventually, whichever processes die meanwhile; it does not become visible
+///   everywhere at the same moment.
+/// - A send whose answer is lost is repeated under its id and has one effect. With an id of the
+///   caller's own this holds across the death of the process too, for
+///   ``PostOfficeConfiguration/sendIDLifetime``.
+/// - Listening needs no connection of its own: all listeners of the process share the client's
+///   subscription connection and one channel. Notifications are hints: without them everything
+///   works, with more delay.
 ///
 /// **Limits**
-/// - A message that Redis has lost with its memory before any reader had it is noticed when the post office that sent it
-///   sends to that mailbox again: then its readers are told. Use `.replicated` or an append-only file where that is too late.
-/// - A process that dies between acting on a message and acknowledging it gets the message again, under the same id.
+/// - A message that Redis has lost from its memory before any reader received it is detected when
+///   the post office that sent it sends to that mailbox again; then its readers are notified. Use
+///   `.replicated` or an append-only file where that is too late.
+/// - A process that dies between acting on a message and acknowledging it receives the message
+///   again, under the same id.
 public final class PostOffice: Sendable {
+    /// The namespace of its mailboxes.
     public let namespace: String
+    /// The settings with which it was created.
     public let configuration: PostOfficeConfiguration
     let redis: any Redis
     let place: Namespace
@@ -46,13 +55,18 @@ public final class PostOffice: Sendable {
     private let senders: [Sender]
     private let crossPartitionSender: CrossPartitionSender
     let instruments: MailInstruments
-    private let clock: MonotonicClock
+    let clock: MonotonicClock
     private let hasRun = Locked(false)
 
+    /// Creates a post office. Nothing is sent.
+    ///
     /// - Parameters:
-    ///   - namespace: sets this application's mailboxes apart from others' in the same Redis: 1 to 512 bytes of UTF-8 without
-    ///     control characters, braces or colons. A `Coordinator` of the same name is not in the way.
-    /// - Throws: `.invalidArgument`. Nothing is sent.
+    ///   - redis: the client, which must be running.
+    ///   - namespace: separates this application's mailboxes from those of others in the same
+    ///     Redis: 1 to 512 bytes of UTF-8 without control characters, braces and colons. A
+    ///     `Coordinator` may use the same namespace.
+    ///   - configuration: the settings.
+    /// - Throws: `.invalidArgument`.
     public convenience init(
         redis: any Redis, namespace: String = "default", configuration: PostOfficeConfiguration = .init()
     ) throws(QueueListenError) {
@@ -73,7 +87,7 @@ public final class PostOffice: Sendable {
         var settings = ListenStateMachine.Settings()
         settings.usesWakeUps = configuration.usesWakeUps
         settings.pollInterval = configuration.pollInterval
-        // Who waits is not to be forgotten, nor his mailbox.
+        // Checks also renew the waiting devices and their mailboxes, so they must happen before these expire.
         settings.recheckInterval =
             [
                 configuration.recheckInterval, configuration.limits.ttl.map { $0 / 2 },
@@ -100,8 +114,10 @@ public final class PostOffice: Sendable {
 
     // MARK: Run
 
-    /// Waits until the task is cancelled or a graceful shutdown begins, then ends all listening with `.stopped`. Meanwhile
-    /// it finishes sends across partitions whose senders have died. Call it once.
+    /// Runs until the task is cancelled or a graceful shutdown begins, then ends all calls of
+    /// `listen` with `.stopped`.
+    ///
+    /// While it runs, it finishes cross-partition sends whose senders have died. Call it once.
     public func run() async {
         let isFirst = hasRun.withLock { hasRun in
             defer { hasRun = true }
@@ -122,37 +138,56 @@ public final class PostOffice: Sendable {
 
     // MARK: Send
 
-    /// Sends messages, in this order, to all these recipients: to all or to none.
+    /// Sends messages, in this order, to all recipients: each recipient gets all of them, or no
+    /// recipient gets any.
+    ///
+    /// It takes at most ``PostOfficeConfiguration/callTimeout``, with all retries. If it throws,
+    /// the error's ``QueueListenError/mayHaveRun`` says whether the recipients may have the
+    /// messages. If the process dies, all recipients have them or none, or will: any running post
+    /// office finishes a send that was begun.
     ///
     /// - Parameters:
     ///   - messages: 1 to 1,000, together at most 64 MiB.
-    ///   - recipients: 1 to 256 names of mailboxes, each 1 to 512 bytes of UTF-8 without control characters or braces. A
-    ///     mailbox that is not there is made. One that is named twice gets the messages once.
-    ///   - id: makes sending the same again harmless: within ``PostOfficeConfiguration/sendIDLifetime`` the first receipt is
-    ///     returned. 1 to 256 bytes. `nil`: one is made, under which the call itself repeats what gets no answer.
-    ///   - durability: what is waited for before this returns.
-    /// - Throws: `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`: nobody has got anything.
-    ///   `.unsupported`: the server cannot tell this durability, and nothing was sent. `.connectionLost`, `.cancelled`: with
-    ///   `mayHaveRun` all or nobody has, or will. `.notDurable`: all have or will, but the durability was not reached.
-    ///   `.unfinished`: a send across partitions is written down; all will have it, and some may already. If the process
-    ///   dies, all have it or nobody, or will: any post office that runs finishes what was begun.
+    ///   - recipients: the names of 1 to 256 mailboxes, each 1 to 512 bytes of UTF-8 without
+    ///     control characters and braces. A mailbox that does not exist is created. A recipient
+    ///     that is named twice gets the messages once. Messages times recipients are at most
+    ///     65,536.
+    ///   - id: makes the send repeatable: within ``PostOfficeConfiguration/sendIDLifetime``, the
+    ///     same send with the same id returns the first receipt. 1 to 256 bytes. `nil` generates an
+    ///     id, under which this call repeats what gets no answer.
+    ///   - durability: what must be reached before the send returns.
+    /// - Throws:
+    ///   - `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`,
+    ///     `.notPermitted`, `.notConnected`: no recipient has received anything.
+    ///   - `.unsupported`: the server cannot confirm this durability, and nothing was sent.
+    ///   - `.connectionLost`, `.cancelled`, `.stopped`, `.serverError`: if `mayHaveRun` is true,
+    ///     all recipients have the messages or none, or will.
+    ///   - `.notDurable`: all recipients have the messages or will, but the durability was not
+    ///     confirmed.
+    ///   - `.unfinished`: a cross-partition send is recorded. All recipients will have the
+    ///     messages, and some may already.
     @discardableResult
     public func send(
         _ messages: [Message], to recipients: [String], id: String? = nil, durability: Durability = .memory
     ) async throws(QueueListenError) -> Receipt {
         try await send(
-            SendRequest(messages, to: recipients, largest: configuration.maxMessageBytes), id: id, durability)
+            SendRequest(messages, to: recipients, maxMessageBytes: configuration.maxMessageBytes), id: id, durability)
     }
 
-    /// Sends each recipient messages of its own: to all or to none.
+    /// Sends each recipient messages of its own: to all recipients or to none.
+    ///
+    /// - Parameter messages: for each recipient 1 or more messages. Limits, cancellation and errors
+    ///   as for the send of the same messages to all recipients.
     @discardableResult
     public func send(
         _ messages: [String: [Message]], id: String? = nil, durability: Durability = .memory
     ) async throws(QueueListenError) -> Receipt {
-        try await send(SendRequest(messages, largest: configuration.maxMessageBytes), id: id, durability)
+        try await send(SendRequest(messages, maxMessageBytes: configuration.maxMessageBytes), id: id, durability)
     }
 
-    /// Sends a message to all these recipients.
+    /// Sends a message to all recipients or to none.
+    ///
+    /// Limits, cancellation and errors as for the send of several messages.
     @discardableResult
     public func send(
         _ message: Message, to recipients: String..., id: String? = nil, durability: Durability = .memory
@@ -160,36 +195,51 @@ public final class PostOffice: Sendable {
         try await send([message], to: recipients, id: id, durability: durability)
     }
 
-    /// Sends a text to all these recipients.
+    /// Sends a text to all recipients or to none.
+    ///
+    /// Limits, cancellation and errors as for the send of several messages.
     @discardableResult
     public func send(
         _ text: String, to recipients: String..., id: String? = nil, durability: Durability = .memory
     ) async throws(QueueListenError) -> Receipt {
-        try await send([Message(text)], to: recipients, id: id, durability: durability)
+        try await send([Message(text: text)], to: recipients, id: id, durability: durability)
     }
 
     private func send(
-        _ order: SendRequest, id: String?, _ durability: Durability
+        _ request: SendRequest, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> Receipt {
-        if let id { try MailName.validate(id, "send id", longest: 256) }
+        if let id { try MailName.validate(id, "send id", maxBytes: 256) }
         if case .replicated(let count) = durability, !(1...1000).contains(count) {
-            throw QueueListenError(.invalidArgument, "\(count) replicas, expected 1 to 1,000")
+            throw QueueListenError(
+                .invalidArgument, "durability is .replicated(\(count)), expected 1 to 1,000 replicas")
         }
-        let homes = Set(order.recipients.map { place.partition(of: $0) })
-        return try await instruments.sending { () async throws(QueueListenError) in
-            if homes.count == 1, let home = homes.first {
-                return try await senders[home].send(order, id: id, durability)
+        let homes = Set(request.recipients.map { place.partition(of: $0) })
+        do {
+            return try await instruments.sending { () async throws(QueueListenError) in
+                if homes.count == 1, let home = homes.first {
+                    return try await senders[home].send(request, id: id, durability)
+                }
+                return try await crossPartitionSender.send(request, id: id, durability)
             }
-            return try await crossPartitionSender.send(order, id: id, durability)
-        }
+        } catch { throw Self.described(error, request) }
+    }
+
+    /// The error with the recipients in its message, unless the message already says what happened
+    /// to the send.
+    private static func described(_ error: QueueListenError, _ request: SendRequest) -> QueueListenError {
+        if [.mailboxFull, .notDurable, .unfinished].contains(error.code) { return error }
+        let others = request.recipients.count - 1
+        let recipients = "\"\(request.recipients[0])\"" + (others > 0 ? " and \(others) more" : "")
+        return error.prefixed(
+            error.mayHaveRun ? "no confirmation of the send to \(recipients)" : "cannot send to \(recipients)")
     }
 
     // MARK: Mailboxes
 
-    /// A mailbox, whether it is there already or not.
+    /// Returns a mailbox, whether it exists or not. Nothing is sent.
     ///
-    /// - Parameter name: 1 to 512 bytes of UTF-8 without control characters or braces.
-    /// - Throws: `.invalidArgument`. Nothing is sent.
+    /// - Parameter name: 1 to 512 bytes of UTF-8 without control characters and braces.
+    /// - Throws: `.invalidArgument`.
     public func mailbox(_ name: String) throws(QueueListenError) -> Mailbox {
         try MailName.validate(name)
         let home = place.partition(of: name)
@@ -198,10 +248,16 @@ public final class PostOffice: Sendable {
 }
 
 #if ServiceLifecycleSupport
+    /// A graceful shutdown ends ``run()``, and with it all calls of `listen`.
     extension PostOffice: Service {}
 #endif
 
-/// Makes a post office, runs it while `body` runs, and ends all listening.
+/// Creates a post office and runs it while `body` runs; afterwards it ends all calls of `listen`
+/// with `.stopped`.
+///
+/// When the task is cancelled, the post office still runs until `body` has returned.
+///
+/// - Throws: `.invalidArgument`, and whatever `body` throws.
 public func withPostOffice<Result>(
     redis: any Redis, namespace: String = "default", configuration: PostOfficeConfiguration = .init(),
     _ body: (PostOffice) async throws -> Result

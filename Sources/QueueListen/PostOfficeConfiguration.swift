@@ -1,43 +1,53 @@
-// How a post office behaves.
 public import Hiredis
 
-/// How a ``PostOffice`` behaves. Every default is safe for production.
+/// The settings of a ``PostOffice``. Every default is safe for production.
 public struct PostOfficeConfiguration: Sendable {
-    /// Into how many parts the namespace is divided, 1 to 1,024. Default 1. All nodes must agree: Redis keeps the number,
-    /// and who is configured otherwise is refused. Only a Redis Cluster wants more than 1: a send is atomic within a
-    /// partition, and eventually complete across several.
-    public var partitions = 1
-    /// The bounds of mailboxes that have none of their own. All nodes should agree.
-    public var limits = MailboxLimits()
-    /// Whether listeners hear of messages on a pub/sub channel. Default true. Without, they look every `pollInterval`.
-    public var usesWakeUps = true
-    /// How often those who listen look when there are no wake-ups. Default 1 s, at least 10 ms.
-    public var pollInterval: Duration = .seconds(1)
-    /// How often they look although there are, in case one was lost without a trace. Default 30 s, at least 1 s.
-    public var recheckInterval: Duration = .seconds(30)
-    /// How long the subscription stays when nobody listens any more, as the next usually comes soon. Default 10 s.
-    public var subscriptionLinger: Duration = .seconds(10)
-    /// How long an operation that is not a wait may take, retries and all, before it throws. Default 10 s.
-    public var callTimeout: Duration = .seconds(10)
-    /// For how long the answer to a send with an id of the caller's own is kept: within it, the same send has no second
-    /// effect. Default 10 min, at least 1 min.
-    public var sendIDLifetime: Duration = .seconds(600)
-    /// With several partitions: a send across them that was begun so long ago and is not finished is finished by any post
-    /// office that runs; with more than 16 partitions it takes its rounds to look through them. Default 15 s, at least
-    /// 100 ms.
-    public var takeOverAfter: Duration = .seconds(15)
-    /// Where sends, deliveries and waits are logged, counted and traced to; see the client's. No name of a mailbox and
-    /// nothing of a message is in it.
+    /// The number of partitions of the namespace, 1 to 1,024. Default 1.
     ///
-    /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`, `queuelisten_deliveries`,
-    /// `queuelisten_listen_duration`, `queuelisten_listeners`, `queuelisten_gaps`, `queuelisten_taken_over`,
-    /// `queuelisten_given_up`. Spans: `queuelisten send` and `queuelisten listen`.
+    /// All nodes must use the same number: Redis stores it and refuses any other. Use more than 1
+    /// only with a Redis Cluster: a send is atomic within a partition, and eventually complete
+    /// across several.
+    public var partitions = 1
+    /// The limits of mailboxes that have none of their own. All nodes should use the same limits.
+    public var limits = MailboxLimits()
+    /// Whether listeners are notified of messages on a pub/sub channel. Default `true`. Otherwise
+    /// they read every ``pollInterval``.
+    public var usesWakeUps = true
+    /// How often waiting listeners check for messages without notifications, at least 10 ms.
+    /// Default 1 s.
+    public var pollInterval: Duration = .seconds(1)
+    /// How often waiting listeners check for messages despite notifications, in case one was lost
+    /// without a trace; at least 1 s. Default 30 s.
+    public var recheckInterval: Duration = .seconds(30)
+    /// How long the subscription is kept after the last listener has ended, because another one
+    /// usually follows. Default 10 s.
+    public var subscriptionLinger: Duration = .seconds(10)
+    /// How long an operation that does not wait for messages may take, with all retries, before it
+    /// throws. Default 10 s.
+    public var callTimeout: Duration = .seconds(10)
+    /// How long Redis keeps the answer to a send with a caller's id, at least 1 min. Within this
+    /// time, repeating the send has no second effect. Default 10 min.
+    public var sendIDLifetime: Duration = .seconds(600)
+    /// The age at which any running post office takes over an unfinished cross-partition send, at
+    /// least 100 ms. Default 15 s.
+    ///
+    /// With more than 16 partitions, several rounds are needed to visit all of them.
+    public var takeOverAfter: Duration = .seconds(15)
+    /// Where sends, deliveries and waits are logged, counted and traced: see the client's
+    /// configuration. Names of mailboxes and contents of messages are never included.
+    ///
+    /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`,
+    /// `queuelisten_deliveries`, `queuelisten_listen_duration`, `queuelisten_listeners`,
+    /// `queuelisten_gaps`, `queuelisten_taken_over`, `queuelisten_given_up`. Spans:
+    /// `queuelisten send` and `queuelisten listen`.
     public var instruments = RedisInstruments()
-    /// Most bytes of a message's body. Default 16 MiB.
+    /// The maximum size of a message's body in bytes. Default 16 MiB.
     public var maxMessageBytes = 16 * 1024 * 1024
 
+    /// Creates a configuration with the default values.
     public init() {}
 
+    /// - Throws: `.invalidArgument`, with the name of the property and its allowed range.
     func validate(namespace: String) throws(QueueListenError) {
         func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(QueueListenError) {
             if !holds { throw QueueListenError(.invalidArgument, message()) }

@@ -1,8 +1,8 @@
 import Hiredis
 
-/// What an operation on mailboxes throws.
+/// The error of an operation on mailboxes.
 public struct QueueListenError: Error, Sendable {
-    /// The kind of a failure. More kinds may be added: switch over it with a `default`.
+    /// The kind of an error. Kinds may be added: switch over it with a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, mailboxFull, conflict, cancelled, superseded, notDurable, unfinished, unsupported,
@@ -12,50 +12,62 @@ public struct QueueListenError: Error, Sendable {
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// A value that is not allowed: the message says which and what is expected. Nothing has been sent.
+        /// An argument is not allowed. The message says which, and what is expected. Nothing was
+        /// sent.
         public static let invalidArgument = Code(.invalidArgument)
-        /// A recipient's mailbox has reached its limits and rejects more: the message names it. Nobody got anything.
+        /// A recipient's mailbox has reached its limits and rejects the message. The error's
+        /// message names the mailbox. No recipient has received anything.
         public static let mailboxFull = Code(.mailboxFull)
-        /// Redis has it otherwise: another number of partitions, or a send id that was used for something else.
+        /// The operation contradicts what Redis has stored: another number of partitions, a send id
+        /// that was used for other messages, or a 65th device.
         public static let conflict = Code(.conflict)
         /// The task was cancelled.
         public static let cancelled = Code(.cancelled)
-        /// Someone else listens to the mailbox as the same device. Thrown by sequences; `listen` returns it as a status.
+        /// A newer reader listens to the mailbox as the same device. Thrown by sequences and
+        /// receivers; `listen` returns it as a status.
         public static let superseded = Code(.superseded)
-        /// The messages are sent, but the durability that was asked for was not reached in time.
+        /// The messages are sent, but the requested durability was not confirmed in time.
         public static let notDurable = Code(.notDurable)
-        /// A send across partitions is written down and not finished: some recipients may have it, all will. Any post office
-        /// of the namespace that runs finishes it; the same send with the same id asks how far it is.
+        /// A cross-partition send is recorded but not finished: some recipients may have the
+        /// messages, and all will get them. Any running post office of the namespace finishes it.
+        /// Repeating the send with the same id waits for that.
         public static let unfinished = Code(.unfinished)
-        /// The server cannot do it: the message names the version that can.
+        /// The server does not support the operation. The message names the version that does.
         public static let unsupported = Code(.unsupported)
-        /// A message's body is not what the caller takes it for.
+        /// A message's body, or a stored cursor, does not have the expected format; or no handler
+        /// accepts a message's type.
         public static let undecodable = Code(.undecodable)
-        /// The connection broke while the operation was under way; `mayHaveRun` says whether it may have taken effect.
+        /// The connection broke, or Redis did not answer in time. `mayHaveRun` says whether the
+        /// operation may have taken effect.
         public static let connectionLost = Code(.connectionLost)
-        /// No connection within the deadline, or login refused. Nothing was sent.
+        /// There was no connection within the timeout, or the login was refused. Nothing was sent.
         public static let notConnected = Code(.notConnected)
-        /// The Redis user's ACL rules forbid it: the message is the server's.
+        /// The ACL rules of the Redis user forbid the operation. The message is the server's.
         public static let notPermitted = Code(.notPermitted)
-        /// A key of ours holds someone else's data: the message names it. It has been left alone.
+        /// A key of a mailbox holds data of another program. The message names the key, which was
+        /// not changed.
         public static let wrongType = Code(.wrongType)
-        /// Redis has reached `maxmemory`. Nothing has been sent.
+        /// Redis has reached `maxmemory`. Nothing was stored.
         public static let outOfMemory = Code(.outOfMemory)
-        /// Any other error reply of the server.
+        /// Any other error reply of the server, or an unexpected reply.
         public static let serverError = Code(.serverError)
         /// The post office or the Redis client has stopped.
         public static let stopped = Code(.stopped)
 
+        /// The name of the code, `mailboxFull` for example.
         public var description: String { kind.rawValue }
     }
 
+    /// The kind of the error.
     public var code: Code
-    /// One sentence: what happened and, where it helps, what to do.
+    /// What happened, to which mailbox, and what to do where that helps.
     public var message: String
     /// Whether the operation may have taken effect although it failed.
     public var mayHaveRun: Bool
+    /// The error that caused this one: of the Redis client, a decoder or a handler.
     public var underlying: (any Error)?
 
+    /// Creates an error.
     public init(_ code: Code, _ message: String, mayHaveRun: Bool = false, underlying: (any Error)? = nil) {
         self.code = code
         self.message = message
@@ -65,13 +77,14 @@ public struct QueueListenError: Error, Sendable {
 }
 
 extension QueueListenError: CustomStringConvertible {
+    /// The code, the message, and whether the operation may have taken effect.
     public var description: String {
         "\(code): \(message)" + (mayHaveRun ? " (the operation may have taken effect)" : "")
     }
 }
 
 extension QueueListenError {
-    /// The same failure, in the terms of mailboxes.
+    /// Maps any error to the corresponding code.
     init(_ error: any Error) {
         if let error = error as? QueueListenError {
             self = error
@@ -97,22 +110,33 @@ extension QueueListenError {
         self.init(code, error.message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 
-    /// A refusal that any script may answer, or an answer that none of ours gives.
+    /// The same error with what could not be done in front of its message.
+    func prefixed(_ action: String) -> QueueListenError {
+        var copy = self
+        copy.message = "\(action): \(message)"
+        return copy
+    }
+
+    /// The refusals that every script may reply, or an unexpected reply.
     init(refusal: RESPValue, partitions: Int) {
         let words = (refusal.array ?? []).map { $0.string ?? "" }
         switch (words.first, words.count) {
         case ("partitions", 2):
             self.init(
-                .conflict, "the namespace has \(words[1]) partitions, this post office is configured with \(partitions)"
-            )
-        case ("foreign", 2): self.init(.wrongType, "the key \(words[1]) holds something else than a mailbox")
+                .conflict,
+                "the namespace has \(words[1]) partitions, but this post office is configured with \(partitions): "
+                    + "set PostOfficeConfiguration.partitions to \(words[1])")
+        case ("foreign", 2):
+            self.init(
+                .wrongType,
+                "the key \(words[1]) holds data of another program: remove it, or use another namespace")
         default: self.init(.serverError, "unexpected reply \(refusal)")
         }
     }
 }
 
 extension RedisError {
-    /// Whether it may be different in a moment.
+    /// Whether the same request may succeed later.
     var isPassing: Bool {
         switch code {
         case .connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly: true

@@ -1,35 +1,46 @@
-// What is received.
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else
     public import Foundation
 #endif
 
-/// A message out of a mailbox.
+/// A message that was received from a mailbox.
 public struct ReceivedMessage: Sendable, Hashable {
-    /// Its place in the mailbox: 1, 2, 3 and so on, in the order in which they were sent.
+    /// The message's place in the mailbox: 1, 2, 3 and so on, in the order in which messages were
+    /// sent.
     public let index: Int
-    /// Names it among all messages: the same when it is delivered a second time. Handlers that must not act twice go by it.
+    /// Identifies the message among all messages. It is the same when the message is delivered
+    /// again: a handler that must not act twice compares ids. Empty for a message that another
+    /// program sent without an id.
     public let id: String
+    /// What the message is, as the sender has named it; `nil` if it has not.
     public let type: String?
+    /// The content.
     public let body: [UInt8]
+    /// The sender's headers.
     public let headers: [String: String]
+    /// The collapse key with which the message was sent.
     public let collapseKey: String?
-    /// When Redis got it, by its clock, to the millisecond.
+    /// When Redis stored the message, by its clock, to the millisecond.
     public let sent: Date
-    /// The place behind it: passing it to the next `listen` acknowledges it and all before.
+    /// The position after the message. Passing it to the next `listen` acknowledges this message
+    /// and all before it.
     public let cursor: Cursor
 
-    /// The body as text; bytes that are not UTF-8 become replacement characters.
+    /// The body as text. Bytes that are not UTF-8 become replacement characters.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The body as a value, from JSON.
+    /// Returns the body as a value, decoded from JSON.
     ///
-    /// - Throws: `QueueListenError` with `.undecodable`.
-    public func decode<Value: Decodable>(as type: Value.Type = Value.self) throws -> Value {
-        do { return try JSONDecoder().decode(type, from: Data(body)) } catch {
+    /// - Parameter decoder: configures the decoding, to match the encoder of the sender.
+    /// - Throws: `.undecodable`, with the decoder's error as ``QueueListenError/underlying``.
+    public func decode<Value: Decodable>(
+        as type: Value.Type = Value.self, decoder: JSONDecoder = JSONDecoder()
+    ) throws(QueueListenError) -> Value {
+        do { return try decoder.decode(type, from: Data(body)) } catch {
             throw QueueListenError(
-                .undecodable, "message \(index) (\(self.type ?? "no type")) is not a \(type): \(error)",
+                .undecodable,
+                "message \(index) (\(self.type.map { "type \"\($0)\"" } ?? "no type")) is not a \(type): \(error)",
                 underlying: error)
         }
     }

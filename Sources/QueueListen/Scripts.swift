@@ -1,6 +1,6 @@
-// The Lua files of Scripts/, embedded in the binary when it is built.
 import Hiredis
 
+/// The Lua files of Scripts/, embedded in the binary at build time.
 enum Scripts {
     static let send = script(PackageResources.mail_limits_lua, PackageResources.mail_send_lua)
     static let listen = script(PackageResources.mail_limits_lua, PackageResources.mail_listen_lua)
@@ -13,7 +13,8 @@ enum Scripts {
     static let takeOver = RedisScript(embedded: PackageResources.mail_take_over_lua)
     static let check = RedisScript(embedded: PackageResources.mail_check_lua)
 
-    /// Redis's scripts cannot include one another.
+    /// Joins files into one script, with mail_head.lua first: Redis scripts cannot include one
+    /// another.
     private static func script(_ parts: [UInt8]...) -> RedisScript {
         RedisScript(embedded: Array(([PackageResources.mail_head_lua] + parts).joined()))
     }

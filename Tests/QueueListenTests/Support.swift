@@ -1,4 +1,4 @@
-// A private server, a client, a post office.
+// What the tests of mailboxes have in common.
 import Hiredis
 import RedisDCTesting
 import TestSupport
@@ -9,7 +9,7 @@ import Testing
 @Suite("QueueListen", .serialized)
 enum QueueListenTests {}
 
-/// A private server, a client, and a second one that looks on.
+/// Runs a private server, a client, and a second client for observation.
 func withServer<Result>(
     _ server: LocalRedis.Configuration = .init(),
     _ body: (LocalRedis, _ redis: RedisClient, _ other: RedisClient) async throws -> Result
@@ -21,7 +21,7 @@ func withServer<Result>(
     }
 }
 
-/// A server with a post office, and a client that looks on.
+/// Runs a private server with a post office, and a client for observation.
 func withOffice<Result>(
     _ server: LocalRedis.Configuration = .init(), configure: (inout PostOfficeConfiguration) -> Void = { _ in },
     _ body: (PostOffice, _ redis: RedisClient, LocalRedis) async throws -> Result
@@ -35,7 +35,7 @@ func withOffice<Result>(
     }
 }
 
-/// Scripts that the server has run.
+/// The number of scripts that the server has run.
 func scriptCount(_ redis: RedisClient) async throws -> Int {
     let stats = try await redis.send("INFO", "commandstats").string ?? ""
     return stats.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("cmdstat_eval") }.reduce(0) {
@@ -43,6 +43,7 @@ func scriptCount(_ redis: RedisClient) async throws -> Int {
     }
 }
 
+/// Returns the error that `body` throws, if it is a `QueueListenError`.
 func errorOf(_ body: () async throws -> Void) async -> QueueListenError? {
     do {
         try await body()
@@ -51,7 +52,7 @@ func errorOf(_ body: () async throws -> Void) async -> QueueListenError? {
 }
 
 extension Delivery {
-    /// In a word, for comparisons.
+    /// The texts of the messages, or the status in a word, for comparisons.
     var word: String {
         switch status {
         case .messages(let messages): messages.map(\.text).joined(separator: " ")
@@ -74,7 +75,7 @@ extension Delivery.Status {
 }
 
 extension Mailbox {
-    /// What is there, without waiting.
+    /// Reads once, without waiting.
     func look(after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000) async throws
         -> Delivery
     {
@@ -83,9 +84,9 @@ extension Mailbox {
 }
 
 extension PostOffice {
-    /// Returns when so many listen.
+    /// Returns when this many calls wait in the mailbox's partition.
     func untilWaiting(_ count: Int, at mailbox: String) async throws {
         let listeners = try self.mailbox(mailbox).listeners
-        try await until("\(count) listen") { await listeners.waitingCount == count }
+        try await until("\(count) calls wait") { await listeners.waitingCount == count }
     }
 }

@@ -35,7 +35,7 @@ struct MailMix {
     }
 
     static func messages(_ id: String, _ count: Int) -> [Message] {
-        (0..<count).map { Message(paddedText("\(id) \($0)")) }
+        (0..<count).map { Message(text: paddedText("\(id) \($0)")) }
     }
 
     /// Receives messages and records each of them.

@@ -1,4 +1,3 @@
-// What mailboxes log, count and trace; empty where a trait is off or nothing was bootstrapped.
 import Hiredis
 import Synchronization
 
@@ -9,11 +8,17 @@ import Synchronization
     import CoreMetrics
 #endif
 
-/// - Log lines carry keys that begin with `queuelisten_`; never a mailbox's name, nor anything of a message.
-/// - Metrics: `queuelisten_sends`, `queuelisten_receipts` (sends that were confirmed), `queuelisten_send_duration` (of
-///   these), `queuelisten_deliveries` (messages), `queuelisten_listen_duration` (waiting included), `queuelisten_listeners`
-///   (gauge: who waits in `listen`), `queuelisten_gaps` (readers that were told of a loss), `queuelisten_taken_over` (sends
-///   across partitions that were finished for others), `queuelisten_given_up`.
+/// The logs, metrics and traces of mailboxes. Does nothing where a trait is disabled or no backend
+/// was bootstrapped.
+///
+/// - Log metadata keys begin with `queuelisten_`. Names of mailboxes and contents of messages are
+///   never included.
+/// - Metrics: `queuelisten_sends`, `queuelisten_receipts` (confirmed sends),
+///   `queuelisten_send_duration` (of confirmed sends), `queuelisten_deliveries` (messages),
+///   `queuelisten_listen_duration` (including the wait), `queuelisten_listeners` (gauge: calls of
+///   `listen` that wait), `queuelisten_gaps` (losses that were reported to readers),
+///   `queuelisten_taken_over` (cross-partition sends that were finished for another process),
+///   `queuelisten_given_up`.
 /// - Spans: `queuelisten send` and `queuelisten listen`.
 final class MailInstruments: Sendable {
     private let backends: Backends
@@ -21,7 +26,7 @@ final class MailInstruments: Sendable {
         private let meters: MailMeters?
         private let listenerCount = Atomic(0)
     #endif
-    /// Nothing to time and to trace.
+    /// Whether there is nothing to time and to trace.
     var isDisabled: Bool { backends.isDisabled }
 
     init(_ instruments: RedisInstruments) {
@@ -33,6 +38,7 @@ final class MailInstruments: Sendable {
 
     // MARK: Sending and listening
 
+    /// Measures a send.
     func sending(
         _ body: () async throws(QueueListenError) -> Receipt
     ) async throws(QueueListenError) -> Receipt {
@@ -53,17 +59,19 @@ final class MailInstruments: Sendable {
         return try result.get()
     }
 
-    /// - Parameter body: carries the poll out.
-    func listening(_ poll: Poll, _ body: () async -> Void) async {
+    /// Measures a call of `listen`.
+    ///
+    /// - Parameter body: runs the call, and sets its answer.
+    func listening(_ call: PendingListen, _ body: () async -> Void) async {
         let start = ContinuousClock.now
         count(1)
         _ = await traced("queuelisten listen") { () async -> Result<Delivery, QueueListenError> in
             await body()
-            return poll.answer!.result
+            return call.answer!.result
         }
         count(-1)
         #if MetricsSupport
-            guard let meters, case .success(let delivery)? = poll.answer?.result else { return }
+            guard let meters, case .success(let delivery)? = call.answer?.result else { return }
             meters.listening.recordNanoseconds((ContinuousClock.now - start).nanoseconds)
             switch delivery.status {
             case .messages(let messages): meters.deliveries.increment(by: messages.count)
@@ -73,9 +81,9 @@ final class MailInstruments: Sendable {
         #endif
     }
 
-    private func count(_ more: Int) {
+    private func count(_ change: Int) {
         #if MetricsSupport
-            meters?.listeners.record(listenerCount.wrappingAdd(more, ordering: .relaxed).newValue)
+            meters?.listeners.record(listenerCount.wrappingAdd(change, ordering: .relaxed).newValue)
         #endif
     }
 
@@ -85,39 +93,41 @@ final class MailInstruments: Sendable {
         await backends.traced(name, body) { $0.code.description }
     }
 
-    // MARK: Sends of others
+    // MARK: Cross-partition sends of other processes
 
+    /// A send was finished for another process.
     func tookOver() {
         #if MetricsSupport
             meters?.takenOver.increment()
         #endif
         #if LoggingSupport
-            backends.logger?.info("a send across partitions whose sender has not finished it is finished")
+            backends.logger?.info("finished a cross-partition send that its sender left unfinished")
         #endif
     }
 
+    /// A send could not be finished within 29 days.
     func gaveUp() {
         #if MetricsSupport
             meters?.givenUp.increment()
         #endif
         #if LoggingSupport
             backends.logger?.error(
-                "a send across partitions could not be finished and is given up: some recipients lack it")
+                "gave up a cross-partition send that could not be finished: some recipients do not have it")
         #endif
     }
 
-    /// - Parameter error: what keeps it from being finished.
+    /// A send cannot be finished at present.
     func isHeldUp(_ error: QueueListenError) {
         #if LoggingSupport
             backends.logger?.warning(
-                "a send across partitions cannot be finished now, will try again",
+                "cannot finish a cross-partition send, will try again",
                 metadata: ["queuelisten_error": "\(error.code)"])
         #endif
     }
 }
 
 #if MetricsSupport
-    /// Made once.
+    /// Created once.
     private struct MailMeters: Sendable {
         let sends: Counter
         let receipts: Counter

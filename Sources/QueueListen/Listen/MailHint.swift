@@ -1,36 +1,41 @@
-// What a process hears on its channel of the mailboxes that it listens to.
+// Notifications on a process's channel about the mailboxes that it listens to.
 
-/// That something has happened to a mailbox. A class, so that a poll that keeps one is no larger for it.
+/// The notification that a mailbox has changed.
+///
+/// A class, so that a call that keeps a hint is not larger for it.
 final class MailHint: Sendable {
     /// How a mailbox has grown.
     struct Growth: Sendable {
-        /// Behind what was the last message before.
+        /// The position after the previous last message.
         var start: Cursor
-        /// Behind what is the last one now.
+        /// The position after the new last message.
         var end: Cursor
-        /// What came in between, as it lies in the list; nothing when it is too large to be brought along.
+        /// The list elements of the messages in between; empty if they are too large for a hint.
         var elements: [[UInt8]]
     }
 
     let mailbox: String
-    /// `nil`: it is to be read, whatever is known of it.
+    /// `nil`: the mailbox must be read, whatever is known about it.
     let growth: Growth?
 
     init(mailbox: String, growth: Growth?) { (self.mailbox, self.growth) = (mailbox, growth) }
 
-    /// What a script publishes: for each mailbox `<Hc0Hc0` in the words of Lua's struct library, its name and its growth:
-    /// nothing, or `<c8I6c8I6c8`, the epoch, index and tag of the start and of the end, then the elements, each `<Hc0`. What
-    /// has no such form is passed over from there on: hints are never needed.
-    static func all(in bytes: [UInt8]) -> [MailHint] {
-        var rest = Words(rest: bytes[...])
+    /// Decodes what a script has published.
+    ///
+    /// For each mailbox `<Hc0Hc0` in the notation of Lua's struct library: its name and its growth.
+    /// The growth is empty, or `<c8I6c8I6c8`, the epoch and the index and tag of start and end,
+    /// followed by the elements, each `<Hc0`. Decoding ends at the first bytes that do not have
+    /// this form, because hints are never required.
+    static func decode(_ bytes: [UInt8]) -> [MailHint] {
+        var reader = ByteReader(rest: bytes[...])
         var hints: [MailHint] = []
-        while let name = rest.word(), let growth = rest.word() {
+        while let name = reader.word(), let growth = reader.word() {
             hints.append(MailHint(mailbox: String(decoding: name, as: UTF8.self), growth: Growth(growth)))
         }
         return hints
     }
 
-    fileprivate struct Words {
+    fileprivate struct ByteReader {
         var rest: ArraySlice<UInt8>
 
         mutating func bytes(_ count: Int) -> ArraySlice<UInt8>? {
@@ -39,36 +44,39 @@ final class MailHint: Sendable {
             return rest.prefix(count)
         }
 
-        mutating func number(_ size: Int) -> Int? {
+        /// Little-endian.
+        mutating func number(size: Int) -> Int? {
             bytes(size)?.reversed().reduce(0) { $0 << 8 | Int($1) }
         }
 
-        mutating func word() -> ArraySlice<UInt8>? { number(2).flatMap { bytes($0) } }
+        mutating func word() -> ArraySlice<UInt8>? { number(size: 2).flatMap { bytes($0) } }
 
-        mutating func mark() -> UInt64? { bytes(8).flatMap { UInt64(mark: $0) } }
+        /// An epoch or a tag.
+        mutating func uint64() -> UInt64? { bytes(8).flatMap { UInt64(bigEndianBytes: $0) } }
     }
 }
 
 extension MailHint.Growth {
     fileprivate init?(_ bytes: ArraySlice<UInt8>) {
-        var rest = MailHint.Words(rest: bytes)
-        guard let epoch = rest.mark(), let first = rest.number(6), let firstTag = rest.mark(),
-            let last = rest.number(6),
-            let lastTag = rest.mark()
+        var reader = MailHint.ByteReader(rest: bytes)
+        guard let epoch = reader.uint64(), let startIndex = reader.number(size: 6), let startTag = reader.uint64(),
+            let endIndex = reader.number(size: 6), let endTag = reader.uint64()
         else { return nil }
-        start = Cursor(epoch: epoch, index: first, tag: firstTag)
-        end = Cursor(epoch: epoch, index: last, tag: lastTag)
+        start = Cursor(epoch: epoch, index: startIndex, tag: startTag)
+        end = Cursor(epoch: epoch, index: endIndex, tag: endTag)
         elements = []
-        while let element = rest.word() { elements.append(Array(element)) }
+        while let element = reader.word() { elements.append(Array(element)) }
     }
 
-    /// What a read would have brought to a poll that waits where this begins; `nil` when it waits elsewhere, or must read.
+    /// The reply that a read would have returned to a call that waits at `start`; `nil` if the call
+    /// waits elsewhere or must read.
     ///
-    /// - Parameter isFresh: it has just come. Otherwise what has a time to live may be over by now.
-    func reply(to wish: Poll.Wish, isFresh: Bool) -> ReadReply? {
-        guard wish.cursor == start, !elements.isEmpty, elements.count == end.index - start.index,
-            elements.count <= wish.most,
-            elements.count == 1 || elements.reduce(0, { $0 + $1.count }) <= wish.maxBytes
+    /// - Parameter isFresh: whether the hint has just arrived. Otherwise a message with a time to
+    ///   live may have expired.
+    func reply(to request: ListenRequest, isFresh: Bool) -> ReadReply? {
+        guard request.cursor == start, !elements.isEmpty, elements.count == end.index - start.index,
+            elements.count <= request.maxMessages,
+            elements.count == 1 || elements.reduce(0, { $0 + $1.count }) <= request.maxBytes
         else { return nil }
         var reply = ReadReply(.ok, position: start)
         for element in elements {

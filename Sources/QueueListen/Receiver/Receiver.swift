@@ -1,20 +1,36 @@
-// Hands messages to handlers by their types, in order, each once.
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+import CoordinationBase
 
-/// Reads a mailbox and hands each message to the handler for its type.
+#if ServiceLifecycleSupport
+    public import ServiceLifecycle
+#endif
+
+/// Reads a mailbox and calls a handler for each message, by its type, one after the other.
 ///
 /// ```swift
-/// var receiver = Receiver(try office.mailbox("alice")) { gap in try await readEverythingElseAnew() }
-/// receiver.handle(Move.self) { move, message in await game.play(move) }
+/// var receiver = Receiver(try office.mailbox("alice")) { gap in try await reloadState() }
+/// receiver.handle(Move.self, type: "move") { move, message in await game.play(move) }
 /// receiver.handle(type: "chat") { message in show(message.text) }
 /// try await receiver.run()
 /// ```
 ///
-/// - One message at a time, in order: the next one's turn comes when the handler has returned.
-/// - A message that comes a second time is handed over once, as long as the receiver lives and it is among the last 4,096.
-/// - When the process dies between the handler's effect and the saving of the cursor, the message comes again to the next
-///   one, under the same id. A ``CursorStore`` that saves the cursor together with the effect closes that gap.
-/// - A type without a handler is a failure as well, unless ``handleOthers(_:)`` takes it.
+/// - Messages are handled one at a time, in order: the next message follows when the handler has
+///   returned.
+/// - A message that is delivered twice is handled once, as long as ``run()`` continues and the
+///   message is among the last 4,096.
+/// - When the process dies between the handler's effect and the saving of the cursor, the message
+///   is handled again by the next process, under the same id. A ``CursorStore`` that saves the
+///   cursor together with the effect prevents this.
+/// - A message whose type has no handler is a failure, unless ``handleOthers(_:)`` has set a
+///   handler.
+/// - It is a service: list it behind the client and the post office, so that it ends first in a
+///   graceful shutdown.
 public struct Receiver: Sendable {
+    /// Handles a message. If it throws, the ``FailurePolicy`` decides what happens.
     public typealias Handler = @Sendable (ReceivedMessage) async throws -> Void
 
     private let mailbox: Mailbox
@@ -25,11 +41,17 @@ public struct Receiver: Sendable {
     private var handlers: [String: Handler] = [:]
     private var others: Handler?
 
+    private var clock: MonotonicClock { mailbox.office.clock }
+
+    /// Creates a receiver without handlers. Nothing is sent before ``run()``.
+    ///
     /// - Parameters:
+    ///   - mailbox: the mailbox to read.
     ///   - device: as for ``Mailbox/listen(after:device:limit:maxBytes:timeout:)``.
-    ///   - store: where the cursor is kept. `nil`: with the mailbox, as what this device has acknowledged.
+    ///   - store: where the cursor is saved. `nil`: in the mailbox, as the position that this
+    ///     device has acknowledged.
     ///   - policy: what happens when a handler throws.
-    ///   - onGap: what happens when messages may be missing. What it throws ends `run()`.
+    ///   - onGap: called when messages may be missing. An error that it throws ends ``run()``.
     public init(
         _ mailbox: Mailbox, device: String = Mailbox.defaultDevice, store: (any CursorStore)? = nil,
         onFailure policy: FailurePolicy = .retry(), onGap: @escaping @Sendable (MailboxGap) async throws -> Void
@@ -43,69 +65,121 @@ public struct Receiver: Sendable {
 
     // MARK: Handlers
 
-    /// Messages of this type go here. A later handler for a type takes the place of an earlier one.
+    /// Sets the handler for the messages of a type. It replaces an earlier one.
     public mutating func handle(type: String, _ handler: @escaping Handler) { handlers[type] = handler }
 
-    /// Messages of this type go here as values, from JSON. One that is no such value is a failure.
+    /// Sets the handler for the messages of a type, decoded from JSON. It replaces an earlier one.
     ///
-    /// - Parameter type: by default the name of the value's type, as ``Message/init(_:type:headers:ttl:collapseKey:)``
-    ///   sends it.
+    /// A message that cannot be decoded is a failure, with the code `.undecodable`.
+    ///
+    /// - Parameters:
+    ///   - value: the type of the values.
+    ///   - type: the messages' type, as in
+    ///     ``Message/init(json:type:headers:ttl:collapseKey:encoder:)``.
+    ///   - decoder: configures the decoding, to match the encoder of the sender.
     public mutating func handle<Value: Decodable & Sendable>(
-        _ value: Value.Type, type: String? = nil,
+        _ value: Value.Type, type: String, decoder: JSONDecoder = JSONDecoder(),
         _ handler: @escaping @Sendable (Value, ReceivedMessage) async throws -> Void
     ) {
-        handle(type: type ?? "\(Value.self)") { message in try await handler(try message.decode(), message) }
+        handle(type: type) { message in try await handler(try message.decode(decoder: decoder), message) }
     }
 
-    /// Messages of all other types, and without one, go here.
+    /// Sets the handler for messages of all other types and without a type.
     public mutating func handleOthers(_ handler: @escaping Handler) { others = handler }
 
     // MARK: Run
 
-    /// Receives until the task is cancelled, or something throws that the policy does not cover.
+    /// Receives messages until the task is cancelled, a graceful shutdown begins, or an error
+    /// occurs that the policy does not cover.
     ///
-    /// - Throws: `.cancelled`; `.superseded` when another receiver has taken over the device; what a handler throws with
-    ///   ``FailurePolicy/stop(afterAttempts:pause:)``; what `onGap` and the store throw.
+    /// A graceful shutdown interrupts the wait for messages and the pause before another attempt,
+    /// but not a handler. A handler that is running returns; then its message is acknowledged, and
+    /// `run()` returns. If that handler throws, and the policy would call it again, its message is
+    /// not acknowledged and is delivered again to the next run. Apart from that no message is lost
+    /// or handled twice.
+    ///
+    /// A cancelled task interrupts the handler too. Its message is delivered again if the handler
+    /// throws.
+    ///
+    /// - Throws: `.cancelled`; `.superseded` when a newer reader uses the same device; the
+    ///   handler's error with ``FailurePolicy/stop(afterAttempts:pause:)``; the codes of
+    ///   `PostOffice.send` when a dead letter cannot be sent; the errors of `onGap` and of the
+    ///   store; `.stopped`, `.invalidArgument`, `.wrongType`, `.notPermitted`, `.conflict` and
+    ///   `.serverError` from reading; `.connectionLost` and `.notConnected` when the last message
+    ///   cannot be acknowledged in a graceful shutdown.
     public func run() async throws {
         var seen = SeenMessages(capacity: 4096)
-        for try await event in mailbox.messages(after: try await store?.load(), device: device) {
+        var reader = MailboxReader(mailbox, device: device, after: try await store?.load(), limit: 100)
+        /// The position after the last handled message.
+        var handled: Cursor?
+        reading: while !Self.isShuttingDown, let event = try await nextEvent(&reader) {
             switch event {
-            case .gap(let gap): try await onGap(gap)
+            case .gap(let gap):
+                handled = nil
+                try await onGap(gap)
             case .message(let message):
                 if !seen.contains(message.id) {
-                    try await handOver(message)
+                    guard try await handle(message) else { break reading }
                     seen.insert(message.id)
                 }
                 try await store?.save(message.cursor)
+                handled = message.cursor
             }
+        }
+        if let handled { try await mailbox.acknowledge(handled, device: device) }
+    }
+
+    /// Returns the next event; `nil` when a graceful shutdown has begun.
+    private func nextEvent(_ reader: inout MailboxReader) async throws -> MailboxEvent? {
+        if let message = try await reader.nextInPage() { return .message(message) }
+        while true {
+            let page = try await Self.unlessShuttingDown { [reader] in try await reader.nextPage() }
+            guard let page else { return nil }
+            if let event = try reader.receive(page) { return event }
         }
     }
 
-    private func handOver(_ message: ReceivedMessage) async throws {
+    /// Calls the handler until it returns or the policy says otherwise.
+    ///
+    /// - Returns: `false` if a graceful shutdown has ended the attempts.
+    private func handle(_ message: ReceivedMessage) async throws -> Bool {
         var attempt = 1
         var pause = policy.pause.lowerBound
         while true {
             do {
                 guard let handler = message.type.flatMap({ handlers[$0] }) ?? others else {
-                    throw QueueListenError(.undecodable, "no handler for the type \"\(message.type ?? "")\"")
+                    throw QueueListenError(
+                        .undecodable,
+                        "message \(message.index) of \"\(mailbox.name)\" has the type \"\(message.type ?? "")\", which has "
+                            + "no handler: add one, or use handleOthers")
                 }
-                return try await handler(message)
+                try await handler(message)
+                return true
             } catch {
                 if Task.isCancelled { throw QueueListenError(.cancelled, "the task was cancelled", underlying: error) }
                 if let attempts = policy.attempts, attempt >= attempts {
-                    guard case .deadLetter(let mailbox) = policy.end else { throw error }
-                    return try await bury(message, in: mailbox, error)
+                    guard case .deadLetter(let deadLetterMailbox) = policy.end else { throw error }
+                    try await sendDeadLetter(message, to: deadLetterMailbox, error)
+                    return true
                 }
             }
             attempt += 1
-            do { try await Task.sleep(for: pause) } catch {
+            let currentPause = pause
+            do {
+                let hasPaused: Void? = try await Self.unlessShuttingDown { [clock] in
+                    try await clock.sleep(currentPause)
+                }
+                if hasPaused == nil { return false }
+            } catch {
                 throw QueueListenError(.cancelled, "the task was cancelled")
             }
             pause = min(pause * 2, policy.pause.upperBound)
         }
     }
 
-    private func bury(_ message: ReceivedMessage, in graveyard: String, _ error: any Error) async throws {
+    private func sendDeadLetter(
+        _ message: ReceivedMessage, to deadLetterMailbox: String, _ error: any Error
+    ) async throws(QueueListenError) {
         var headers = message.headers
         headers["dead-letter-mailbox"] = mailbox.name
         headers["dead-letter-index"] = "\(message.index)"
@@ -113,9 +187,40 @@ public struct Receiver: Sendable {
         headers["dead-letter-reason"] = String(
             String.UnicodeScalarView("\(error)".unicodeScalars.filter { $0.properties.generalCategory != .control })
                 .prefix(500))
-        // The place and the device name this funeral: a second one has no effect.
+        // The id is derived from the message's position and the device: sending it again has no effect.
         try await mailbox.office.send(
-            Message(bytes: message.body, type: message.type, headers: headers), to: graveyard,
+            Message(bytes: message.body, type: message.type, headers: headers), to: deadLetterMailbox,
             id: "dead-\(message.cursor)-\(device)")
     }
+
+    // MARK: Graceful shutdown
+
+    private static var isShuttingDown: Bool {
+        #if ServiceLifecycleSupport
+            Task.isShuttingDownGracefully
+        #else
+            false
+        #endif
+    }
+
+    /// Calls `body`, which is cancelled when a graceful shutdown begins.
+    ///
+    /// - Returns: `nil` if a graceful shutdown has cancelled `body`.
+    private static func unlessShuttingDown<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value? {
+        #if ServiceLifecycleSupport
+            do { return try await cancelWhenGracefulShutdown(body) } catch {
+                guard isShuttingDown, !Task.isCancelled else { throw error }
+                return nil
+            }
+        #else
+            return try await body()
+        #endif
+    }
 }
+
+#if ServiceLifecycleSupport
+    /// A graceful shutdown ends ``run()`` after the handler that is running.
+    extension Receiver: Service {}
+#endif

@@ -1,7 +1,6 @@
-// The duplicate filter.
 import DequeModule
 
-/// The ids of the last messages that were handled.
+/// The ids of the messages that were handled last: a filter of duplicates.
 struct SeenMessages {
     private let capacity: Int
     private var order = Deque<String>()
@@ -11,7 +10,8 @@ struct SeenMessages {
 
     func contains(_ id: String) -> Bool { ids.contains(id) }
 
-    /// Messages without an id are never taken for one another.
+    /// Adds an id, and forgets the oldest one beyond the capacity. Messages without an id are never
+    /// duplicates.
     mutating func insert(_ id: String) {
         guard !id.isEmpty, ids.insert(id).inserted else { return }
         order.append(id)

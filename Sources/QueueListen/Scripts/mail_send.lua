@@ -1,36 +1,51 @@
 -- Sends messages to mailboxes: to all or to none.
--- KEYS[1] meta  [2] sent: hash, answers to the sender's requests; s: up to which they are settled  then box, mail of each
---     recipient
--- ARGV[1] to [10] as in mail_head and mail_limits  [11] the request's number  [12] SETTLED: the answers to all requests up
---     to here have arrived, or empty; or, of a part of a send across partitions: 'n': does nothing but tell the time, 'l':
---     only looks whether it would be accepted, 'b' and ms since 1970: until then it is carried out, whatever the limits
---     [13] ms that answers are kept  [14] fingerprint of what is sent to whom
---     [15] number of messages  [16] what the sender knows of the mailboxes, or empty; for each recipient '<dc8c8': index,
---     epoch and tag of the last message that it has had confirmed, index 0 for nothing  then for each message: tag (8 random bytes), ms that it lives or 0, collapse key or empty, envelope
---     then for each recipient the numbers of its messages, in order, separated by commas, or empty for all; these may be
---     left out when everyone gets all
--- Reply: {'ok', index of the first message of each recipient, separated by spaces, their epochs, 8 bytes each, or nothing
---     if it has been answered before}, {'full', number of the recipient},
---     {'conflict'} (the request's number was used for something else), {'stale'} (answered long ago), or a refusal. Of a
---     part: {'ok', ms since 1970} to 'n' and 'l', {'late'} to 'b'.
-local sent, req = KEYS[2], ARGV[11]
-local letter = string.byte(ARGV[12])
-local is_look, by = letter == 108, letter == 98 and tonumber(string.sub(ARGV[12], 2))
-if letter == 110 then return {'ok', format('%.0f', now)} end
+-- KEYS[1] meta
+--     [2] sent: hash, the answers to the sender's requests by their numbers; s: the number up to which they are deleted
+--     then box, mail of each recipient
+-- ARGV[1] to [10] as in mail_head and mail_limits
+--     [11] the request's number
+--     [12] mode: empty, or a number: the answers to all requests up to it have arrived; or, for cross-partition sends:
+--         'n': returns the time and does nothing else, 'l': checks whether the part would be accepted, 'b' and ms since
+--         1970: delivers the part until then, regardless of limits
+--     [13] ms that answers are kept
+--     [14] fingerprint of messages and recipients
+--     [15] number of messages
+--     [16] what the sender knows of the mailboxes, or empty; for each recipient KNOWN: index, epoch and tag of the last
+--         message that was confirmed to the sender, index 0 for none
+--     then for each message: tag (8 random bytes), ms that it lives or 0, collapse key or empty, envelope
+--     then for each recipient the numbers of its messages, in order, separated by commas, or empty for all; these may
+--         be omitted when everyone gets all
+-- Reply: {'ok', index of the first message of each recipient, separated by spaces, their epochs, 8 bytes each, or
+--     empty if this repeats an earlier answer}, {'full', number of the recipient}, {'conflict'} (the request's number was
+--     used for another send), {'stale'} (answered long ago), or a refusal. For a part: {'ok', ms since 1970} to 'n' and 'l',
+--     {'late'} to 'b'.
+
+-- The modes, by the first byte of the argument.
+local TIME, PROBE, PART = 110, 108, 98
+local KNOWN, KNOWN_SIZE = '<dc8c8', 24
+-- The positions of the arguments: of the first message, and of the parts of a message.
+local FIRST_MESSAGE, MESSAGE_SIZE, LIFE, KEY, ENVELOPE = 17, 4, 1, 2, 3
+-- A hint contains messages of up to MAX_HINT bytes, and all hints of a send together up to MAX_HINTS.
+local MAX_HINT, MAX_HINTS = 1024, 65536
+local meta, sent = KEYS[1], KEYS[2]
+local req, mode, answer_ttl, fingerprint = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
+local messages, known = tonumber(ARGV[15]), ARGV[16]
+local letter = string.byte(mode)
+local is_probe, by = letter == PROBE, letter == PART and tonumber(string.sub(mode, 2))
+if letter == TIME then return {'ok', format('%.0f', now)} end
 local answers = try('HMGET', sent, 's', req)
 if answers.err then return {'foreign', sent} end
-local settled = tonumber(answers[1] or 0)
+local settled, earlier = tonumber(answers[1] or 0), answers[2]
 if tonumber(req) <= settled then return {'stale'} end
-if answers[2] then
-  local print, indices = string.match(answers[2], '^(%S+) (.*)$')
-  if print ~= ARGV[14] then return {'conflict'} end
-  if is_look then return {'ok', format('%.0f', now)} end
+if earlier then
+  local print, indices = string.match(earlier, '^(%S+) (.*)$')
+  if print ~= fingerprint then return {'conflict'} end
+  if is_probe then return {'ok', format('%.0f', now)} end
   return {'ok', indices, ''}
 end
 if by and now > by then return {'late'} end
 
-local messages = tonumber(ARGV[15])
-local lists = 16 + 4 * messages
+local lists = FIRST_MESSAGE - 1 + MESSAGE_SIZE * messages
 local boxes, seen, answer, epochs = {}, {}, {}, {}
 for k = 3, #KEYS, 2 do
   local number = (k - 1) / 2
@@ -39,14 +54,14 @@ for k = 3, #KEYS, 2 do
   seen[box] = true
   local b, foreign = open(box, mail)
   if not b then return {'foreign', foreign} end
-  if ARGV[16] ~= '' then
-    -- Redis has lost what it confirmed to this sender: whoever reads is told, by a new epoch.
-    local index, epoch, tag = unpacked('<dc8c8', ARGV[16], 24 * number - 23)
+  if known ~= '' then
+    -- If Redis has lost what it confirmed to this sender, a new epoch notifies the readers.
+    local index, epoch, tag = unpacked(KNOWN, known, KNOWN_SIZE * (number - 1) + 1)
     if index > b.from and epoch == b.epoch then
       local found = index == b.last and b.tag
       if index < b.last then
-        local _
-        _, _, found = unpacked('<c1I6c8', call('LINDEX', mail, index - b.from - 1))
+        local kind, found_index
+        kind, found_index, found = unpacked(ELEMENT_TO_TAG, call('LINDEX', mail, index - b.from - 1))
       end
       if found ~= tag then b.epoch, b.is_new = ARGV[2], true end
     end
@@ -56,10 +71,10 @@ for k = 3, #KEYS, 2 do
     own = {}
     for word in string.gmatch(b.limits, '%S+') do own[#own + 1] = word end
   end
-  b.ttl = tonumber(own[5])
+  b.ttl = tonumber(own[TTL])
   local list = ARGV[lists + number]
   local from, last, sum, elements = b.last, b.last, b.sum, {}
-  local size, age = 0, tonumber(own[3])
+  local size, age = 0, tonumber(own[MAX_AGE])
   local at, numbers = 1, nil
   if list and list ~= '' then
     numbers = {}
@@ -67,12 +82,13 @@ for k = 3, #KEYS, 2 do
   end
   local n = numbers and #numbers or messages
   for i = 1, n do
-    at = 13 + 4 * (numbers and numbers[i] or i)
-    local tag, life, key, envelope = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3]
+    at = FIRST_MESSAGE + MESSAGE_SIZE * ((numbers and numbers[i] or i) - 1)
+    local tag, life, key, envelope = ARGV[at], tonumber(ARGV[at + LIFE]), ARGV[at + KEY], ARGV[at + ENVELOPE]
     if age > 0 and (life == 0 or age < life) then life = age end
-    local bytes = 34 + #key + #envelope
+    local bytes = ELEMENT_SIZE + #key + #envelope
     last, sum, size = last + 1, sum + bytes, size + bytes
-    elements[i] = pack('<c1I6c8I6I6I6Bc0', 'M', last, tag, now, life > 0 and now + life or 0, sum, #key, key) .. envelope
+    local expires = life > 0 and now + life or 0
+    elements[i] = pack(ELEMENT, MESSAGE, last, tag, now, expires, sum, #key, key) .. envelope
     b.new_tag = tag
     if key ~= '' then
       b.keys = b.keys or {}
@@ -80,26 +96,28 @@ for k = 3, #KEYS, 2 do
       b.keys[#b.keys + 1] = last
     end
   end
-  -- Full: what has expired or is empty goes first, then the oldest or nothing.
-  local most, most_bytes = tonumber(own[1]), tonumber(own[2])
+  -- If it is full: expired and empty elements are deleted first, then the oldest or none.
+  local max_messages, max_bytes = tonumber(own[MAX_MESSAGES]), tonumber(own[MAX_BYTES])
   local count, held = b.last - b.from + n, b.sum - b.from_sum - b.hollow + size
-  if (count > most or held > most_bytes) and not by then
+  if (count > max_messages or held > max_bytes) and not by then
     local i, left = 0, b.last - b.from
-    if own[4] == 'd' and count > most and b.keyed == 0 and b.hollow == 0 then
-      -- However many they are, the last of them tells all.
-      i = math.min(count - most, left)
+    if own[WHEN_FULL] == DROP_OLDEST and count > max_messages and b.keyed == 0 and b.hollow == 0 then
+      -- Without replaced messages and collapse keys, the last element to be deleted has all that is needed.
+      i = math.min(count - max_messages, left)
       local element = i > 0 and call('LINDEX', mail, i - 1)
       if element then
-        local before, _ = b.from_sum, nil
-        _, b.from, b.from_tag, _, _, b.from_sum = unpacked('<c1I6c8I6I6I6', element)
+        local before = b.from_sum
+        local kind, index, tag, sent_at, expires, its_sum = unpacked(ELEMENT_TO_SUM, element)
+        b.from, b.from_tag, b.from_sum = index, tag, its_sum
         count, held = count - i, held - (b.from_sum - before)
       end
     end
-    while count > most or held > most_bytes do
+    while count > max_messages or held > max_bytes do
       local element = i < left and i < 4096 and call('LINDEX', mail, i)
       if not element then return {'full', number} end
-      local letter, index, tag, _, expires, its_sum, key = unpacked('<c1I6c8I6I6I6Bc0', element)
-      if own[4] == 'r' and letter == 'M' and (expires == 0 or expires > now) then return {'full', number} end
+      local kind, index, tag, sent_at, expires, its_sum, key = unpacked(ELEMENT, element)
+      local is_needed = kind == MESSAGE and (expires == 0 or expires > now)
+      if is_needed and own[WHEN_FULL] == REJECT then return {'full', number} end
       b.hollow = b.hollow - (its_sum - b.from_sum - #element)
       b.from, b.from_tag, b.from_sum = index, tag, its_sum
       if key ~= '' and b.keyed > 0 then
@@ -116,14 +134,14 @@ for k = 3, #KEYS, 2 do
   boxes[number] = b
 end
 
-if is_look then return {'ok', format('%.0f', now)} end
+if is_probe then return {'ok', format('%.0f', now)} end
 
--- The first to be written, because it is what Redis refuses at maxmemory: then nothing has been done.
+-- The first write is one that Redis refuses at maxmemory: then nothing has been done.
 local indices = table.concat(answer, ' ')
-if not partitions then call('HSET', KEYS[1], 'partitions', ARGV[1]) end
-call('HSET', sent, req, ARGV[14] .. ' ' .. indices)
+if not partitions then call('HSET', meta, 'partitions', ARGV[1]) end
+call('HSET', sent, req, fingerprint .. ' ' .. indices)
 if letter and not by then
-  local upto = math.min(tonumber(ARGV[12]), settled + 1000)
+  local upto = math.min(tonumber(mode), settled + 1000)
   if upto > settled then
     local names = {}
     for number = settled + 1, upto do names[#names + 1] = format('%.0f', number) end
@@ -131,10 +149,11 @@ if letter and not by then
     call('HSET', sent, 's', format('%.0f', upto))
   end
 end
-call('PEXPIRE', sent, ARGV[13])
+call('PEXPIRE', sent, answer_ttl)
 
-local news, brought = nil, 0
-local channel = string.sub(KEYS[1], 1, -5) .. 'wake:'
+-- The hints for each process, and their size.
+local hints_of, hint_bytes = nil, 0
+local channel = string.sub(meta, 1, -5) .. 'wake:'
 for number, b in ipairs(boxes) do
   if b.drop then call('LTRIM', b.mail, b.drop, -1) end
   local elements = b.elements
@@ -147,21 +166,23 @@ for number, b in ipairs(boxes) do
   if b.old_keys then
     for i = 1, #b.old_keys, 2 do
       local field = 'k:' .. b.old_keys[i]
-      if tonumber(call('HGET', b.box, field)) == b.old_keys[i + 1] then b.keyed = b.keyed - call('HDEL', b.box, field) end
+      if tonumber(call('HGET', b.box, field)) == b.old_keys[i + 1] then
+        b.keyed = b.keyed - call('HDEL', b.box, field)
+      end
     end
   end
   if b.keys then
     for i = 1, #b.keys, 2 do
       local field = 'k:' .. b.keys[i]
       local older = tonumber(call('HGET', b.box, field) or 0) or 0
-      -- After tampering it may be this very one, or behind it.
+      -- After tampering it may be this message, or one after it.
       if older > b.from and older < b.keys[i + 1] then
         local position = older - b.from - 1
         local element = call('LINDEX', b.mail, position)
-        local letter, index, tag, sent_at, expires, its_sum, key = unpacked('<c1I6c8I6I6I6Bc0', element)
-        -- After tampering it may be another one.
-        if letter == 'M' and index == older and key == b.keys[i] then
-          local empty = pack('<c1I6c8I6I6I6B', 'X', index, tag, sent_at, expires, its_sum, 0)
+        local kind, index, tag, sent_at, expires, its_sum, key = unpacked(ELEMENT, element)
+        -- After tampering it may be another message.
+        if kind == MESSAGE and index == older and key == b.keys[i] then
+          local empty = pack(ELEMENT, EMPTY, index, tag, sent_at, expires, its_sum, 0, '')
           call('LSET', b.mail, position, empty)
           b.hollow = b.hollow + #element - #empty
         end
@@ -171,10 +192,10 @@ for number, b in ipairs(boxes) do
   end
   local is_due, is_freed = b.ttl > 0 and b.due <= now, b.ttl == 0 and b.due > 0
   if is_due then b.due = now + math.floor(b.ttl / 8) elseif is_freed then b.due = 0 end
-  call('HSET', b.box, 'm', pack('<c8dc8dc8ddddd', b.epoch, b.last, b.new_tag or b.tag, b.from, b.from_tag, b.sum,
+  call('HSET', b.box, 'm', pack(STATE, b.epoch, b.last, b.new_tag or b.tag, b.from, b.from_tag, b.sum,
     b.from_sum, b.hollow, b.keyed, b.due))
   if b.is_new then
-    -- Whoever waited for its predecessor is not among its waiters.
+    -- The devices belong to its predecessor.
     call('HDEL', b.box, 'd')
   end
   if is_due then
@@ -185,38 +206,38 @@ for number, b in ipairs(boxes) do
     call('PERSIST', b.box)
     call('PERSIST', b.mail)
   elseif b.ttl > 0 and b.base == b.from then
-    -- A list that was empty is a new one to Redis. It goes with its box.
+    -- To Redis, a list that was empty is a new key. It expires with its box.
     call('PEXPIREAT', b.mail, format('%.0f', b.due + b.ttl))
   end
   if b.is_new or b.waiters ~= '' then
     -- ':box:' is as long as ':meta'.
-    local name = string.sub(b.box, #KEYS[1] + 1)
-    local growth = pack('<c8I6c8I6c8', b.epoch, b.base, b.tag, b.last, b.new_tag or b.tag)
-    local hint, full = pack('<Hc0Hc0', #name, name, #growth, growth), nil
-    news = news or {}
+    local name = string.sub(b.box, #meta + 1)
+    local growth = pack(GROWTH, b.epoch, b.base, b.tag, b.last, b.new_tag or b.tag)
+    local hint, full = pack(HINT, #name, name, #growth, growth), nil
+    hints_of = hints_of or {}
     if b.is_new then
-      news.all = news.all or {}
-      news.all[#news.all + 1] = hint
-    elseif b.size <= 1024 and (n == 1 or not b.keys) then
-      -- What is small is brought along, so that who waits for it need not ask.
+      hints_of.all = hints_of.all or {}
+      hints_of.all[#hints_of.all + 1] = hint
+    elseif b.size <= MAX_HINT and (n == 1 or not b.keys) then
+      -- Small messages are in the hint: a process that waits for them need not read.
       for _, element in ipairs(elements) do growth = growth .. pack('<Hc0', #element, element) end
-      full = pack('<Hc0Hc0', #name, name, #growth, growth)
+      full = pack(HINT, #name, name, #growth, growth)
     end
     local at = 1
     while at <= #b.waiters do
       local process, ends
-      process, ends, at = unpacked('<c16d', b.waiters, at)
+      process, ends, at = unpacked(WAITER, b.waiters, at)
       if ends > now then
-        local its = news[process] or {}
-        news[process] = its
-        its[#its + 1] = full and brought < 65536 and full or hint
-        brought = brought + #its[#its]
+        local hints = hints_of[process] or {}
+        hints_of[process] = hints
+        hints[#hints + 1] = full and hint_bytes < MAX_HINTS and full or hint
+        hint_bytes = hint_bytes + #hints[#hints]
       end
     end
   end
 end
--- Only hints: whether they are allowed does not change what has been sent.
-if news then
-  for process, hints in pairs(news) do try('PUBLISH', channel .. process, table.concat(hints)) end
+-- Only hints: a user whose ACL rules forbid the channel has sent its messages all the same.
+if hints_of then
+  for process, hints in pairs(hints_of) do try('PUBLISH', channel .. process, table.concat(hints)) end
 end
 return {'ok', indices, table.concat(epochs)}

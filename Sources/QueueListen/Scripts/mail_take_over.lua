@@ -1,10 +1,11 @@
--- Names sends across partitions that were begun long ago and are not finished. Who asks is to finish them: nobody else is
--- told of them for as long again.
+-- Returns cross-partition sends that were begun long ago and are unfinished, for the caller to finish. Other callers
+-- do not get them for the same time again.
 -- KEYS[1] splits, as in mail_begin
--- ARGV[1] ms that are long  [2] most of them
+-- ARGV[1] ms after which a send is taken over  [2] the maximum number of sends
 -- Reply: their ids.
+local splits, age, maximum = KEYS[1], ARGV[1], ARGV[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - ARGV[1]), 'LIMIT', 0, ARGV[2])
-for _, id in ipairs(ids) do redis.call('ZADD', KEYS[1], string.format('%.0f', now), id) end
+local ids = redis.call('ZRANGEBYSCORE', splits, '-inf', string.format('%.0f', now - age), 'LIMIT', 0, maximum)
+for _, id in ipairs(ids) do redis.call('ZADD', splits, string.format('%.0f', now), id) end
 return ids

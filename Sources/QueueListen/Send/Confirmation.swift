@@ -1,13 +1,16 @@
-// Sends, and waits on the same connection until what was sent is as safe as the sender wants it.
+// Sends a script and waits on the same connection until the write is as durable as requested.
 //
-// WAIT and WAITAOF count what was written on their own connection, and keep it busy. So such a send has a connection to
-// itself, and a confirmation cannot come from another master than the one that took the messages.
+// WAIT and WAITAOF count the writes of their own connection and keep it busy. A durable send therefore uses a
+// dedicated connection, and its confirmation cannot come from a master other than the one that stored the messages.
 import Hiredis
 
+/// Runs scripts with a requested durability.
 struct Confirmation: Sendable {
     let redis: any Redis
     let durability: Durability
 
+    /// Checks that the server supports the durability.
+    ///
     /// - Throws: `.unsupported`, before anything is sent.
     func prepare() async throws {
         guard durability == .fsynced else { return }
@@ -16,13 +19,14 @@ struct Confirmation: Sendable {
         throw QueueListenError(
             .unsupported,
             message.hasPrefix("ERR unknown command")
-                ? ".fsynced needs WAITAOF, which Redis has from 7.2 on"
-                : ".fsynced is not to be had from this server: \(message)")
+                ? ".fsynced needs the command WAITAOF: use Redis 7.2 or later"
+                : "this server does not support .fsynced: \(message)")
     }
 
-    /// The script's reply.
+    /// Runs a script, waits for the durability, and returns the script's reply.
     ///
-    /// - Throws: `.notDurable` when it was sent, but is not as safe in time.
+    /// - Throws: `.notDurable` when the script ran but the durability was not reached within
+    ///   `timeout`.
     func run(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration
     ) async throws -> RESPValue {
@@ -37,13 +41,17 @@ struct Confirmation: Sendable {
         if let message = replies[0].errorMessage { throw RedisError(reply: message) }
         guard replies[0].array?.first?.string == "ok" else { return replies[0] }
         if let message = replies[1].errorMessage {
-            throw QueueListenError(.notDurable, "sent, but not confirmed: \(message)", mayHaveRun: true)
+            throw QueueListenError(
+                .notDurable, "the messages are sent, but their durability is not confirmed: \(message)",
+                mayHaveRun: true)
         }
-        // WAITAOF counts the server's own disk and the replicas'.
+        // WAITAOF replies with two counts: the server's own disk and the replicas.
         let count = replies[1].integer ?? replies[1].array?.first?.integer ?? 0
         guard count >= needed else {
             throw QueueListenError(
-                .notDurable, "sent, but only \(count) of \(needed) have confirmed within \(timeout)", mayHaveRun: true)
+                .notDurable,
+                "the messages are sent, but only \(count) of \(needed) confirmations arrived within \(timeout)",
+                mayHaveRun: true)
         }
         return replies[0]
     }

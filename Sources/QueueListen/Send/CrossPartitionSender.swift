@@ -1,18 +1,24 @@
-// Sends to mailboxes of several partitions: all get it, or all eventually.
+// Sends to mailboxes of several partitions: all recipients get the messages, or all get them eventually, or none.
 //
-// One script cannot touch two partitions. So a send across them is first looked at by all (would they accept it?), then
-// written down as a whole in one of them, its home; from this moment it is certain. Then each partition carries out its part, under
-// the send's id, then it is noted at the home that all have it. Whoever finds one that was begun and not finished for a
-// while goes on with it: every step has one effect, however often and by however many it is taken.
+// One script cannot touch two partitions. A cross-partition send therefore has four steps:
 //
-// A step that comes very late must not have an effect of its own. A partition remembers its part until the whole is
-// finished and for a minute more at least, and carries it out only within half a minute of the time that it told. Who is to
-// carry it out asks for this time first, and only then whether the send is still unfinished. So all times that are compared
-// are of one clock.
+// 1. Each partition checks whether it would accept its part.
+// 2. The whole send is recorded in one partition, its home. From then on it is certain.
+// 3. Each partition delivers its part, under the send's id.
+// 4. The home records that all parts are delivered.
+//
+// Any post office that finds a recorded send unfinished for a while continues it. Each step has one effect, however often
+// and by however many processes it is executed.
+//
+// A step that arrives very late must not have a second effect. A partition remembers its part until the whole send is
+// finished and for at least a minute longer, and it delivers the part only within half a minute of the time that it
+// reported. A process that is about to deliver a part asks for this time first, and only then checks that the send is
+// still unfinished. All times that are compared therefore come from the same clock.
 import Hiredis
 import CoordinationBase
 
-/// This process's sends across partitions, and those of others that it finishes.
+/// Executes this process's cross-partition sends, and finishes those that other processes left
+/// behind.
 final class CrossPartitionSender: Sendable {
     private let redis: any Redis
     private let place: Namespace
@@ -22,14 +28,17 @@ final class CrossPartitionSender: Sendable {
     private let clock: MonotonicClock
     private let instruments: MailInstruments
 
-    /// Within this time of a partition's own clock a part is carried out.
-    private static let window = 30_000
-    /// A send that cannot be finished for so long is given up, and its parts are remembered for longer than that.
-    private static let givenUpAfter = Duration.seconds(29 * 86400)
-    private static let remembered = Duration.seconds(30 * 86400)
-    /// Partitions that are looked through, and sends that are taken over there, at one time.
-    private static let maxPartitions = 16
-    private static let maxSends = 16
+    /// How long after the time that it reported a partition accepts a part, in milliseconds.
+    private static let deliveryWindow = 30_000
+    /// How long an unfinished send is kept before it is given up.
+    private static let recordLifetime = Duration.seconds(29 * 86400)
+    /// How long the partitions remember the parts of an unfinished send: longer than the send
+    /// itself is kept.
+    private static let partLifetime = Duration.seconds(30 * 86400)
+    /// The maximum number of partitions that one round of taking over visits, and of sends that it
+    /// takes over in each.
+    private static let maxPartitionsPerRound = 16
+    private static let maxSendsPerPartition = 16
 
     init(
         redis: any Redis, place: Namespace, partitions: [Partition], senders: [Sender],
@@ -44,11 +53,11 @@ final class CrossPartitionSender: Sendable {
         self.instruments = instruments
     }
 
-    /// What one partition gets.
+    /// The part of a send that goes to one partition.
     private struct Part: Sendable {
         var sender: Sender
         var encodedSend: EncodedSend
-        /// Of its recipients, in the whole.
+        /// The positions of its recipients in the whole send.
         var positions: [Int]
     }
 
@@ -62,10 +71,13 @@ final class CrossPartitionSender: Sendable {
 
     // MARK: Send
 
-    func send(_ order: SendRequest, id: String?, _ durability: Durability) async throws(QueueListenError) -> Receipt {
+    /// Sends messages to mailboxes of several partitions.
+    ///
+    /// - Throws: the codes of `PostOffice.send`.
+    func send(_ request: SendRequest, id: String?, _ durability: Durability) async throws(QueueListenError) -> Receipt {
         let name = id ?? randomID()
         let lifetime = id == nil ? configuration.ownIDLifetime : configuration.sendIDLifetime
-        let (encodedSend, fingerprint) = (order.encodedSend(id: name), order.fingerprint)
+        let (encodedSend, fingerprint) = (request.encoded(id: name), request.fingerprint)
         let parts = parts(of: encodedSend)
         let end = clock.now() + configuration.callTimeout
         let confirmation = Confirmation(redis: redis, durability: durability)
@@ -74,42 +86,48 @@ final class CrossPartitionSender: Sendable {
         var times: [Int]
         do {
             times = try await each(parts) { part throws(QueueListenError) in
-                try await part.sender.look(at: part.encodedSend, id: name, fingerprint: fingerprint, until: end)
+                try await part.sender.probe(part.encodedSend, id: name, fingerprint: fingerprint, until: end)
             }
         } catch {
-            // What was written down before is not refused any more.
-            guard error.code == .mailboxFull, id != nil, try await isWrittenDown(name) else {
+            // A send that was recorded earlier is not refused any more.
+            guard error.code == .mailboxFull, id != nil, try await isRecorded(name) else {
                 throw QueueListenError(error.code, error.message, underlying: error.underlying)
             }
             times = try await self.times(parts, until: end)
         }
-        if let firsts = try await begin(encodedSend, id: name, fingerprint, confirmation, until: end) {
+        if let firsts = try await record(encodedSend, id: name, fingerprint, confirmation, until: end) {
             guard durability == .memory else {
-                throw QueueListenError(.notDurable, "sent before, and how durably is not known", mayHaveRun: true)
+                throw QueueListenError(
+                    .notDurable, "the messages were sent by an earlier call, and their durability is unknown",
+                    mayHaveRun: true)
             }
-            return Receipt(id: name, order, firsts, .memory)
+            return Receipt(id: name, request, firsts, .memory)
         }
         let firsts: [Int]
         do {
-            firsts = try await carryOut(encodedSend, parts, id: name, fingerprint, times, durability, until: end)
+            firsts = try await deliver(encodedSend, parts, id: name, fingerprint, times, durability, until: end)
         } catch {
             throw QueueListenError(
                 error.code == .cancelled || error.code == .notDurable ? error.code : .unfinished,
-                "the send \"\(name)\" is written down, and will be finished: \(error.message)", mayHaveRun: true,
+                "the send \"\(name)\" is recorded and will be finished by a running post office: \(error.message)",
+                mayHaveRun: true,
                 underlying: error)
         }
         await finish(parts, id: name, firsts, lifetime)
-        return Receipt(id: name, order, firsts, durability)
+        return Receipt(id: name, request, firsts, durability)
     }
 
-    /// - Returns: the index of each recipient's first message, if all have it already.
-    private func begin(
+    /// Records the send in its home partition.
+    ///
+    /// - Returns: the index of each recipient's first message if an earlier call has finished the
+    ///   send; otherwise `nil`.
+    private func record(
         _ encodedSend: EncodedSend, id: String, _ fingerprint: String, _ confirmation: Confirmation, until end: Duration
     ) async throws(QueueListenError) -> [Int]? {
         let home = home(of: id)
         let arguments: [RedisArgument] = [
             .integer(home.total), .string(id), .string(fingerprint), .bytes(encodedSend.encoded),
-            .integer(Self.givenUpAfter.wholeMilliseconds),
+            .integer(Self.recordLifetime.wholeMilliseconds),
         ]
         return try await repeating(until: end, clock) {
             let reply = try await confirmation.run(
@@ -123,29 +141,31 @@ final class CrossPartitionSender: Sendable {
         }
     }
 
-    private func isWrittenDown(_ id: String) async throws(QueueListenError) -> Bool {
+    private func isRecorded(_ id: String) async throws(QueueListenError) -> Bool {
         do {
             return try await redis.send("HEXISTS", .string(home(of: id).split(id)), "f").integer == 1
         } catch { throw QueueListenError(error) }
     }
 
-    // MARK: Carry out
+    // MARK: Deliver
 
     private func times(_ parts: [Part], until end: Duration) async throws(QueueListenError) -> [Int] {
-        try await each(parts) { part throws(QueueListenError) in try await part.sender.time(until: end) }
+        try await each(parts) { part throws(QueueListenError) in try await part.sender.serverTime(until: end) }
     }
 
-    /// - Parameter times: by each partition's clock, from before it was known that the send is unfinished.
+    /// Delivers all parts.
+    ///
+    /// - Parameter times: the time by each partition's clock, taken before the send was known to be
+    ///   unfinished.
     /// - Returns: the index of each recipient's first message.
-    private func carryOut(
+    private func deliver(
         _ encodedSend: EncodedSend, _ parts: [Part], id: String, _ fingerprint: String, _ times: [Int],
-        _ durability: Durability,
-        until end: Duration
+        _ durability: Durability, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
         let answers = try await each(Array(zip(parts, times))) { (part, time) throws(QueueListenError) in
-            try await part.sender.carryOut(
-                part.encodedSend, id: id, fingerprint: fingerprint, by: time + Self.window, kept: Self.remembered,
-                durability, until: end)
+            try await part.sender.deliver(
+                part: part.encodedSend, id: id, fingerprint: fingerprint, deadline: time + Self.deliveryWindow,
+                answerLifetime: Self.partLifetime, durability, until: end)
         }
         var firsts = Array(repeating: 0, count: encodedSend.recipients.count)
         for (part, answer) in zip(parts, answers) {
@@ -154,7 +174,8 @@ final class CrossPartitionSender: Sendable {
         return firsts
     }
 
-    /// What does not get through here is done by who takes the send over.
+    /// Records that the send is finished. If this fails, the process that takes the send over does
+    /// it.
     private func finish(_ parts: [Part], id: String, _ firsts: [Int], _ lifetime: Duration) async {
         let home = home(of: id)
         let indices = firsts.map { "\($0)" }.joined(separator: " ")
@@ -163,10 +184,11 @@ final class CrossPartitionSender: Sendable {
             arguments: [.string(id), .string(indices), .integer(lifetime.wholeMilliseconds)],
             timeout: configuration.callTimeout)
         guard reply?.integer == 1 else { return }
-        _ = try? await each(parts) { part in await part.sender.forget(id: id, after: lifetime) }
+        _ = try? await each(parts) { part in await part.sender.expireAnswer(id: id, after: lifetime) }
     }
 
-    /// All at once; the first error, when all have ended.
+    /// Calls `body` for all items concurrently. When all have ended, throws the error of the first
+    /// item that failed.
     private func each<Item: Sendable, Value: Sendable>(
         _ items: [Item], _ body: @escaping @Sendable (Item) async throws(QueueListenError) -> Value
     ) async throws(QueueListenError) -> [Value] {
@@ -187,15 +209,15 @@ final class CrossPartitionSender: Sendable {
         return values
     }
 
-    // MARK: Finish what others have begun
+    // MARK: Take over
 
-    /// Until the task is cancelled.
+    /// Finishes sends that other processes left behind, until the task is cancelled.
     func run() async {
         guard partitions.count > 1 else { return }
         var next = Int.random(in: 0..<partitions.count)
         while true {
             do { try await clock.sleep(configuration.takeOverAfter / 2) } catch { return }
-            for _ in 0..<min(Self.maxPartitions, partitions.count) {
+            for _ in 0..<min(Self.maxPartitionsPerRound, partitions.count) {
                 await takeOver(in: partitions[next])
                 next = (next + 1) % partitions.count
             }
@@ -205,21 +227,21 @@ final class CrossPartitionSender: Sendable {
     private func takeOver(in home: Partition) async {
         let reply = try? await redis.script(
             Scripts.takeOver, keys: [home.splits],
-            arguments: [.integer(configuration.takeOverAfter.wholeMilliseconds), .integer(Self.maxSends)],
+            arguments: [.integer(configuration.takeOverAfter.wholeMilliseconds), .integer(Self.maxSendsPerPartition)],
             timeout: configuration.callTimeout)
         for id in reply?.array?.compactMap(\.string) ?? [] {
-            // What fails here comes again.
-            do { try await goOn(with: id, home) } catch { instruments.isHeldUp(QueueListenError(error)) }
+            // A send that fails here is listed again later.
+            do { try await resume(id, home) } catch { instruments.isHeldUp(QueueListenError(error)) }
         }
     }
 
-    private func goOn(with id: String, _ home: Partition) async throws {
+    private func resume(_ id: String, _ home: Partition) async throws {
         let key = RedisArgument.string(home.split(id))
         let found = try await redis.send("HMGET", key, "p", "f").array ?? []
         guard found.count == 2, let encodedSend = found[0].bytes.flatMap({ EncodedSend(encoded: $0) }),
             let fingerprint = found[1].string
         else {
-            // It is gone, or was finished in this moment.
+            // Its record has expired, or another process has just finished it.
             let isFirst = try await redis.send("ZREM", .string(home.splits), .string(id)).integer == 1
             if isFirst, found.last?.isNull != false { instruments.gaveUp() }
             return
@@ -228,7 +250,7 @@ final class CrossPartitionSender: Sendable {
         let parts = parts(of: encodedSend)
         let times = try await times(parts, until: end)
         guard try await redis.send("HEXISTS", key, "p").integer == 1 else { return }
-        let firsts = try await carryOut(encodedSend, parts, id: id, fingerprint, times, .memory, until: end)
+        let firsts = try await deliver(encodedSend, parts, id: id, fingerprint, times, .memory, until: end)
         await finish(parts, id: id, firsts, max(configuration.sendIDLifetime, configuration.ownIDLifetime))
         instruments.tookOver()
     }

@@ -1,27 +1,33 @@
-// A send as it travels: to a partition's script, and across partitions through Redis.
+// A send in the two forms in which it is transmitted: as arguments of a partition's script, and as one byte string that
+// is stored in Redis until all partitions have received their part.
 import Hiredis
 
-/// Messages with their envelopes, and who gets which of them.
+/// Encoded messages and their recipients.
 struct EncodedSend: Sendable, Equatable {
+    /// One message.
     struct Content: Sendable, Equatable {
-        /// Milliseconds, or 0.
+        /// The time to live in milliseconds; 0 if there is none.
         var life: Int
-        /// Empty: none.
+        /// Empty if there is none.
         var collapseKey: String
         var envelope: [UInt8]
     }
 
     var contents: [Content]
     var recipients: [String]
-    /// For each recipient the positions of its messages; `nil`: all.
+    /// The positions in `contents` of each recipient's messages; `nil` if every recipient gets all
+    /// messages.
     var shares: [[Int]]?
 
+    /// The number of messages that a recipient gets.
     func count(of recipient: Int) -> Int { shares?[recipient].count ?? contents.count }
 
-    /// The position of a recipient's last message.
+    /// The position in `contents` of a recipient's last message.
     func last(of recipient: Int) -> Int { shares?[recipient].last ?? contents.count - 1 }
 
-    /// What these recipients, by their positions, get.
+    /// The send to some of the recipients, with only their messages.
+    ///
+    /// - Parameter positions: positions in `recipients`.
     func part(_ positions: [Int]) -> EncodedSend {
         let recipients = positions.map { self.recipients[$0] }
         guard let shares else { return EncodedSend(contents: contents, recipients: recipients) }
@@ -38,8 +44,9 @@ struct EncodedSend: Sendable, Equatable {
         return EncodedSend(contents: contents, recipients: recipients, shares: own)
     }
 
-    // MARK: For mail_send.lua
+    // MARK: Arguments of mail_send.lua
 
+    /// The script's keys.
     func keys(in partition: Partition, sender: String) -> [String] {
         var keys = [partition.meta, partition.sent(sender)]
         keys.reserveCapacity(2 + 2 * recipients.count)
@@ -47,8 +54,10 @@ struct EncodedSend: Sendable, Equatable {
         return keys
     }
 
-    /// The messages, then who gets which of them. Their tags are new with every attempt: what is sent again because Redis
-    /// has lost it must not look like what was lost.
+    /// The script's arguments for the messages and the shares, and the tag of each message.
+    ///
+    /// Each attempt gets new tags: a message that is sent again because Redis has lost it must be
+    /// distinguishable from the lost one.
     func arguments() -> (arguments: [RedisArgument], tags: [UInt64]) {
         var arguments: [RedisArgument] = []
         arguments.reserveCapacity(4 * contents.count + (shares?.count ?? 0))
@@ -56,7 +65,7 @@ struct EncodedSend: Sendable, Equatable {
         for content in contents {
             let tag = UInt64.random(in: 1 ... .max)
             tags.append(tag)
-            arguments.append(.bytes(tag.mark))
+            arguments.append(.bytes(tag.bigEndianBytes))
             arguments.append(.integer(content.life))
             arguments.append(.string(content.collapseKey))
             arguments.append(.bytes(content.envelope))
@@ -67,10 +76,13 @@ struct EncodedSend: Sendable, Equatable {
 
     private static func list(_ share: [Int]) -> String { share.map { "\($0 + 1)" }.joined(separator: ",") }
 
-    // MARK: Through Redis
+    // MARK: One byte string
 
-    /// Words, each after its length in 4 bytes, little-endian: the number of messages, for each how long it lives, its
-    /// collapse key and its envelope, then for each recipient its name and the numbers of its messages or nothing.
+    /// The send as words, each preceded by its length in 4 bytes, little-endian.
+    ///
+    /// The number of messages; for each message its time to live, collapse key and envelope; then
+    /// for each recipient its name and the numbers of its messages, or an empty word for all
+    /// messages.
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         func word(_ word: some Collection<UInt8>) {
@@ -90,7 +102,7 @@ struct EncodedSend: Sendable, Equatable {
         return bytes
     }
 
-    /// `nil`: not one of ours.
+    /// Decodes ``encoded``; `nil` if the bytes are not in that format.
     init?(encoded bytes: [UInt8]) {
         var rest = bytes[...]
         func word() -> ArraySlice<UInt8>? {

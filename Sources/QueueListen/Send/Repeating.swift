@@ -1,11 +1,15 @@
-// A request is sent again while its failure is one that passes.
+// Retries of idempotent requests.
 import Hiredis
 import CoordinationBase
 
-/// Carries a request out, again after a pause, until there is an answer or the time is up. It must have one effect however
-/// often it is sent.
+/// Sends a request, and sends it again after a growing pause while it fails with a transient error.
 ///
-/// - Throws: what cannot pass, or the last failure. It `mayHaveRun` if any attempt may have.
+/// The request must be idempotent: it may reach the server several times.
+///
+/// - Parameters:
+///   - end: the time, by `clock`, at which the retries end.
+/// - Throws: the first error that is not transient, or the last error when the time is up. Its
+///   `mayHaveRun` is true if any of the attempts may have taken effect.
 func repeating<Value>(
     until end: Duration, _ clock: MonotonicClock, _ request: () async throws -> Value
 ) async throws(QueueListenError) -> Value {

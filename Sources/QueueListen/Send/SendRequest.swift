@@ -1,73 +1,88 @@
-// What is to be sent to whom, checked and put together for the script.
+// The validated input of one send.
 import Hiredis
 import CoordinationBase
 
-/// The messages of one send, and who gets which of them.
+/// The messages of one send, and which recipient gets which of them.
 struct SendRequest: Sendable {
     static let maxRecipients = 256
     static let maxMessages = 1000
-    /// Messages times recipients.
+    /// The maximum of messages times recipients.
     static let maxDeliveries = 65_536
     static let maxBytes = 64 * 1024 * 1024
 
     private(set) var messages: [Message]
-    /// Each once, in the order in which they were given.
+    /// Without duplicates, in the order in which they were given.
     private(set) var recipients: [String] = []
-    /// For each recipient the positions of its messages; `nil`: all.
+    /// The positions in `messages` of each recipient's messages; `nil` if every recipient gets all
+    /// messages.
     private(set) var shares: [[Int]]?
 
-    /// The same messages for all.
-    init(_ messages: [Message], to recipients: [String], largest: Int) throws(QueueListenError) {
+    /// A send of the same messages to all recipients.
+    ///
+    /// - Parameter maxMessageBytes: the maximum size of a message's body.
+    /// - Throws: `.invalidArgument`.
+    init(_ messages: [Message], to recipients: [String], maxMessageBytes: Int) throws(QueueListenError) {
         self.messages = messages
         if recipients.count == 1 {
             self.recipients = recipients
         } else {
             var seen: Set<[UInt8]> = []
-            // By their bytes, as the server compares.
+            // Compares bytes, as the server does: two strings that are equal in Swift may be two names in Redis.
             for name in recipients where seen.insert(Array(name.utf8)).inserted { self.recipients.append(name) }
         }
-        guard !messages.isEmpty else { throw QueueListenError(.invalidArgument, "a send has at least 1 message") }
-        try validate(largest)
+        guard !messages.isEmpty else {
+            throw QueueListenError(.invalidArgument, "cannot send 0 messages: pass at least 1")
+        }
+        try validate(maxMessageBytes)
     }
 
-    /// Own messages for each.
-    init(_ messages: [String: [Message]], largest: Int) throws(QueueListenError) {
+    /// A send of different messages to each recipient.
+    ///
+    /// - Parameter maxMessageBytes: the maximum size of a message's body.
+    /// - Throws: `.invalidArgument`.
+    init(_ messages: [String: [Message]], maxMessageBytes: Int) throws(QueueListenError) {
         self.messages = []
         recipients = messages.keys.sorted()
         var shares: [[Int]] = []
         for name in recipients {
             let own = messages[name]!
             guard !own.isEmpty else {
-                throw QueueListenError(.invalidArgument, "\"\(name)\" is to get no message, expected at least 1")
+                throw QueueListenError(
+                    .invalidArgument, "cannot send 0 messages to \"\(name)\": pass at least 1, or omit the recipient")
             }
             shares.append(Array(self.messages.count..<self.messages.count + own.count))
             self.messages += own
         }
         self.shares = shares
-        try validate(largest)
+        try validate(maxMessageBytes)
     }
 
-    private func validate(_ largest: Int) throws(QueueListenError) {
+    private func validate(_ maxMessageBytes: Int) throws(QueueListenError) {
         func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(QueueListenError) {
             if !holds { throw QueueListenError(.invalidArgument, message()) }
         }
         try require(
             (1...Self.maxRecipients).contains(recipients.count),
-            "\(recipients.count) recipients, expected 1 to \(Self.maxRecipients)")
+            "cannot send to \(recipients.count) recipients: expected 1 to \(Self.maxRecipients)")
         try require(
-            messages.count <= Self.maxMessages, "\(messages.count) messages, expected at most \(Self.maxMessages)")
+            messages.count <= Self.maxMessages,
+            "cannot send \(messages.count) messages at once: expected at most \(Self.maxMessages)")
         let deliveries = shares.map { $0.reduce(0) { $0 + $1.count } } ?? messages.count * recipients.count
         try require(
             deliveries <= Self.maxDeliveries,
-            "\(deliveries) messages times recipients, expected at most \(Self.maxDeliveries)")
+            "cannot deliver \(deliveries) messages at once (messages times recipients): "
+                + "expected at most \(Self.maxDeliveries)")
         for name in recipients { try MailName.validate(name, "recipient's name") }
         if let fault = faultOfNames(recipients) { throw QueueListenError(.invalidArgument, fault) }
-        for message in messages { try message.validate(largest: largest) }
+        for message in messages { try message.validate(maxBodyBytes: maxMessageBytes) }
         let bytes = messages.reduce(0) { $0 + $1.body.count }
-        try require(bytes <= Self.maxBytes, "\(bytes) bytes in one send, expected at most \(Self.maxBytes)")
+        try require(
+            bytes <= Self.maxBytes, "cannot send \(bytes) bytes at once: expected at most \(Self.maxBytes)")
     }
 
-    /// Tells this send from another one under the same id: FNV-1a, 64 bits, over recipients, shares and messages.
+    /// Identifies the content of the send: FNV-1a, 64 bits, over recipients, shares and messages.
+    ///
+    /// Two sends with the same id and different fingerprints are a conflict.
     var fingerprint: String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func mix(_ bytes: some Sequence<UInt8>) {
@@ -83,13 +98,25 @@ struct SendRequest: Sendable {
         return String(hash, radix: 16)
     }
 
-    /// As it is sent.
-    func encodedSend(id: String) -> EncodedSend {
+    /// The send with its messages encoded, under an id.
+    func encoded(id: String) -> EncodedSend {
         EncodedSend(
             contents: messages.enumerated().map { number, message in
                 EncodedSend.Content(
                     life: message.ttl?.wholeMilliseconds ?? 0, collapseKey: message.collapseKey ?? "",
                     envelope: Envelope.encode(message, id: "\(id)/\(number)"))
             }, recipients: recipients, shares: shares)
+    }
+}
+
+extension Receipt {
+    /// - Parameter firsts: the index of each recipient's first message.
+    init(id: String, _ request: SendRequest, _ firsts: [Int], _ durability: Durability) {
+        var indices: [String: ClosedRange<Int>] = [:]
+        for (position, first) in firsts.enumerated() {
+            let count = request.shares?[position].count ?? request.messages.count
+            indices[request.recipients[position]] = first...(first + count - 1)
+        }
+        self.init(id: id, indices: indices, durability: durability)
     }
 }

@@ -1,17 +1,18 @@
-// Sends to the mailboxes of one partition, again when the answer is lost, with one effect.
+// Sends to the mailboxes of one partition, with retries and exactly one effect.
 import Hiredis
 import CoordinationBase
 
-/// Numbers the sends of this process to one partition, and sees each through.
+/// Numbers this process's sends to one partition, and retries each until it is answered.
 final class Sender: Sendable {
     private let redis: any Redis
     private let partition: Partition
     private let configuration: PostOfficeConfiguration
     private let clock: MonotonicClock
-    /// Names this sender: its requests are numbered, and their answers kept until it has told that they have arrived.
+    /// Identifies this sender. The server keeps the answers to its numbered requests until it is
+    /// told that they have arrived.
     private let name = randomID()
     private let window = Locked(RequestWindow())
-    private let confirmed = Locked(Confirmed())
+    private let confirmed = Locked(ConfirmedMessages())
 
     init(redis: any Redis, partition: Partition, configuration: PostOfficeConfiguration, clock: MonotonicClock) {
         self.redis = redis
@@ -20,57 +21,85 @@ final class Sender: Sendable {
         self.clock = clock
     }
 
-    /// A request to mail_send.lua, but for the messages.
-    private struct Request {
+    /// What mail_send.lua does: its twelfth argument.
+    private enum Mode {
+        /// Sends. The answers to all requests up to `settled` have arrived and can be deleted.
+        case send(settled: UInt64?)
+        /// Returns the server's time and does nothing else.
+        case time
+        /// Checks whether a part of a cross-partition send would be accepted.
+        case probe
+        /// Sends a part of a cross-partition send, regardless of limits, until this time of the
+        /// server's clock in milliseconds since 1970.
+        case part(until: Int)
+
+        var argument: String {
+            switch self {
+            case .send(let settled): settled.map { "\($0)" } ?? ""
+            case .time: "n"
+            case .probe: "l"
+            case .part(let time): "b\(time)"
+            }
+        }
+    }
+
+    /// The arguments of mail_send.lua except the messages.
+    private struct ScriptRequest {
         var sender: String
         var number = "1"
-        /// SETTLED, or what part of a send across partitions it is.
-        var settled = ""
-        var kept: Duration
+        var mode: Mode
+        /// How long the server keeps the answer.
+        var answerLifetime: Duration
         var fingerprint: String
     }
 
-    /// - Parameter id: the caller's own, or `nil`.
+    /// Sends messages to mailboxes of this partition: to all or to none.
+    ///
+    /// - Parameter id: the caller's own id, or `nil`.
+    /// - Throws: the codes of `PostOffice.send`.
     func send(
-        _ order: SendRequest, id: String?, _ durability: Durability
+        _ request: SendRequest, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> Receipt {
         let confirmation = Confirmation(redis: redis, durability: durability)
         do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
         let end = clock.now() + configuration.callTimeout
         if let id {
-            let request = Request(
-                sender: "id:" + id, kept: configuration.sendIDLifetime, fingerprint: order.fingerprint)
-            let firsts = try await deliver(order.encodedSend(id: id), request, confirmation, until: end)
-            return Receipt(id: id, order, firsts, durability)
+            let scriptRequest = ScriptRequest(
+                sender: "id:" + id, mode: .send(settled: nil), answerLifetime: configuration.sendIDLifetime,
+                fingerprint: request.fingerprint)
+            let firsts = try await deliver(request.encoded(id: id), scriptRequest, confirmation, until: end)
+            return Receipt(id: id, request, firsts, durability)
         }
         let (number, settled) = window.withLock { ($0.next(), $0.report()) }
-        // Whatever becomes of it: it is not sent again after this.
+        // Whether it succeeds or fails, it is not sent again after this call.
         defer { window.withLock { $0.settle(number) } }
-        let own = "\(name)-\(number)"
-        let request = Request(
-            sender: name, number: "\(number)", settled: settled.map { "\($0)" } ?? "",
-            kept: configuration.ownIDLifetime, fingerprint: "-")
-        let firsts = try await deliver(order.encodedSend(id: own), request, confirmation, until: end)
-        return Receipt(id: own, order, firsts, durability)
+        let ownID = "\(name)-\(number)"
+        let scriptRequest = ScriptRequest(
+            sender: name, number: "\(number)", mode: .send(settled: settled),
+            answerLifetime: configuration.ownIDLifetime, fingerprint: "-")
+        let firsts = try await deliver(request.encoded(id: ownID), scriptRequest, confirmation, until: end)
+        return Receipt(id: ownID, request, firsts, durability)
     }
 
-    // MARK: Parts of a send across partitions
+    // MARK: Parts of a cross-partition send
 
-    /// Whether a part would be accepted now.
+    /// Checks that a part would be accepted now.
     ///
-    /// - Returns: milliseconds since 1970, by the partition's clock.
-    func look(
-        at part: EncodedSend, id: String, fingerprint: String, until end: Duration
+    /// - Returns: the time by the partition's clock, in milliseconds since 1970.
+    /// - Throws: `.mailboxFull`, `.conflict` and the codes of a failed request.
+    func probe(
+        _ part: EncodedSend, id: String, fingerprint: String, until end: Duration
     ) async throws(QueueListenError) -> Int {
-        let request = Request(sender: "id:" + id, settled: "l", kept: .zero, fingerprint: fingerprint)
+        let request = ScriptRequest(
+            sender: "id:" + id, mode: .probe, answerLifetime: .zero, fingerprint: fingerprint)
         let (reply, _) = try await exchange(part, request, Confirmation(redis: redis, durability: .memory), end)
         return try time(reply, part)
     }
 
-    /// Milliseconds since 1970, by the partition's clock.
-    func time(until end: Duration) async throws(QueueListenError) -> Int {
+    /// Returns the time by the partition's clock, in milliseconds since 1970.
+    func serverTime(until end: Duration) async throws(QueueListenError) -> Int {
         let none = EncodedSend(contents: [], recipients: [])
-        let request = Request(sender: name, settled: "n", kept: .zero, fingerprint: "")
+        let request = ScriptRequest(sender: name, mode: .time, answerLifetime: .zero, fingerprint: "")
         let (reply, _) = try await exchange(none, request, Confirmation(redis: redis, durability: .memory), end)
         return try time(reply, none)
     }
@@ -82,20 +111,24 @@ final class Sender: Sendable {
         return time
     }
 
-    /// Carries a part out, once, whatever the limits.
+    /// Delivers a part exactly once, regardless of the mailboxes' limits.
     ///
-    /// - Parameter time: until when by the partition's clock, milliseconds since 1970.
+    /// - Parameters:
+    ///   - deadline: the time by the partition's clock, in milliseconds since 1970, after which the
+    ///     part is refused.
+    ///   - answerLifetime: how long the partition remembers that the part was delivered.
     /// - Returns: the index of each recipient's first message.
-    func carryOut(
-        _ part: EncodedSend, id: String, fingerprint: String, by time: Int, kept: Duration, _ durability: Durability,
-        until end: Duration
+    func deliver(
+        part: EncodedSend, id: String, fingerprint: String, deadline: Int, answerLifetime: Duration,
+        _ durability: Durability, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
-        let request = Request(sender: "id:" + id, settled: "b\(time)", kept: kept, fingerprint: fingerprint)
+        let request = ScriptRequest(
+            sender: "id:" + id, mode: .part(until: deadline), answerLifetime: answerLifetime, fingerprint: fingerprint)
         return try await deliver(part, request, Confirmation(redis: redis, durability: durability), until: end)
     }
 
-    /// From now on the part is remembered for so long only.
-    func forget(id: String, after lifetime: Duration) async {
+    /// Shortens the time for which the partition remembers a delivered part.
+    func expireAnswer(id: String, after lifetime: Duration) async {
         _ = try? await redis.send(
             "PEXPIRE", .string(partition.sent("id:" + id)), .integer(lifetime.wholeMilliseconds))
     }
@@ -103,32 +136,33 @@ final class Sender: Sendable {
     // MARK: The script
 
     private func deliver(
-        _ encodedSend: EncodedSend, _ request: Request, _ confirmation: Confirmation, until end: Duration
+        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ confirmation: Confirmation, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
         let (reply, tags) = try await exchange(encodedSend, request, confirmation, end)
         let parts = reply.array ?? []
         guard parts.first?.string == "ok" else { throw refusal(reply, encodedSend) }
         let firsts = parts.dropFirst().first?.string?.split(separator: " ").compactMap { Int($0) } ?? []
         guard firsts.count == encodedSend.recipients.count else { throw refusal(reply, encodedSend) }
-        if let epochs = parts.last?.bytes { remember(firsts, epochs, encodedSend, tags) }
+        if let epochs = parts.last?.bytes { record(firsts, epochs, encodedSend, tags) }
         return firsts
     }
 
-    /// Sends it until there is an answer.
+    /// Runs the script, with retries, until there is a reply.
     private func exchange(
-        _ encodedSend: EncodedSend, _ request: Request, _ confirmation: Confirmation, _ end: Duration
+        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ confirmation: Confirmation, _ end: Duration
     ) async throws(QueueListenError) -> (RESPValue, tags: [UInt64]) {
         let keys = encodedSend.keys(in: partition, sender: request.sender)
         let fixed: [RedisArgument] =
             partition.limits + [
-                .string(request.number), .string(request.settled), .integer(request.kept.wholeMilliseconds),
+                .string(request.number), .string(request.mode.argument),
+                .integer(request.answerLifetime.wholeMilliseconds),
                 .string(request.fingerprint), .integer(encodedSend.contents.count),
             ]
         return try await repeating(until: end, clock) {
             let (messages, tags) = encodedSend.arguments()
-            let knowledge = confirmed.withLock { $0.knowledge(of: encodedSend.recipients) }
+            let known = confirmed.withLock { $0.argument(for: encodedSend.recipients) }
             let reply = try await confirmation.run(
-                Scripts.send, keys: keys, arguments: partition.head + fixed + [knowledge] + messages,
+                Scripts.send, keys: keys, arguments: partition.head + fixed + [known] + messages,
                 timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
             return (reply, tags)
         }
@@ -139,49 +173,45 @@ final class Sender: Sendable {
         switch parts.first?.string {
         case "full":
             guard let number = parts.last?.integer, encodedSend.recipients.indices.contains(number - 1) else { break }
-            return QueueListenError(.mailboxFull, "the mailbox \"\(encodedSend.recipients[number - 1])\" is full")
+            return QueueListenError(
+                .mailboxFull,
+                "the mailbox \"\(encodedSend.recipients[number - 1])\" is full: nothing was sent; "
+                    + "try again when its messages are acknowledged, or raise its limits")
         case "conflict": return .usedID
         case "stale", "late":
-            return QueueListenError(.connectionLost, "the send came too late", mayHaveRun: true)
+            return QueueListenError(
+                .connectionLost, "the request reached Redis too late and was refused", mayHaveRun: true)
         default: break
         }
         return QueueListenError(refusal: reply, partitions: partition.total)
     }
 
-    /// - Parameter epochs: of the recipients' mailboxes, 8 bytes each; none when this was answered before.
-    private func remember(_ firsts: [Int], _ epochs: [UInt8], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
+    /// Remembers the last message in each recipient's mailbox.
+    ///
+    /// - Parameter epochs: the epoch of each recipient's mailbox, 8 bytes each; empty when the
+    ///   server repeated an earlier answer.
+    private func record(_ firsts: [Int], _ epochs: [UInt8], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
         guard epochs.count == 8 * firsts.count else { return }
         confirmed.withLock { confirmed in
             for (position, first) in firsts.enumerated() {
-                guard let epoch = UInt64(mark: epochs[(8 * position)..<(8 * position + 8)]) else { continue }
+                guard let epoch = UInt64(bigEndianBytes: epochs[(8 * position)..<(8 * position + 8)]) else { continue }
                 let last = Cursor(
                     epoch: epoch, index: first + encodedSend.count(of: position) - 1,
                     tag: tags[encodedSend.last(of: position)])
-                confirmed.note(last, in: encodedSend.recipients[position])
+                confirmed.record(last, in: encodedSend.recipients[position])
             }
         }
     }
 }
 
-extension Receipt {
-    /// - Parameter firsts: the index of each recipient's first message.
-    init(id: String, _ order: SendRequest, _ firsts: [Int], _ durability: Durability) {
-        var indices: [String: ClosedRange<Int>] = [:]
-        for (position, first) in firsts.enumerated() {
-            let count = order.shares?[position].count ?? order.messages.count
-            indices[order.recipients[position]] = first...(first + count - 1)
-        }
-        self.init(id: id, indices: indices, durability: durability)
-    }
-}
-
 extension QueueListenError {
     static var usedID: QueueListenError {
-        QueueListenError(.conflict, "the send id has been used for something else")
+        QueueListenError(.conflict, "the send id was used for other messages or recipients: use another id")
     }
 }
 
 extension PostOfficeConfiguration {
-    /// For how long answers to sends without an id of the caller's own are kept: longer than any of them is repeated.
+    /// How long answers to sends without a caller's id are kept: longer than any such send is
+    /// retried.
     var ownIDLifetime: Duration { max(.seconds(60), callTimeout * 4) }
 }

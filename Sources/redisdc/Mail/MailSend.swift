@@ -31,7 +31,7 @@ struct MailSend: AsyncParsableCommand {
 
     func run() async throws {
         let names = recipients.flatMap { $0.split(separator: ",").map { String($0) } }
-        let contents = messages.map { Message($0, type: type, ttl: ttl.map { .seconds($0) }) }
+        let contents = messages.map { Message(text: $0, type: type, ttl: ttl.map { .seconds($0) }) }
         let durability: Durability = fsynced ? .fsynced : replicas.map { .replicated($0) } ?? .memory
         try await mail.withOffice { office in
             let receipt = try await office.send(contents, to: names, id: id, durability: durability)

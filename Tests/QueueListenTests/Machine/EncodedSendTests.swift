@@ -5,38 +5,41 @@ import Testing
 
 @Suite("EncodedSend")
 struct EncodedSendTests {
-    private static let order: SendRequest = {
+    private static let request: SendRequest = {
         let messages = [
-            "alice": [Message("a", ttl: .seconds(5)), Message(bytes: [0, 10, 255], collapseKey: "k")],
-            "bob": [Message("")],
+            "alice": [Message(text: "a", ttl: .seconds(5)), Message(bytes: [0, 10, 255], collapseKey: "k")],
+            "bob": [Message(text: "")],
         ]
-        return try! SendRequest(messages, largest: 1000)
+        return try! SendRequest(messages, maxMessageBytes: 1000)
     }()
 
-    @Test("what goes into Redis comes out as it was")
+    @Test("a decoded send equals the encoded one")
     func roundTrip() throws {
-        let own = Self.order.encodedSend(id: "x")
+        let own = Self.request.encoded(id: "x")
         #expect(EncodedSend(encoded: own.encoded) == own)
-        let same = try SendRequest([Message("a"), Message("b")], to: ["alice", "bob#1"], largest: 1000).encodedSend(
+        let same = try SendRequest(
+            [Message(text: "a"), Message(text: "b")], to: ["alice", "bob#1"], maxMessageBytes: 1000
+        )
+        .encoded(
             id: "y")
         #expect(same.shares == nil)
         #expect(EncodedSend(encoded: same.encoded) == same)
     }
 
-    @Test("a part has what its recipients get, in their order, and nothing else")
+    @Test("a part contains the messages of its recipients, in their order, and nothing else")
     func part() {
-        let part = Self.order.encodedSend(id: "x").part([1])
+        let part = Self.request.encoded(id: "x").part([1])
         #expect(part.recipients == ["bob"])
         #expect(part.contents.count == 1)
         #expect(part.shares == [[0]])
         #expect(part.contents[0].envelope.starts(with: "id=x/2\n".utf8))
     }
 
-    @Test("anything else is no encodedSend, and does no harm")
+    @Test("damaged bytes are rejected or decode to a valid send")
     func damaged() {
-        let whole = Self.order.encodedSend(id: "x").encoded
+        let whole = Self.request.encoded(id: "x").encoded
         for count in 0..<whole.count - 1 where EncodedSend(encoded: Array(whole.prefix(count))) != nil {
-            // Only a whole recipient can be missing.
+            // A truncation that still decodes has lost a whole recipient.
             #expect(EncodedSend(encoded: Array(whole.prefix(count)))?.recipients == ["alice"])
         }
         var generator = SplitMix(seed: 1)

@@ -1,38 +1,40 @@
-// A Redis with its connections, as far as listeners see it, whose every step is taken when the test says so.
+// A model of Redis and its connections, as far as listeners see them. The test decides when each step happens.
 @testable import QueueListen
 
-/// Runs a machine against a model of mailboxes: commands are carried out, answers and hints arrive, connections break, each
-/// in its own time.
+/// Runs a state machine against a model of mailboxes: commands are executed, replies and hints
+/// arrive and connections break, each independently of the others.
 struct ListenWorld {
-    /// What this world does that no Redis does: the machine cannot be right then, and the test has to see it.
+    /// A fault of the world that Redis does not have. The machine cannot be correct then, and the
+    /// test must detect it.
     enum Treachery: CaseIterable {
-        case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsWhoWaits
-        case bringsWhatWasNotSent, hidesTakeOvers, forgetsWhoBegan
+        case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsRegistrations
+        case hintsWhatWasNotSent, hidesTakeOvers, forgetsCalls
     }
 
     struct Box {
         var epoch: UInt64
         var tags: [UInt64] = []
-        /// Whether the process is to be woken.
+        /// Whether the process is registered to be notified.
         var isWatched = false
         var owner: [String: Owner] = [:]
 
         var last: Int { tags.count }
-        var end: Cursor { place(last) }
-        func place(_ index: Int) -> Cursor {
+        var end: Cursor { cursor(last) }
+        func cursor(_ index: Int) -> Cursor {
             Cursor(epoch: epoch, index: index, tag: index == 0 ? 0 : tags[index - 1])
         }
-        /// As it lies in the list.
+        /// A message as an element of the list.
         func element(_ index: Int) -> [UInt8] {
             func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
-            return [UInt8(ascii: "M")] + number(index) + tags[index - 1].mark + number(1) + number(0) + number(0) + [0]
+            return [UInt8(ascii: "M")] + number(index) + tags[index - 1].bigEndianBytes + number(1) + number(0)
+                + number(0) + [0]
         }
     }
 
-    /// Whose a device is: a poll of this process, or 0, somebody else's.
+    /// The current call of a device: one of this process, or 0 for another process's.
     struct Owner {
         var id: UInt64
-        /// The last poll of this process that was the device's.
+        /// The last call of this process that was the device's current one.
         var ours: UInt64
     }
 
@@ -41,62 +43,65 @@ struct ListenWorld {
         case check([ListenStateMachine.Check])
     }
 
-    private enum Answer {
+    private enum Reply {
         case read(UInt64, Result<ReadReply, ListenStateMachine.Failure>)
         case checked(Result<[UInt64], ListenStateMachine.Failure>)
     }
 
-    private enum News {
-        case listening, gap
+    /// What arrives on the subscription's connection.
+    private enum Notice {
+        case subscribed, gap
         case hint(MailHint)
     }
 
     var treachery: Treachery?
     private(set) var machine: ListenStateMachine
     private(set) var boxes: [String: Box] = [:]
-    private(set) var wishes: [UInt64: Poll.Wish] = [:]
+    private(set) var requests: [UInt64: ListenRequest] = [:]
     private(set) var finished: [UInt64: Result<Delivery, QueueListenError>] = [:]
     private(set) var faults: [String] = []
     private(set) var commandCount = 0
     private(set) var now = Duration.zero
     private var commands: [Command] = []
-    private var answers: [Answer] = []
-    private var news: [News] = []
+    private var replies: [Reply] = []
+    private var notices: [Notice] = []
     private var generation = 0
-    /// Whether the server knows of the subscription, and what it does not know yet.
+    /// Whether the server knows the subscription, and what it will learn next.
     private var isSubscribed = false
     private var wantsSubscription = false
     private var wantsGap = false
     private var lastID: UInt64 = 0
     private var lastEpoch: UInt64 = 0
     private var lastTag: UInt64 = 0
-    /// The tag before each, in the order in which they were sent.
+    /// For each tag the one that was sent before it.
     private var predecessors: [UInt64: UInt64] = [:]
-    /// When the server first heard of each poll, each message was sent, and each device was taken over last.
+    /// When the server first learned of each call, when each message was sent, and when each device
+    /// was last taken over.
     private var began: [UInt64: Duration] = [:]
     private var sent: [UInt64: Duration] = [:]
     private var taken: [String: Duration] = [:]
-    /// Where each device has got to.
-    private var places: [String: Cursor] = [:]
+    /// The position of each device.
+    private var cursors: [String: Cursor] = [:]
 
     init(settings: ListenStateMachine.Settings = .init(), treachery: Treachery? = nil) {
         machine = ListenStateMachine(settings: settings)
         self.treachery = treachery
     }
 
-    // MARK: What the process does
+    // MARK: The process
 
-    mutating func listen(_ mailbox: String, device: String = "d", timeout: Duration? = nil, isTry: Bool = false) {
+    mutating func listen(_ mailbox: String, device: String = "d", timeout: Duration? = nil, readsOnce: Bool = false) {
         lastID += 1
-        let wish = Poll.Wish(
-            mailbox: mailbox, device: device, cursor: places["\(mailbox) \(device)"], most: 10, maxBytes: 1000,
-            deadline: timeout.map { now + $0 }, isTry: isTry)
-        wishes[lastID] = wish
-        perform(machine.listen(Poll(lastID, wish), now: now))
+        let request = ListenRequest(
+            mailbox: mailbox, device: device, cursor: cursors["\(mailbox) \(device)"], maxMessages: 10, maxBytes: 1000,
+            deadline: timeout.map { now + $0 }, readsOnce: readsOnce)
+        requests[lastID] = request
+        perform(machine.listen(PendingListen(lastID, request), now: now))
     }
 
     mutating func cancel(_ id: UInt64) {
-        perform(machine.abandon(id, QueueListenError(.cancelled, ""), now: now))
+        let action = machine.cancel(id, QueueListenError(.cancelled, ""), now: now)
+        if case .finish(let id, let error) = action { finish(id, .failure(error)) }
     }
 
     mutating func advance(_ duration: Duration) {
@@ -104,57 +109,122 @@ struct ListenWorld {
         perform(machine.tick(now: now))
     }
 
-    var unfinished: [UInt64] { wishes.keys.filter { finished[$0] == nil }.sorted() }
+    var unfinished: [UInt64] { requests.keys.filter { finished[$0] == nil }.sorted() }
 
-    private mutating func perform(_ actions: [ListenStateMachine.Action]) {
+    // MARK: Actions of the machine
+
+    private mutating func perform(_ actions: [ListenStateMachine.ListenAction]) {
         for action in actions {
             switch action {
-            case .subscribe(let generation):
-                self.generation = generation
-                (isSubscribed, wantsSubscription, wantsGap, news) = (false, true, false, [])
-                if treachery == .confirmsTooEarly { news.append(.listening) }
-            case .unsubscribe: (isSubscribed, wantsSubscription, news) = (false, false, [])
-            case .read(let read):
-                commands.append(.read(read))
-                commandCount += 1
-            case .check(let checks):
-                commands.append(.check(checks))
-                commandCount += 1
-            case .finish(let id, let result):
-                if finished[id] != nil { faults.append("\(id) has finished twice") }
-                finished[id] = result
-                note(id, result)
+            case .subscribe(let generation): startSubscription(generation)
+            case .read(let read): send(.read(read))
+            case .finish(let id, let outcome): finish(id, outcome)
             }
         }
     }
 
-    private mutating func note(_ id: UInt64, _ result: Result<Delivery, QueueListenError>) {
-        guard let wish = wishes[id], case .success(let delivery) = result else { return }
+    private mutating func perform(_ actions: [ListenStateMachine.SubscriptionAction]) {
+        for action in actions {
+            switch action {
+            case .read(let read): send(.read(read))
+            case .check(let checks): send(.check(checks))
+            }
+        }
+    }
+
+    private mutating func perform(_ action: ListenStateMachine.GapAction) {
+        if case .check(let checks) = action { send(.check(checks)) }
+    }
+
+    private mutating func perform(_ actions: [ListenStateMachine.HintAction]) {
+        for action in actions {
+            switch action {
+            case .read(let read): send(.read(read))
+            case .finish(let id, let outcome): finish(id, outcome)
+            }
+        }
+    }
+
+    private mutating func perform(_ actions: [ListenStateMachine.ReplyAction]) {
+        for action in actions {
+            switch action {
+            case .read(let read): send(.read(read))
+            case .finish(let id, let outcome): finish(id, outcome)
+            }
+        }
+    }
+
+    private mutating func perform(_ actions: [ListenStateMachine.CheckAction]) {
+        for action in actions {
+            switch action {
+            case .read(let read): send(.read(read))
+            case .check(let checks): send(.check(checks))
+            }
+        }
+    }
+
+    private mutating func perform(_ actions: [ListenStateMachine.TickAction]) {
+        for action in actions {
+            switch action {
+            case .read(let read): send(.read(read))
+            case .check(let checks): send(.check(checks))
+            case .finish(let id, let outcome): finish(id, outcome)
+            case .unsubscribe: (isSubscribed, wantsSubscription, notices) = (false, false, [])
+            }
+        }
+    }
+
+    private mutating func startSubscription(_ generation: Int) {
+        self.generation = generation
+        (isSubscribed, wantsSubscription, wantsGap, notices) = (false, true, false, [])
+        if treachery == .confirmsTooEarly { notices.append(.subscribed) }
+    }
+
+    private mutating func send(_ command: Command) {
+        commands.append(command)
+        commandCount += 1
+    }
+
+    private mutating func finish(_ id: UInt64, _ outcome: ListenStateMachine.Outcome) {
+        if finished[id] != nil { faults.append("call \(id) was finished twice") }
+        finished[id] = outcome
+        check(id, outcome)
+    }
+
+    /// Checks that a delivery continues where the call began, and moves the device's position.
+    private mutating func check(_ id: UInt64, _ outcome: ListenStateMachine.Outcome) {
+        guard let request = requests[id], case .success(let delivery) = outcome else { return }
         if case .superseded = delivery.status { return }
         if case .messages(let messages) = delivery.status {
-            var place = wish.cursor ?? Cursor(epoch: delivery.cursor.epoch, index: 0, tag: 0)
+            var position = request.cursor ?? Cursor(epoch: delivery.cursor.epoch, index: 0, tag: 0)
             for message in messages {
                 let next = message.cursor
-                if next.epoch != place.epoch || next.index != place.index + 1 || predecessors[next.tag] != place.tag {
-                    faults.append("\(id) has got \(next) behind \(place)")
+                if next.epoch != position.epoch || next.index != position.index + 1
+                    || predecessors[next.tag] != position.tag
+                {
+                    faults.append("call \(id) received \(next) after \(position)")
                 }
-                if let began = began[id], let taken = taken["\(wish.mailbox) \(wish.device)"],
+                if let began = began[id], let taken = taken["\(request.mailbox) \(request.device)"],
                     let sent = sent[next.tag], began < taken, taken < sent
                 {
-                    faults.append("\(id) has got \(next) although somebody else had taken over")
+                    faults.append("call \(id) received \(next) after another call had taken the device over")
                 }
-                place = next
+                position = next
             }
-            if delivery.cursor != place || messages.isEmpty { faults.append("\(id) is sent on to \(delivery.cursor)") }
+            if delivery.cursor != position || messages.isEmpty {
+                faults.append("call \(id) is continued at \(delivery.cursor)")
+            }
         }
-        places["\(wish.mailbox) \(wish.device)"] = delivery.cursor
+        cursors["\(request.mailbox) \(request.device)"] = delivery.cursor
     }
 
-    // MARK: What Redis does
+    // MARK: Redis
 
-    /// - Parameter brings: whether the hint has the message with it.
-    mutating func send(to mailbox: String, brings: Bool = true) {
-        var box = boxes[mailbox] ?? made(mailbox)
+    /// Sends a message.
+    ///
+    /// - Parameter hintContains: whether the hint contains the message.
+    mutating func send(to mailbox: String, hintContains: Bool = true) {
+        var box = boxes[mailbox] ?? create(mailbox)
         now += .microseconds(1)
         let start = box.end
         box.tags.append(tag())
@@ -162,11 +232,12 @@ struct ListenWorld {
         predecessors[box.end.tag] = start.tag
         boxes[mailbox] = box
         guard box.isWatched else { return }
-        if treachery == .bringsWhatWasNotSent { box.tags[start.index] = tag() }
-        publish(mailbox, MailHint.Growth(start: start, end: box.end, elements: brings ? [box.element(box.last)] : []))
+        if treachery == .hintsWhatWasNotSent { box.tags[start.index] = tag() }
+        publish(
+            mailbox, MailHint.Growth(start: start, end: box.end, elements: hintContains ? [box.element(box.last)] : []))
     }
 
-    /// Another server takes over that has not got the last messages, and gets another one.
+    /// Fails over to a server that lacks the last messages, and sends another message to it.
     mutating func failOver(_ mailbox: String, losing count: Int) {
         guard var box = boxes[mailbox], box.last > 0 else { return }
         box.tags.removeLast(min(count, box.last))
@@ -176,7 +247,7 @@ struct ListenWorld {
         send(to: mailbox)
     }
 
-    /// A poll of another process begins, and reads on elsewhere.
+    /// Begins a call of another process for the device.
     mutating func takeOver(_ mailbox: String, _ device: String) {
         guard var box = boxes[mailbox], let owner = box.owner[device] else { return }
         now += .microseconds(1)
@@ -191,10 +262,10 @@ struct ListenWorld {
         return lastTag
     }
 
-    /// Everything is gone, and nobody is told.
+    /// Loses a mailbox without notifying anyone.
     mutating func lose(_ mailbox: String) { boxes[mailbox] = nil }
 
-    private mutating func made(_ mailbox: String) -> Box {
+    private mutating func create(_ mailbox: String) -> Box {
         lastEpoch += 1
         let box = Box(epoch: lastEpoch)
         publish(mailbox, MailHint.Growth(start: box.end, end: box.end, elements: []))
@@ -202,48 +273,49 @@ struct ListenWorld {
     }
 
     private mutating func publish(_ mailbox: String, _ growth: MailHint.Growth?) {
-        if isSubscribed { news.append(.hint(MailHint(mailbox: mailbox, growth: growth))) }
+        if isSubscribed { notices.append(.hint(MailHint(mailbox: mailbox, growth: growth))) }
     }
 
-    mutating func carryOutNext() -> Bool {
+    /// Executes the next command.
+    mutating func executeNext() -> Bool {
         guard !commands.isEmpty else { return false }
         switch commands.removeFirst() {
-        case .read(let read): answers.append(.read(read.id, .success(carryOut(read))))
-        case .check(let checks): answers.append(.checked(.success(carryOut(checks))))
+        case .read(let read): replies.append(.read(read.id, .success(execute(read))))
+        case .check(let checks): replies.append(.checked(.success(execute(checks))))
         }
         return true
     }
 
-    /// The next command does not get through, or its answer does not.
+    /// Loses the next command, or its reply.
     mutating func failNext(afterRunning: Bool) {
         guard !commands.isEmpty else { return }
-        let failure = ListenStateMachine.Failure.passing(QueueListenError(.connectionLost, "", mayHaveRun: true))
+        let failure = ListenStateMachine.Failure.transient(QueueListenError(.connectionLost, "", mayHaveRun: true))
         switch commands.removeFirst() {
         case .read(let read):
-            if afterRunning { _ = carryOut(read) }
-            answers.append(.read(read.id, .failure(failure)))
+            if afterRunning { _ = execute(read) }
+            replies.append(.read(read.id, .failure(failure)))
         case .check(let checks):
-            if afterRunning { _ = carryOut(checks) }
-            answers.append(.checked(.failure(failure)))
+            if afterRunning { _ = execute(checks) }
+            replies.append(.checked(.failure(failure)))
         }
     }
 
-    private mutating func carryOut(_ read: ListenStateMachine.Read) -> ReadReply {
+    private mutating func execute(_ read: ListenStateMachine.Read) -> ReadReply {
         now += .microseconds(1)
         began[read.id] = began[read.id] ?? now
-        var box = boxes[read.wish.mailbox] ?? made(read.wish.mailbox)
-        defer { boxes[read.wish.mailbox] = box }
-        if let owner = box.owner[read.wish.device], owner.id != read.id {
-            let hasBegun = treachery != .forgetsWhoBegan && owner.ours >= read.id
+        var box = boxes[read.request.mailbox] ?? create(read.request.mailbox)
+        defer { boxes[read.request.mailbox] = box }
+        if let owner = box.owner[read.request.device], owner.id != read.id {
+            let hasBegun = treachery != .forgetsCalls && owner.ours >= read.id
             if !read.begins || hasBegun { return ReadReply(.superseded, position: box.end) }
         }
-        if read.begins { box.owner[read.wish.device] = Owner(id: read.id, ours: read.id) }
-        let position = read.wish.cursor ?? box.place(0)
-        guard position.epoch == box.epoch else { return ReadReply(.reset, position: box.place(0)) }
-        guard position.index <= box.last, box.place(position.index) == position else {
-            return ReadReply(.forked, position: box.place(0))
+        if read.begins { box.owner[read.request.device] = Owner(id: read.id, ours: read.id) }
+        let position = read.request.cursor ?? box.cursor(0)
+        guard position.epoch == box.epoch else { return ReadReply(.reset, position: box.cursor(0)) }
+        guard position.index <= box.last, box.cursor(position.index) == position else {
+            return ReadReply(.forked, position: box.cursor(0))
         }
-        if position == box.end, read.waits, treachery != .forgetsWhoWaits { box.isWatched = true }
+        if position == box.end, read.waits, treachery != .forgetsRegistrations { box.isWatched = true }
         var reply = ReadReply(.ok, position: position)
         for index in 0..<box.last where index >= position.index {
             if let stored = StoredMessage(box.element(index + 1)) { reply.add(stored, now: 1) }
@@ -251,7 +323,7 @@ struct ListenWorld {
         return reply
     }
 
-    private mutating func carryOut(_ checks: [ListenStateMachine.Check]) -> [UInt64] {
+    private mutating func execute(_ checks: [ListenStateMachine.Check]) -> [UInt64] {
         checks.filter { check in
             guard let box = boxes[check.mailbox] else { return true }
             let isSame = box.end == check.cursor && box.owner[check.device]?.id == check.id
@@ -260,76 +332,80 @@ struct ListenWorld {
         }.map(\.id)
     }
 
-    // MARK: What the network does
+    // MARK: The network
 
-    mutating func answerNext() -> Bool {
-        guard !answers.isEmpty else { return false }
-        switch answers.removeFirst() {
-        case .read(let id, let result): perform(machine.reply(id, result, now: now))
-        case .checked(let result): perform(machine.checked(result, now: now))
+    /// Delivers the next reply.
+    mutating func replyNext() -> Bool {
+        guard !replies.isEmpty else { return false }
+        switch replies.removeFirst() {
+        case .read(let id, let result): perform(machine.replyArrived(id, result, now: now))
+        case .checked(let result): perform(machine.checkReplied(result, now: now))
         }
         return true
     }
 
-    mutating func tellNext() -> Bool {
-        guard !news.isEmpty else { return false }
-        switch news.removeFirst() {
-        case .listening: perform(machine.listening(generation, hears: true, now: now))
-        case .gap: perform(machine.gap(generation, now: now))
+    /// Delivers the next notice.
+    mutating func notifyNext() -> Bool {
+        guard !notices.isEmpty else { return false }
+        switch notices.removeFirst() {
+        case .subscribed: perform(machine.subscriptionChanged(generation, isSubscribed: true, now: now))
+        case .gap: perform(machine.gap(generation))
         case .hint(let hint):
-            if treachery == .losesHintsDuringReads, !commands.isEmpty || !answers.isEmpty { return true }
-            perform(machine.hint(generation, [hint], now: now))
+            if treachery == .losesHintsDuringReads, !commands.isEmpty || !replies.isEmpty { return true }
+            perform(machine.hintsArrived(generation, [hint], now: now))
         }
         return true
     }
 
-    /// The server learns of the subscription, and says so.
+    /// Lets the server learn of the subscription and confirm it.
     mutating func subscribe() -> Bool {
         if wantsSubscription {
             (wantsSubscription, isSubscribed) = (false, true)
-            if treachery != .confirmsTooEarly { news.append(.listening) }
+            if treachery != .confirmsTooEarly { notices.append(.subscribed) }
             return true
         }
         if wantsGap {
             (wantsGap, isSubscribed) = (false, true)
-            if treachery != .hidesGaps { news.append(.gap) }
+            if treachery != .hidesGaps { notices.append(.gap) }
             return true
         }
         return false
     }
 
-    /// Nobody waits for a subscription.
-    var isLeftAlone: Bool { !wantsSubscription && !wantsGap }
+    /// Whether the server knows everything about the subscription.
+    var subscriptionIsSettled: Bool { !wantsSubscription && !wantsGap }
 
-    /// The subscription cannot be had now.
-    mutating func deafen() {
-        if wantsSubscription { perform(machine.listening(generation, hears: false, now: now)) }
+    /// Refuses the subscription for the present.
+    mutating func refuseSubscription() {
+        if wantsSubscription { perform(machine.subscriptionChanged(generation, isSubscribed: false, now: now)) }
     }
 
-    /// The subscription connection breaks, with all that is on its way.
+    /// Breaks the subscription's connection and loses the notices in flight.
     mutating func breakSubscription() {
         guard isSubscribed else { return }
-        let confirms = news.contains { if case .listening = $0 { true } else { false } }
-        (isSubscribed, news) = (false, confirms ? [.listening] : [])
+        let confirms = notices.contains { if case .subscribed = $0 { true } else { false } }
+        (isSubscribed, notices) = (false, confirms ? [.subscribed] : [])
         wantsGap = true
     }
 
     // MARK: The end
 
-    /// Lets everything that is under way arrive, and as much time pass as retries take, but no slow look.
+    /// Delivers everything in flight, and lets as much time pass as retries need, but not as much
+    /// as periodic checks.
     mutating func settle() {
         for _ in 0..<200 {
-            while subscribe() || carryOutNext() || answerNext() || tellNext() {}
+            while subscribe() || executeNext() || replyNext() || notifyNext() {}
             advance(.milliseconds(100))
         }
     }
 
-    /// Polls that wait although there is something for them, or although they are not their device's any more.
-    var oversleepers: [UInt64] {
+    /// The calls that wait although there is a message for them, or although they are not their
+    /// device's current call.
+    var stuckCalls: [UInt64] {
         unfinished.filter { id in
-            guard let wish = wishes[id], let box = boxes[wish.mailbox] else { return false }
-            if let owner = box.owner[wish.device], owner.id != id { return true }
-            return (places["\(wish.mailbox) \(wish.device)"] ?? box.place(0)) != box.end
+            guard let request = requests[id], let box = boxes[request.mailbox] else { return false }
+            if let owner = box.owner[request.device], owner.id != id { return true }
+            return (cursors["\(request.mailbox) \(request.device)"] ?? box.cursor(0)) != box.end
         }
     }
 }

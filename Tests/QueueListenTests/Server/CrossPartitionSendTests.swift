@@ -7,7 +7,7 @@ import Testing
 
 @testable import QueueListen
 
-/// Of eight partitions, and quick to take over.
+/// Eight partitions, and sends are taken over after 100 ms.
 private let split: PostOfficeConfiguration = {
     var configuration = PostOfficeConfiguration()
     configuration.partitions = 8
@@ -15,7 +15,7 @@ private let split: PostOfficeConfiguration = {
     return configuration
 }()
 
-/// The same, but it takes nothing over.
+/// Eight partitions, and no send is taken over.
 private let passive: PostOfficeConfiguration = {
     var configuration = split
     configuration.takeOverAfter = .seconds(3600)
@@ -30,7 +30,7 @@ private func texts(_ office: PostOffice, _ names: [String]) async throws -> [[St
     return all
 }
 
-/// Sends that are written down and not finished.
+/// The number of recorded and unfinished sends.
 private func unfinished(_ redis: RedisClient) async throws -> Int {
     var count = 0
     for number in 0..<8 {
@@ -39,45 +39,50 @@ private func unfinished(_ redis: RedisClient) async throws -> Int {
     return count
 }
 
-/// A Redis for a sender that dies with so many steps done: it sends nothing more, or hears nothing more.
-private func mortal(_ redis: RedisClient, after steps: Int, hearsLast: Bool) -> InterposedRedis {
-    // Not a Mutex, whose lock ThreadSanitizer does not see on Linux.
+/// A Redis for a sender that dies after a number of steps: it sends nothing more, or receives
+/// nothing more.
+///
+/// - Parameter receivesLast: whether the reply to the last step arrives.
+private func mortal(_ redis: RedisClient, after steps: Int, receivesLast: Bool) -> InterposedRedis {
+    // Not a Mutex, whose lock ThreadSanitizer does not recognize on Linux.
     let left = Atomic(steps)
     let end = RedisError(.clientStopped, "dead")
     return InterposedRedis(
         redis,
         before: { _ in if left.subtract(1, ordering: .relaxed).newValue < 0 { throw end } },
-        after: { _ in if !hearsLast, left.load(ordering: .relaxed) <= 0 { throw end } })
+        after: { _ in if !receivesLast, left.load(ordering: .relaxed) <= 0 { throw end } })
 }
 
 extension QueueListenTests {
-    @Suite("Sending across partitions")
+    @Suite("Cross-partition sends")
     struct CrossPartitionSendTests {
-        @Test("all recipients get it, once, however often it is sent under its id")
+        @Test("all recipients get the messages once, however often they are sent under one id")
         func all() async throws {
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis, configuration: passive) { office in
                     let homes = Set(try names.map { try office.mailbox($0).partition.number })
                     try #require(homes.count > 2)
                     try await office.send("before", to: "bob")
-                    let first = try await office.send([Message("a"), Message("b")], to: names, id: "x")
+                    let first = try await office.send([Message(text: "a"), Message(text: "b")], to: names, id: "x")
                     #expect(first.indices["alice"] == 1...2)
                     #expect(first.indices["bob"] == 2...3)
                     try await office.send("after", to: "alice")
-                    let second = try await office.send([Message("a"), Message("b")], to: names, id: "x")
+                    let second = try await office.send([Message(text: "a"), Message(text: "b")], to: names, id: "x")
                     #expect(first == second)
-                    let conflict = await errorOf { try await office.send([Message("c")], to: names, id: "x") }
+                    let conflict = await errorOf { try await office.send([Message(text: "c")], to: names, id: "x") }
                     #expect(conflict?.code == .conflict)
-                    let own = try await office.send(["alice": [Message("1")], "bob": [Message("2"), Message("3")]])
+                    let own = try await office.send([
+                        "alice": [Message(text: "1")], "bob": [Message(text: "2"), Message(text: "3")],
+                    ])
                     #expect(own.indices == ["alice": 4...4, "bob": 4...5])
                     let all = try await texts(office, names)
                     #expect(all[0] == ["a", "b", "after", "1"])
                     #expect(all[1] == ["before", "a", "b", "2", "3"])
                     #expect(all[2...].allSatisfy { $0 == ["a", "b"] })
-                    // Ids tell messages apart as in one partition.
+                    // Ids identify messages as in one partition.
                     let ids = try await office.mailbox("carol").peek().map(\.id)
                     #expect(ids == ["x/0", "x/1"])
-                    // Nothing is kept for ever.
+                    // Every record expires.
                     #expect(try await unfinished(other) == 0)
                     for pattern in ["ql:*:split:*", "ql:*:sent:*"] {
                         let keys = try await other.send("KEYS", .string(pattern)).array?.compactMap(\.string) ?? []
@@ -91,14 +96,14 @@ extension QueueListenTests {
             }
         }
 
-        @Test("one full mailbox refuses it for all, unless it was begun before")
+        @Test("one full mailbox refuses a send for all recipients, unless the send was recorded before")
         func full() async throws {
             var small = passive
             small.limits.maxMessages = 1
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis, configuration: small) { office in
                     try await office.send("a", to: "carol")
-                    let error = await errorOf { try await office.send([Message("b")], to: names) }
+                    let error = await errorOf { try await office.send([Message(text: "b")], to: names) }
                     #expect(error?.code == .mailboxFull)
                     #expect(error?.mayHaveRun == false)
                     #expect(error?.message.contains("carol") == true)
@@ -106,7 +111,7 @@ extension QueueListenTests {
                     let keys = try await other.send("KEYS", "ql:*:split*").array
                     #expect(keys?.isEmpty == true)
 
-                    // It fills after all have said that they would accept it.
+                    // A mailbox becomes full after all partitions have accepted the send.
                     let looks = Locked(true)
                     let filling = InterposedRedis(
                         redis,
@@ -121,30 +126,30 @@ extension QueueListenTests {
                         })
                     let others = names.filter { $0 != "carol" }
                     let sender = try PostOffice(redis: filling, configuration: small)
-                    let first = try await sender.send([Message("c")], to: others, id: "y")
+                    let first = try await sender.send([Message(text: "c")], to: others, id: "y")
                     #expect(try await texts(office, others) == [["c"], ["c"], ["c"], ["full", "c"]])
-                    #expect(try await sender.send([Message("c")], to: others, id: "y") == first)
+                    #expect(try await sender.send([Message(text: "c")], to: others, id: "y") == first)
 
-                    // It was written down, and fills before its part is carried out by whoever asks again.
+                    // The send is recorded, and the mailboxes become full before the next attempt delivers its parts.
                     let more = names.map { "\($0) 2" }
                     let homes = Set(try more.map { try office.mailbox($0).partition.number })
                     let dead = try PostOffice(
-                        redis: mortal(redis, after: homes.count + 1, hearsLast: true), configuration: small)
-                    let death = await errorOf { try await dead.send([Message("d")], to: more, id: "z") }
+                        redis: mortal(redis, after: homes.count + 1, receivesLast: true), configuration: small)
+                    let death = await errorOf { try await dead.send([Message(text: "d")], to: more, id: "z") }
                     #expect(death?.code == .unfinished)
                     for name in more { try await office.send("full", to: name) }
-                    let late = try await office.send([Message("d")], to: more, id: "z")
+                    let late = try await office.send([Message(text: "d")], to: more, id: "z")
                     #expect(late.indices.values.allSatisfy { $0 == 2...2 })
                 }
             }
         }
 
-        @Test("at maxmemory nobody gets anything")
+        @Test("at maxmemory a cross-partition send reaches no recipient")
         func outOfMemory() async throws {
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis, configuration: passive) { office in
                     _ = try await other.send("CONFIG", "SET", "maxmemory", "1")
-                    let error = await errorOf { try await office.send([Message("b")], to: names) }
+                    let error = await errorOf { try await office.send([Message(text: "b")], to: names) }
                     #expect(error?.code == .outOfMemory)
                     #expect(error?.mayHaveRun == false)
                     #expect(try await other.send("DBSIZE").integer == 0)
@@ -152,25 +157,27 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a sender that dies at any step leaves all or nothing, and others finish it", arguments: [true, false])
-        func deaths(hearsLast: Bool) async throws {
+        @Test(
+            "when a sender dies at any step, its send reaches all recipients or none, and others finish it",
+            arguments: [true, false])
+        func deaths(receivesLast: Bool) async throws {
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: other, configuration: split) { survivor in
                     var (steps, hasEnded, begun) = (0, false, 0)
                     while !hasEnded {
                         let recipients = names.map { "\($0) \(steps)" }
                         let sender = try PostOffice(
-                            redis: mortal(redis, after: steps, hearsLast: hearsLast), configuration: passive)
+                            redis: mortal(redis, after: steps, receivesLast: receivesLast), configuration: passive)
                         let error = await errorOf {
-                            try await sender.send([Message("a")], to: recipients, id: "s\(steps)")
+                            try await sender.send([Message(text: "a")], to: recipients, id: "s\(steps)")
                         }
-                        // What is left of it is done by others.
-                        try await until("it is finished") { try await unfinished(other) == 0 }
+                        // Another process executes the remaining steps.
+                        try await until("the send is finished") { try await unfinished(other) == 0 }
                         let all = try await texts(survivor, recipients)
                         #expect(Set(all).count == 1, "after \(steps): \(all)")
                         if all[0] == ["a"] { begun += 1 } else { #expect(error != nil) }
-                        // Whoever tries again under the id is answered, and nobody gets it twice.
-                        let receipt = try await survivor.send([Message("a")], to: recipients, id: "s\(steps)")
+                        // Another attempt under the id is answered, and no recipient gets the message twice.
+                        let receipt = try await survivor.send([Message(text: "a")], to: recipients, id: "s\(steps)")
                         #expect(receipt.indices.values.allSatisfy { $0 == 1...1 })
                         #expect(try await texts(survivor, recipients).allSatisfy { $0 == ["a"] })
                         hasEnded = error == nil && steps > 20
@@ -181,16 +188,16 @@ extension QueueListenTests {
             }
         }
 
-        @Test("many who finish the same sends at once have one effect")
+        @Test("post offices that finish the same sends at once have one effect")
         func race() async throws {
             try await withServer { _, redis, other in
                 var orders: [(id: String, text: String)] = []
                 for number in 0..<20 {
-                    // Written down, and one or two parts carried out.
+                    // Recorded, and one or two parts are delivered.
                     let sender = try PostOffice(
-                        redis: mortal(redis, after: 8 + number % 3, hearsLast: true), configuration: passive)
+                        redis: mortal(redis, after: 8 + number % 3, receivesLast: true), configuration: passive)
                     let (id, text) = ("r\(number)", "\(number)")
-                    _ = await errorOf { try await sender.send([Message(text)], to: names, id: id) }
+                    _ = await errorOf { try await sender.send([Message(text: text)], to: names, id: id) }
                     orders.append((id, text))
                 }
                 #expect(try await unfinished(other) > 10)
@@ -198,11 +205,11 @@ extension QueueListenTests {
                 let running = offices.map { office in Task { await office.run() } }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for (id, text) in orders {
-                        group.addTask { _ = try await offices[0].send([Message(text)], to: names, id: id) }
+                        group.addTask { _ = try await offices[0].send([Message(text: text)], to: names, id: id) }
                     }
                     try await group.waitForAll()
                 }
-                try await until("all are finished") { try await unfinished(other) == 0 }
+                try await until("all sends are finished") { try await unfinished(other) == 0 }
                 for all in try await texts(offices[0], names) {
                     #expect(all.sorted() == orders.map(\.text).sorted())
                 }
@@ -213,44 +220,48 @@ extension QueueListenTests {
             }
         }
 
-        @Test("who takes over and is overtaken does nothing more, even when all have forgotten the send")
+        @Test(
+            "a post office that takes over a send that is finished meanwhile does nothing, even if its parts are forgotten"
+        )
         func overtaken() async throws {
             try await withServer { _, redis, other in
                 let sender = try PostOffice(
-                    redis: mortal(redis, after: 8, hearsLast: true), configuration: passive)
-                let death = await errorOf { try await sender.send([Message("a")], to: names, id: "x") }
+                    redis: mortal(redis, after: 8, receivesLast: true), configuration: passive)
+                let death = await errorOf { try await sender.send([Message(text: "a")], to: names, id: "x") }
                 #expect(death?.code == .unfinished)
                 #expect(death?.mayHaveRun == true)
-                let isOvertaken = Atomic(false)
+                let isFinishedMeanwhile = Atomic(false)
                 let isOver = Atomic(false)
                 let slow = InterposedRedis(
                     redis,
                     before: { keys in
-                        // The next round of looking: the one before is through.
-                        if isOvertaken.load(ordering: .relaxed), keys.count == 1, keys[0].hasSuffix(":splits") {
+                        // The next round of taking over begins: the previous one has ended.
+                        if isFinishedMeanwhile.load(ordering: .relaxed), keys.count == 1, keys[0].hasSuffix(":splits") {
                             isOver.store(true, ordering: .relaxed)
                         }
-                        guard keys == ["HEXISTS"], !isOvertaken.load(ordering: .relaxed) else { return }
+                        guard keys == ["HEXISTS"], !isFinishedMeanwhile.load(ordering: .relaxed) else { return }
                         let quick = try PostOffice(redis: other, configuration: passive)
-                        try await quick.send([Message("a")], to: names, id: "x")
+                        try await quick.send([Message(text: "a")], to: names, id: "x")
                         for key in try await other.send("KEYS", "ql:*:sent:*").array?.compactMap(\.string) ?? [] {
                             _ = try await other.send("DEL", .string(key))
                         }
-                        isOvertaken.store(true, ordering: .relaxed)
+                        isFinishedMeanwhile.store(true, ordering: .relaxed)
                     })
                 let office = try PostOffice(redis: slow, configuration: split)
                 let running = Task { await office.run() }
-                try await until("it was taken over, and overtaken") { isOver.load(ordering: .relaxed) }
+                try await until("the send is taken over, and finished meanwhile") { isOver.load(ordering: .relaxed) }
                 running.cancel()
                 await running.value
                 #expect(try await texts(office, names).allSatisfy { $0 == ["a"] })
             }
         }
 
-        @Test("a partition that cannot take its part holds the send up, the caller is told, and it is finished later")
+        @Test(
+            "a partition that cannot store its part delays the send, the caller gets an error, and the send is finished later"
+        )
         func heldUp() async throws {
             try await withServer { _, redis, other in
-                let spoiling = InterposedRedis(
+                let occupying = InterposedRedis(
                     redis,
                     before: { keys in
                         guard keys.contains(where: { $0.contains(":split:") }) else { return }
@@ -258,8 +269,8 @@ extension QueueListenTests {
                             _ = try await other.send("SETNX", .string("ql:{default:\(number)}:mail:eve"), "mine")
                         }
                     })
-                let sender = try PostOffice(redis: spoiling, configuration: passive)
-                let error = await errorOf { try await sender.send([Message("a")], to: names, id: "x") }
+                let sender = try PostOffice(redis: occupying, configuration: passive)
+                let error = await errorOf { try await sender.send([Message(text: "a")], to: names, id: "x") }
                 #expect(error?.code == .unfinished)
                 #expect(error?.mayHaveRun == true)
                 #expect(error?.message.contains("mail:eve") == true)
@@ -269,13 +280,13 @@ extension QueueListenTests {
                         #expect(try await other.send("GET", key).string == "mine")
                         _ = try await other.send("DEL", key)
                     }
-                    try await until("it is finished") { try await unfinished(other) == 0 }
+                    try await until("the send is finished") { try await unfinished(other) == 0 }
                     #expect(try await texts(office, names).allSatisfy { $0 == ["a"] })
                 }
             }
         }
 
-        @Test("answers that are lost at any step are asked for again", arguments: [":split:", ":sent:id:x", "PEXPIRE"])
+        @Test("a reply that is lost at any step is requested again", arguments: [":split:", ":sent:id:x", "PEXPIRE"])
         func lostReplies(_ step: String) async throws {
             try await withServer { server, redis, _ in
                 try await withFaultProxy(to: .port(server.port)) { proxy in
@@ -283,10 +294,11 @@ extension QueueListenTests {
                         try await withPostOffice(redis: client, configuration: split) { office in
                             for round in 0..<5 {
                                 await proxy.dropNextReply(matching: step)
-                                let receipt = try await office.send([Message("\(round)")], to: names, id: "x\(round)")
+                                let receipt = try await office.send(
+                                    [Message(text: "\(round)")], to: names, id: "x\(round)")
                                 #expect(receipt.indices.values.allSatisfy { $0 == round + 1...round + 1 })
                             }
-                            try await until("all are finished") { try await unfinished(redis) == 0 }
+                            try await until("all sends are finished") { try await unfinished(redis) == 0 }
                             let expected = (0..<5).map { "\($0)" }
                             #expect(try await texts(office, names).allSatisfy { $0 == expected })
                         }

@@ -1,9 +1,11 @@
-// A node that knows nothing of this library but its Lua files, as a program in another language would.
 import Foundation
 import Hiredis
 import Testing
 
-/// Takes part through the scripts alone, by docs/wire-format.md. What it loads can be altered, to see what depends on it.
+/// A participant that uses only the Lua files, as docs/wire-format.md describes for programs in
+/// other languages.
+///
+/// Its scripts can be altered, to test what depends on a line.
 struct ForeignNode: Sendable {
     static let process = "0123456789abcdef"
     static let files = [
@@ -13,10 +15,10 @@ struct ForeignNode: Sendable {
     let redis: RedisClient
     var process = Self.process
     var alter: @Sendable (String) -> String = { $0 }
-    /// Most messages, most bytes, age, policy, life, backlog by count and by age, life of a device.
+    /// The eight limits in the order of mail_limits.lua.
     var limits: [RedisArgument] = ["1000", "1000000", "0", "r", "0", "0", "0", "0"]
 
-    /// A reply in words; empty when the server refused.
+    /// The elements of a reply as text; empty if the server refused.
     typealias Reply = [String]
 
     func send(
@@ -38,7 +40,7 @@ struct ForeignNode: Sendable {
         return try await run(["mail_head", "mail_limits", "mail_send"], keys, arguments)
     }
 
-    /// - Parameter cursor: index, epoch and tag, as a reply gave them.
+    /// - Parameter cursor: index, epoch and tag, as in a reply.
     func listen(
         to name: String, after cursor: (index: String, epoch: String, tag: String)? = nil, device: String = "d",
         poll: Int = 1, begins: Bool = true, waits: Bool = true
@@ -55,7 +57,7 @@ struct ForeignNode: Sendable {
             arguments)
     }
 
-    // MARK: Across partitions
+    // MARK: Cross-partition sends
 
     func begin(_ id: String, fingerprint: String = "f") async throws -> Reply {
         try await run(
@@ -70,14 +72,14 @@ struct ForeignNode: Sendable {
 
     func takeOver() async throws -> Reply { try await run(["mail_take_over"], [key("splits")], ["1000000", "10"]) }
 
-    /// The cursor of a reply whose messages have been taken: behind the last one.
+    /// The cursor after the last message of a reply.
     static func end(_ reply: Reply) -> (index: String, epoch: String, tag: String) {
         guard let last = reply.dropFirst(5).last else { return (reply[2], reply[1], reply[3]) }
         let tag = Array(last.utf8)[7..<15]
         return ("\(Int(reply[2])! + reply.count - 5)", reply[1], String(decoding: tag, as: UTF8.self))
     }
 
-    /// What is behind the empty line of each message.
+    /// The body of each message: what follows the empty line.
     static func texts(_ reply: Reply) -> [String] {
         reply.dropFirst(5).map { message in
             let envelope = String(decoding: message.utf8.dropFirst(34), as: UTF8.self)
@@ -97,7 +99,7 @@ struct ForeignNode: Sendable {
         let source = try parts.map { try Self.source($0) }.joined()
         do {
             let reply = try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments)
-            // Messages have binary numbers in front: one byte, one character.
+            // Messages begin with binary numbers: each byte becomes one character.
             return (reply.array ?? []).map { part in
                 part.integer.map { "\($0)" }
                     ?? String(String.UnicodeScalarView((part.bytes ?? []).map { Unicode.Scalar($0 & 0x7F) }))

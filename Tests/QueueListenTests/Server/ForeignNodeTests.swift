@@ -7,12 +7,12 @@ import Testing
 extension QueueListenTests {
     @Suite("A program in another language")
     struct ForeignNodeTests {
-        @Test("sends, listens, acknowledges and is woken, with nothing but the Lua files")
+        @Test("sends, listens, acknowledges and is notified with nothing but the Lua files")
         func takesPart() async throws {
             try await withOffice { office, redis, _ in
                 let node = ForeignNode(redis: redis)
                 let mailbox = try office.mailbox("alice")
-                // It sends, and we receive.
+                // The foreign node sends to the library.
                 let waiting = Task { try await mailbox.listen() }
                 try await office.untilWaiting(1, at: "alice")
                 let sent = try await node.send(["hello", "again"], to: ["alice", "bob"], number: 1)
@@ -20,7 +20,7 @@ extension QueueListenTests {
                 let delivery = try await waiting.value
                 #expect(delivery.word == "hello again")
                 #expect(delivery.messages.map(\.id) == ["1/0", "1/1"])
-                // We send, and it receives.
+                // The library sends to the foreign node.
                 let first = try await node.listen(to: "bob")
                 #expect(ForeignNode.texts(first) == ["hello", "again"])
                 let empty = try await node.listen(to: "bob", after: ForeignNode.end(first), poll: 2)
@@ -28,7 +28,7 @@ extension QueueListenTests {
                 try await redis.withSubscription(to: [.channel(node.key("wake:\(ForeignNode.process)"))]) { events in
                     try await office.send("from us", to: "bob", "alice")
                     guard case .message(let hint)? = try await events.next() else { return }
-                    let told = try #require(MailHint.all(in: hint.payload).first)
+                    let told = try #require(MailHint.decode(hint.payload).first)
                     #expect(told.mailbox == "bob" && told.growth?.start.index == 2 && told.growth?.end.index == 3)
                 }
                 let last = try await node.listen(to: "bob", after: ForeignNode.end(empty), poll: 2, begins: false)

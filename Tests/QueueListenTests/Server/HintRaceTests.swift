@@ -1,4 +1,4 @@
-// What races with a hint, and what is at the edge of what one brings.
+// Races with hints, and messages at the limits of what a hint contains.
 import Hiredis
 import RedisDCTesting
 import TestRandom
@@ -10,13 +10,13 @@ import Testing
 extension QueueListenTests {
     @Suite("Hint races")
     struct HintRaceTests {
-        @Test("bodies of every size around what a hint brings arrive as they were sent, and only the small are brought")
+        @Test("bodies of every size around the limit of a hint arrive unchanged, and only small ones are in the hint")
         func sizes() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox(String(repeating: "é", count: 256))
                 try await office.send("first", to: mailbox.name)
                 var cursor = try await mailbox.look().cursor
-                var brought: [Bool] = []
+                var arrivedInHint: [Bool] = []
                 for size in [0, 1, 255, 256] + Array(900...1030) + [65_535, 65_536, 65_537, 1 << 20] {
                     let body = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
                     let waiting = Task { [cursor] in try await mailbox.listen(after: cursor) }
@@ -26,16 +26,16 @@ extension QueueListenTests {
                     let delivery = try await waiting.value
                     #expect(delivery.messages.map(\.body) == [body])
                     #expect(delivery.cursor.index == cursor.index + 1 && delivery.skipped == 0)
-                    brought.append(try await scriptCount(redis) - before == 1)
+                    arrivedInHint.append(try await scriptCount(redis) - before == 1)
                     cursor = delivery.cursor
                 }
-                let first = try #require(brought.firstIndex(of: false))
-                #expect(first > 4 && brought[first...].allSatisfy { !$0 })
-                #expect(brought[..<first].allSatisfy { $0 })
+                let first = try #require(arrivedInHint.firstIndex(of: false))
+                #expect(first > 4 && arrivedInHint[first...].allSatisfy { !$0 })
+                #expect(arrivedInHint[..<first].allSatisfy { $0 })
             }
         }
 
-        @Test("a send to 256 who wait brings 64 KiB, the rest is read, and nobody is forgotten")
+        @Test("hints of one send contain at most 64 KiB, and the other recipients read their messages")
         func bound() async throws {
             try await withOffice { office, redis, _ in
                 let names = (0..<256).map { "user-\($0)" }
@@ -51,7 +51,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("names that look alike are two mailboxes, and devices of such names two devices")
+        @Test("names with equal characters and different bytes are two mailboxes and two devices")
         func lookalikes() async throws {
             try await withOffice { office, _, _ in
                 let names = ["caf\u{E9}", "cafe\u{301}"]
@@ -69,7 +69,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("the messages of an abandoned mailbox go with it, also those that came when it was empty")
+        @Test("the messages of an unused mailbox expire with it, also those that were sent while it was empty")
         func abandoned() async throws {
             try await withOffice { office, redis, _ in
                 for name in ["listened", "read"] {
@@ -85,7 +85,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a mailbox that is to be kept for ever from now on is kept, when it is sent to or listened to")
+        @Test("a mailbox without a time to live is kept from the next send or listen on")
         func kept() async throws {
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis) { office in
@@ -105,44 +105,45 @@ extension QueueListenTests {
             }
         }
 
-        @Test("no time to live is so long that it is over at once")
+        @Test("the longest times to live do not expire immediately")
         func longLife() async throws {
             try await withOffice { office, _, _ in
                 let seconds: [Int64] = [1 << 36, 280_474_976_711, 281_474_976_711, 1 << 40, .max]
                 for seconds in seconds {
-                    try await office.send(Message("a", ttl: .seconds(seconds)), to: "alice")
+                    try await office.send(Message(text: "a", ttl: .seconds(seconds)), to: "alice")
                 }
                 #expect(try await office.mailbox("alice").look().messages.count == 5)
             }
         }
 
-        @Test("a message is not replaced by itself, whatever a list has lost")
+        @Test("a message does not replace itself after the list has lost elements")
         func replacedByItself() async throws {
             for lost in 1...2 {
                 try await withOffice { office, redis, _ in
                     let mailbox = try office.mailbox("alice")
-                    try await office.send([Message("a"), Message("b"), Message("c", collapseKey: "k")], to: ["alice"])
+                    try await office.send(
+                        [Message(text: "a"), Message(text: "b"), Message(text: "c", collapseKey: "k")], to: ["alice"])
                     for _ in 0..<lost { _ = try await redis.send("RPOP", .string(mailbox.partition.mail("alice"))) }
-                    try await office.send(Message("new", collapseKey: "k"), to: "alice")
+                    try await office.send(Message(text: "new", collapseKey: "k"), to: "alice")
                     #expect(try await mailbox.look().word == (lost == 1 ? "a b new" : "a new"))
                 }
             }
         }
 
-        @Test("what somebody wrote in the place of a collapse key does not stop a send halfway")
+        @Test("a value of the wrong type under a collapse key does not interrupt a send")
         func foreignKey() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
                 _ = try await redis.send("HSET", .string(mailbox.partition.box("alice")), "k:k", "mine")
-                try await office.send(Message("b", collapseKey: "k"), to: "alice")
+                try await office.send(Message(text: "b", collapseKey: "k"), to: "alice")
                 #expect(try await mailbox.look().word == "a b")
             }
         }
 
-        @Test("a mailbox that is made anew by limits of its own wakes those who wait for what it was")
+        @Test("a mailbox that is created again by setLimits notifies the listeners of the lost one")
         func limits() async throws {
-            // Nothing is found by the slow look.
+            // Periodic checks find nothing.
             try await withOffice(configure: { $0.recheckInterval = .seconds(3600) }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 let waiting = Task { try await mailbox.listen() }
@@ -154,7 +155,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("who has been superseded while it heard nothing is told so, whatever it hears next")
+        @Test("a call that is superseded while it receives no hints is ended, whatever hint arrives next")
         func supersededUnheard() async throws {
             try await withServer { _, redis, other in
                 let gate = AsyncStream<Void>.makeStream()
@@ -173,7 +174,7 @@ extension QueueListenTests {
                         let line = try await other.send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""
                         let id = try #require(line.split { $0 == "=" || $0 == " " }.dropFirst().first)
                         #expect(try await new.mailbox("bob").listen(timeout: .milliseconds(1)).word == "timedOut")
-                        // It does not hear of its successor, and the look that follows the break is on its way for long.
+                        // It receives no hint of its successor, and the check after the gap is delayed.
                         _ = try await other.send("CONFIG", "SET", "maxclients", "1")
                         _ = try await other.send("CLIENT", "KILL", "ID", .string(String(id)))
                         let second = Task { try await new.mailbox("alice").listen(timeout: .seconds(20)) }
@@ -181,7 +182,7 @@ extension QueueListenTests {
                         _ = try await other.send("CONFIG", "SET", "maxclients", "1000")
                         for await _ in held.stream { break }
                         try await new.send("a", to: "alice")
-                        try await until("the send is heard of") { try await new.mailbox("alice").count == 1 }
+                        try await until("the message is there") { try await new.mailbox("alice").count == 1 }
                         gate.continuation.finish()
                         #expect(try await first.value.word == "superseded")
                         #expect(try await second.value.word == "a")
@@ -190,7 +191,7 @@ extension QueueListenTests {
             }
         }
 
-        /// Reads as a device does that cancels, has little time and little room, and checks what it gets.
+        /// Reads with random cancellations, timeouts and page sizes, and checks what it receives.
         private static func take(
             upTo end: Int, _ mailbox: Mailbox, device: String, seed: UInt64, loses: Bool = false
         ) async throws -> [String] {
@@ -236,7 +237,7 @@ extension QueueListenTests {
             return texts
         }
 
-        @Test("senders and readers at random: each device gets everything, once and in order", arguments: [1, 3])
+        @Test("with random senders and readers, each device gets every message once and in order", arguments: [1, 3])
         func atRandom(partitions: Int) async throws {
             var configuration = PostOfficeConfiguration()
             configuration.partitions = partitions
@@ -270,7 +271,9 @@ extension QueueListenTests {
                                         let count = min(300 - next, Int.random(in: 1...6, using: &generator))
                                         let size = Int.random(in: 0...300, using: &generator)
                                         let pad = String(repeating: "x", count: size)
-                                        let messages = (next..<next + count).map { Message("\(sender) \($0) \(pad)") }
+                                        let messages = (next..<next + count).map {
+                                            Message(text: "\(sender) \($0) \(pad)")
+                                        }
                                         try await office.send(messages, to: names)
                                         next += count
                                     }
@@ -292,7 +295,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("with room for few, collapse keys and short lives every message is delivered, counted or reported")
+        @Test("with small limits, collapse keys and short lives, every message is delivered, counted or reported")
         func lossesAtRandom() async throws {
             let seed = UInt64.random(in: 0...999_999)
             try await withOffice(configure: {
@@ -313,7 +316,7 @@ extension QueueListenTests {
                     let count = min(1000 - next, Int.random(in: 1...3, using: &generator))
                     let messages = (next..<next + count).map { number in
                         Message(
-                            "\(number)", ttl: Bool.random(using: &generator) ? .milliseconds(1) : nil,
+                            text: "\(number)", ttl: Bool.random(using: &generator) ? .milliseconds(1) : nil,
                             collapseKey: ["a", "b", nil, nil].randomElement(using: &generator)!)
                     }
                     try await office.send(messages, to: ["alice"])

@@ -6,10 +6,12 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    /// Hints bring what is small. What they save is counted, and what they must not do is tried with forged ones.
+    /// Small messages are delivered in hints. The saved scripts are counted, and forged hints must
+    /// have no effect.
     @Suite("Hints")
     struct HintTests {
-        /// What a listener gets of a send that comes while it waits, and how many scripts that takes.
+        /// The delivery to a listener that waits during a send, the number of scripts, and the
+        /// delivery after it.
         private static func listening(
             limit: Int = 1000, maxBytes: Int = 1 << 20, to messages: [Message]
         ) async throws -> (delivery: Delivery, scripts: Int, next: String) {
@@ -29,50 +31,50 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a small message comes with its hint: sending it is the only script")
+        @Test("a small message arrives in its hint: the send is the only script")
         func brings() async throws {
-            let message = Message("hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
+            let message = Message(text: "hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
             let (delivery, scripts, next) = try await Self.listening(to: [message])
             #expect(scripts == 1)
             let received = try #require(delivery.messages.first)
             #expect(received.text == "hi" && received.type == "t" && received.headers == ["h": "v"])
             #expect(received.collapseKey == "k" && received.index == 2 && received.cursor == delivery.cursor)
             #expect(delivery.skipped == 0)
-            // The place is one that the mailbox knows.
+            // The mailbox accepts the cursor.
             #expect(next == "timedOut")
         }
 
-        @Test("several small messages come with their hint, in order")
+        @Test("several small messages arrive in their hint, in order")
         func bringsSeveral() async throws {
-            let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message("\($0)") })
+            let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message(text: "\($0)") })
             #expect(scripts == 1)
             #expect(delivery.messages.map(\.index) == Array(2...11))
             #expect(delivery.messages.map(\.text) == (0..<10).map { "\($0)" })
             #expect(next == "timedOut")
         }
 
-        @Test("what is large is read, what is more than the listener wants is read in part")
+        @Test("large messages are read, and more messages than the limit are read in parts")
         func reads() async throws {
             let large = try await Self.listening(to: [Message(bytes: Array(repeating: 1, count: 2000))])
             #expect(large.delivery.messages.map(\.body.count) == [2000])
             #expect(large.scripts == 2)
-            let several = try await Self.listening(limit: 1, to: [Message("a"), Message("b")])
+            let several = try await Self.listening(limit: 1, to: [Message(text: "a"), Message(text: "b")])
             #expect(several.delivery.word == "a" && several.next == "b" && several.scripts == 2)
-            let bytes = try await Self.listening(maxBytes: 1, to: [Message("a"), Message("b")])
+            let bytes = try await Self.listening(maxBytes: 1, to: [Message(text: "a"), Message(text: "b")])
             #expect(bytes.delivery.word == "a" && bytes.next == "b" && bytes.scripts == 2)
-            // One message always comes.
-            let one = try await Self.listening(maxBytes: 1, to: [Message("a")])
+            // One message is always delivered.
+            let one = try await Self.listening(maxBytes: 1, to: [Message(text: "a")])
             #expect(one.delivery.word == "a" && one.scripts == 1)
         }
 
-        @Test("of messages with one collapse key in one send the last is delivered, and the others are counted")
+        @Test("of several messages with one collapse key in one send, the last is delivered and the others are counted")
         func collapsed() async throws {
             let (delivery, _, next) = try await Self.listening(
-                to: ["a", "b", "c"].map { Message($0, collapseKey: "k") })
+                to: ["a", "b", "c"].map { Message(text: $0, collapseKey: "k") })
             #expect(delivery.word == "c" && delivery.skipped == 2 && next == "timedOut")
         }
 
-        @Test("a first listener of a new mailbox reads once, although it hears of its own making it")
+        @Test("the first listener of a new mailbox reads once, although its own read causes a hint")
         func announcement() async throws {
             try await withOffice { office, redis, _ in
                 let first = Task { try await office.mailbox("warm").listen() }
@@ -85,23 +87,23 @@ extension QueueListenTests {
             }
         }
 
-        @Test("one send to many listeners of a process wakes them all without a script more")
+        @Test("one send to many listeners of a process notifies them all without another script")
         func crowd() async throws {
             try await withOffice { office, redis, _ in
                 let names = (0..<200).map { "user-\($0)" }
-                // The server has the script from here on.
+                // Loads the script into the server.
                 try await office.send("first", to: "nobody")
                 let waiting = names.map { name in Task { try await office.mailbox(name).listen() } }
                 try await office.untilWaiting(200, at: names[0])
                 let before = try await scriptCount(redis)
                 try await office.send("all", to: names[0], names[1], names[2])
-                try await office.send([Message("all")], to: Array(names[3...]))
+                try await office.send([Message(text: "all")], to: Array(names[3...]))
                 for task in waiting { #expect(try await task.value.word == "all") }
                 #expect(try await scriptCount(redis) - before == 2)
             }
         }
 
-        @Test("a forged or garbled hint delivers nothing: it has neither the epoch nor the tag")
+        @Test("a forged or damaged hint delivers nothing, because it lacks the epoch or the tag")
         func forged() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
@@ -112,12 +114,13 @@ extension QueueListenTests {
                 func word(_ bytes: [UInt8]) -> [UInt8] { [UInt8(bytes.count & 0xFF), UInt8(bytes.count >> 8)] + bytes }
                 func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
                 let element =
-                    [UInt8(ascii: "M")] + number(2) + UInt64(7).mark + number(1) + number(0) + number(0) + [0]
+                    [UInt8(ascii: "M")] + number(2) + UInt64(7).bigEndianBytes + number(1) + number(0) + number(0) + [0]
                     + Array("forged".utf8)
                 func hint(epoch: UInt64, index: Int, tag: UInt64) -> [UInt8] {
                     word(Array("alice".utf8))
                         + word(
-                            epoch.mark + number(index) + tag.mark + number(index + 1) + UInt64(7).mark + word(element))
+                            epoch.bigEndianBytes + number(index) + tag.bigEndianBytes + number(index + 1)
+                                + UInt64(7).bigEndianBytes + word(element))
                 }
                 let genuine = hint(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag)
                 let forged = [
@@ -135,13 +138,13 @@ extension QueueListenTests {
             }
         }
 
-        @Test("whatever is published there, reading it does not trap")
+        @Test("decoding arbitrary bytes does not trap")
         func garbled() {
             var generator = SplitMix(seed: 3)
             for _ in 0..<20_000 {
                 let count = Int.random(in: 0...90, using: &generator)
-                _ = MailHint.all(
-                    in: (0..<count).map { _ in
+                _ = MailHint.decode(
+                    (0..<count).map { _ in
                         Bool.random(using: &generator)
                             ? UInt8.random(in: 0...3, using: &generator) : .random(in: 0...255)
                     })

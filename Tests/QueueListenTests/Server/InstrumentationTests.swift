@@ -11,9 +11,9 @@
     import CoordinationBase
 
     extension QueueListenTests {
-        @Suite("What mailboxes count and trace")
+        @Suite("Metrics and traces")
         struct InstrumentationTests {
-            @Test("sends, receipts, deliveries, waits and losses are counted, timed and traced, and nothing is named")
+            @Test("sends, receipts, deliveries, waits and losses are counted, timed and traced without names")
             func counts() async throws {
                 let (metrics, tracer) = (TestMetrics(), InMemoryTracer())
                 var configuration = PostOfficeConfiguration()
@@ -23,7 +23,8 @@
                 try await withServer { _, redis, _ in
                     try await withPostOffice(redis: redis, configuration: configuration) { office in
                         let mailbox = try office.mailbox("name-SECRET")
-                        try await office.send([Message("1"), Message("2")], to: ["name-SECRET", "other-SECRET"])
+                        try await office.send(
+                            [Message(text: "1"), Message(text: "2")], to: ["name-SECRET", "other-SECRET"])
                         try await office.send("text-SECRET", to: "name-SECRET")
                         let full = await errorOf { try await office.send("text-SECRET", to: "name-SECRET") }
                         #expect(full?.code == .mailboxFull)
@@ -34,7 +35,7 @@
                         let delivery = try await mailbox.listen()
                         #expect(try metrics.expectCounter("queuelisten_deliveries").totalValue == 3)
                         let waiting = Task { try await mailbox.listen(after: delivery.cursor) }
-                        try await until("it is counted") {
+                        try await until("the listener is counted") {
                             try metrics.expectGauge("queuelisten_listeners").lastValue == 1
                         }
                         try await mailbox.delete()
@@ -54,7 +55,8 @@
                 #expect(!texts.contains { $0.contains("SECRET") })
             }
 
-            /// Offices of eight partitions that are quick to take over: what one counts that is watched, and one that is not.
+            /// Configurations with eight partitions that take sends over after 100 ms, with and
+            /// without metrics.
             private static func split() -> (TestMetrics, watched: PostOfficeConfiguration, PostOfficeConfiguration) {
                 let metrics = TestMetrics()
                 var silent = PostOfficeConfiguration()
@@ -65,7 +67,7 @@
                 return (metrics, watched, silent)
             }
 
-            @Test("a send across partitions that is finished for another is counted")
+            @Test("a cross-partition send that is finished for another process is counted")
             func takenOver() async throws {
                 let (metrics, configuration, silent) = Self.split()
                 try await withServer { _, redis, other in
@@ -78,23 +80,23 @@
                             }
                         })
                     let sender = try PostOffice(redis: dead, configuration: silent)
-                    #expect(await errorOf { try await sender.send([Message("a")], to: names) } != nil)
+                    #expect(await errorOf { try await sender.send([Message(text: "a")], to: names) } != nil)
                     try await withPostOffice(redis: other, configuration: configuration) { _ in
-                        try await until("it is taken over") {
+                        try await until("the send is taken over") {
                             try metrics.expectCounter("queuelisten_taken_over").totalValue == 1
                         }
                     }
                 }
             }
 
-            @Test("a send across partitions that nobody could finish for 29 days is given up, and said to be, once")
+            @Test("a cross-partition send that is unfinished for 29 days is given up, and counted once")
             func givenUp() async throws {
                 let (metrics, configuration, silent) = Self.split()
                 try await withServer { _, redis, other in
                     let names = ["alice", "bob", "carol", "dave", "eve"]
                     let isBegun = Atomic(false)
                     let parts = Atomic(0)
-                    // Dies with one part carried out.
+                    // Dies when one part is delivered.
                     let dying = InterposedRedis(
                         redis,
                         before: { _ in
@@ -108,28 +110,30 @@
                             }
                         })
                     let sender = try PostOffice(redis: dying, configuration: silent)
-                    #expect(await errorOf { try await sender.send([Message("a")], to: names, id: "x") } != nil)
+                    #expect(await errorOf { try await sender.send([Message(text: "a")], to: names, id: "x") } != nil)
 
                     let home = Namespace("default", partitions: 8).partition(of: "x")
                     let key = RedisArgument.string("ql:{default:\(home)}:split:x")
                     let day = 86_400_000
                     let left = try #require(try await other.send("PTTL", key).integer)
                     #expect((28 * day...29 * day).contains(left))
-                    // The part is remembered for longer: what is given up is not carried out a second time.
+                    // The part is remembered for longer than the send: it cannot be delivered a second time.
                     let sent = try await other.send("KEYS", "ql:*:sent:id:x").array?.compactMap(\.string) ?? []
                     #expect(sent.count == 1)
                     for part in sent {
                         let left = try await other.send("PTTL", .string(part)).integer ?? 0
                         #expect((29 * day...30 * day).contains(left))
                     }
-                    // 29 days pass.
+                    // Lets 29 days pass.
                     _ = try await other.send("PEXPIRE", key, 0)
 
                     try await withPostOffice(redis: redis, configuration: configuration) { office in
                         try await withPostOffice(redis: other, configuration: configuration) { _ in
                             let splits = RedisArgument.string("ql:{default:\(home)}:splits")
-                            try await until("it is given up") { try await other.send("ZCARD", splits).integer == 0 }
-                            try await until("it is said") {
+                            try await until("the send is given up") {
+                                try await other.send("ZCARD", splits).integer == 0
+                            }
+                            try await until("the send is counted") {
                                 try metrics.expectCounter("queuelisten_given_up").totalValue == 1
                             }
                         }
@@ -137,7 +141,7 @@
                         for name in names { got += try await office.mailbox(name).count }
                         #expect((1..<names.count).contains(got))
                     }
-                    // Both have ended.
+                    // Both post offices have ended.
                     #expect(try metrics.expectCounter("queuelisten_given_up").totalValue == 1)
                     #expect(try metrics.expectCounter("queuelisten_taken_over").totalValue == 0)
                 }

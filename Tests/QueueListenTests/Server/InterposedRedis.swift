@@ -1,9 +1,10 @@
-// A Redis whose every call a test can stop, delay, or do something before.
 import Hiredis
 import TestSupport
 
-/// Calls `before` with each script and each command on its way, and does not send it when that throws; calls `after` when
-/// its reply is there, and loses the reply when that throws.
+/// A Redis with hooks around each script and each command.
+///
+/// It calls `before` with the keys, and sends nothing if that throws; it calls `after` when the
+/// reply has arrived, and loses the reply if that throws.
 final class InterposedRedis: RedisDecorator {
     typealias Hook = @Sendable (_ keys: [String]) async throws -> Void
     let redis: RedisClient
@@ -11,7 +12,8 @@ final class InterposedRedis: RedisDecorator {
     private let after: Hook
     private let beforePost: (@Sendable (RedisScript) async -> Void)?
 
-    /// - Parameter beforePost: those that are posted wait for it, each for itself.
+    /// - Parameter beforePost: called before each posted script, which is sent when it has
+    ///   returned.
     init(
         _ redis: RedisClient, before: @escaping Hook = { _ in }, after: @escaping Hook = { _ in },
         beforePost: (@Sendable (RedisScript) async -> Void)? = nil

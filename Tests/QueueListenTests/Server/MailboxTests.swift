@@ -8,11 +8,11 @@ import Testing
 extension QueueListenTests {
     @Suite("Mailbox")
     struct MailboxTests {
-        @Test("messages come in order with contiguous indices, equal ones too")
+        @Test("messages are delivered in order with contiguous indices, equal ones too")
         func order() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send([Message("a"), Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let receipt = try await office.send("a", to: "alice")
                 #expect(receipt.indices == ["alice": 4...4])
                 let delivery = try await mailbox.look()
@@ -23,14 +23,14 @@ extension QueueListenTests {
             }
         }
 
-        @Test("type, headers and any bytes arrive as they were sent")
+        @Test("type, headers and arbitrary bytes arrive unchanged")
         func content() async throws {
             try await withOffice { office, _, _ in
                 let bytes: [UInt8] = [0, 10, 10, 255, 13, 61]
                 let headers = ["language": "en=US", "x": ""]
                 try await office.send(Message(bytes: bytes, type: "raw", headers: headers), to: "alice")
                 try await office.send(Message(bytes: []), to: "alice")
-                try await office.send(try Message(["one": 1]), to: "alice")
+                try await office.send(try Message(json: ["one": 1], type: nil), to: "alice")
                 let messages = try await office.mailbox("alice").look().messages
                 #expect(messages[0].body == bytes && messages[0].type == "raw" && messages[0].headers == headers)
                 #expect(messages[1].body.isEmpty && messages[1].type == nil && messages[1].headers.isEmpty)
@@ -39,11 +39,11 @@ extension QueueListenTests {
             }
         }
 
-        @Test("what was not acknowledged comes again, what was is deleted")
+        @Test("unacknowledged messages are delivered again, acknowledged ones are deleted")
         func acknowledge() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
                 let first = try await mailbox.look(limit: 2)
                 #expect(first.word == "a b")
                 #expect(try await mailbox.look(limit: 2).word == "a b")
@@ -51,7 +51,7 @@ extension QueueListenTests {
                 let second = try await mailbox.look(after: first.cursor)
                 #expect(second.word == "c")
                 #expect(try await mailbox.count == 1)
-                // An older cursor takes nothing back.
+                // An older cursor revokes no acknowledgement.
                 #expect(try await mailbox.look(after: first.cursor).word == "c")
                 #expect(try await mailbox.acknowledge(second.cursor))
                 #expect(try await mailbox.count == 0)
@@ -63,11 +63,11 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a cursor that is not of this mailbox acknowledges nothing")
+        @Test("a cursor of another mailbox acknowledges nothing")
         func foreignCursor() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let cursor = try await mailbox.look().cursor
                 let ahead = Cursor(epoch: cursor.epoch, index: 3, tag: cursor.tag)
                 let elsewhere = Cursor(epoch: cursor.epoch + 1, index: 1, tag: cursor.tag)
@@ -81,7 +81,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a cursor survives being printed, and nothing else passes for one")
+        @Test("a printed cursor can be read back, and other texts are rejected")
         func token() throws {
             let cursor = Cursor(epoch: 1, index: 42, tag: .max)
             #expect(Cursor("\(cursor)") == cursor)
@@ -92,7 +92,7 @@ extension QueueListenTests {
             ] { #expect(Cursor(text) == nil, "\(text)") }
         }
 
-        @Test("the largest numbers and durations that fit their types are served like others")
+        @Test("the largest possible numbers and durations work")
         func extremes() async throws {
             let longest = Duration.seconds(Int64.max)
             try await withOffice(configure: {
@@ -108,10 +108,10 @@ extension QueueListenTests {
                 let mailbox = try office.mailbox("alice")
                 let waiting = Task { try await mailbox.listen(maxBytes: .max, timeout: longest) }
                 try await office.untilWaiting(1, at: "alice")
-                try await office.send(Message("a", ttl: longest), to: "alice")
+                try await office.send(Message(text: "a", ttl: longest), to: "alice")
                 let delivery = try await waiting.value
                 #expect(delivery.word == "a")
-                try await office.send([Message("b")], to: ["alice", "bob"], id: "x")
+                try await office.send([Message(text: "b")], to: ["alice", "bob"], id: "x")
                 #expect(try await mailbox.look(after: delivery.cursor).word == "b")
                 #expect(try await mailbox.acknowledge(delivery.cursor))
                 try await mailbox.setLimits(office.configuration.limits)
@@ -121,7 +121,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a namespace that would be taken for another one's keys is refused, also with an accent on its colon")
+        @Test("a namespace that contains a colon is refused, also with an accent on the colon")
         func namespaces() {
             for name in ["a:b", "a:\u{301}b", "", "a{b", "a\nb"] {
                 #expect(throws: QueueListenError.self, "\(name)") {
@@ -131,7 +131,7 @@ extension QueueListenTests {
             #expect(throws: Never.self) { try PostOfficeConfiguration().validate(namespace: "caf\u{E9}") }
         }
 
-        @Test("a listener is woken by a message")
+        @Test("a message ends the wait of a listener")
         func wake() async throws {
             try await withOffice { office, _, _ in
                 for round in 0..<50 {
@@ -145,7 +145,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a listener that gets nothing in time is told so")
+        @Test("a listener without a message times out")
         func timeout() async throws {
             try await withOffice { office, _, _ in
                 let delivery = try await office.mailbox("alice").listen(timeout: .milliseconds(20))
@@ -155,7 +155,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a cancelled listener leaves nothing behind, and loses nothing")
+        @Test("a cancelled listener loses no message and leaves no state behind")
         func cancel() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -171,7 +171,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("listeners cancelled at any moment lose nothing, and leave nothing behind")
+        @Test("a cancellation at any moment loses no message and leaves no state behind")
         func cancelAnywhere() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -198,12 +198,12 @@ extension QueueListenTests {
             }
         }
 
-        @Test("each device gets everything at its own speed, and the slowest keeps what it has not got")
+        @Test("each device gets every message at its own speed, and messages are kept for the slowest")
         func devices() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 _ = try await mailbox.look(device: "slow")
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let fast = try await mailbox.look(device: "fast")
                 #expect(fast.word == "a b")
                 #expect(try await mailbox.look(after: fast.cursor, device: "fast").word == "timedOut")
@@ -215,13 +215,13 @@ extension QueueListenTests {
                 let devices = try await mailbox.devices()
                 #expect(devices.map(\.name).sorted() == ["fast", "slow"])
                 #expect(devices.first { $0.name == "slow" }?.acknowledged == slow.cursor)
-                // Without a cursor a device goes on where it was.
+                // Without a cursor a device continues at its acknowledged position.
                 #expect(try await mailbox.look(device: "slow").word == "b")
                 #expect(try await mailbox.look(device: "fast").word == "timedOut")
             }
         }
 
-        @Test("the newer of two polls of one device wins, in one process and in two")
+        @Test("a newer call for a device supersedes the older one, in one process and in two")
         func superseded() async throws {
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis) { here in
@@ -240,12 +240,12 @@ extension QueueListenTests {
             }
         }
 
-        @Test("deleting tells those who listen")
+        @Test("deleting a mailbox resets its listeners")
         func delete() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 #expect(try await mailbox.delete() == nil)
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let cursor = try await mailbox.look().cursor
                 let waiting = Task { try await mailbox.listen(after: cursor) }
                 try await office.untilWaiting(1, at: "alice")
@@ -258,7 +258,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("several partitions serve their mailboxes")
+        @Test("mailboxes in several partitions work")
         func severalPartitions() async throws {
             try await withOffice(configure: { $0.partitions = 8 }) { office, redis, _ in
                 let names = (0..<20).map { "player \($0)" }
@@ -276,8 +276,8 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a subscription that comes and goes with every poll keeps nobody from being woken")
-        func subscribingAnew() async throws {
+        @Test("listeners are notified when every call starts and ends a subscription")
+        func shortSubscriptions() async throws {
             try await withOffice(configure: {
                 $0.subscriptionLinger = .zero
                 $0.recheckInterval = .seconds(3600)
@@ -286,7 +286,7 @@ extension QueueListenTests {
                 var cursor: Cursor?
                 for round in 0..<200 {
                     let waiting = Task { [cursor] in try await mailbox.listen(after: cursor) }
-                    // Before it waits, while it subscribes, and after.
+                    // The send arrives before the call waits, while it subscribes, or after.
                     if round % 2 == 0 { try await office.untilWaiting(1, at: "alice") }
                     try await office.send("\(round)", to: "alice")
                     let delivery = try await waiting.value
@@ -296,7 +296,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a mailbox that has had many trillions of messages and bytes counts on")
+        @Test("a mailbox with 2^46 messages and 2^47 bytes in its past works")
         func largeNumbers() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
@@ -308,7 +308,7 @@ extension QueueListenTests {
                     """)
                 _ = try await redis.script(
                     make, keys: ["ql:{default:0}:box:alice"], arguments: [.integer(last), .integer(sum)])
-                let receipt = try await office.send([Message("a"), Message("b")], to: ["alice"])
+                let receipt = try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 #expect(receipt.indices["alice"] == last + 1...last + 2)
                 let first = try await mailbox.look(limit: 1)
                 #expect(first.messages.map(\.index) == [last + 1])
@@ -322,13 +322,13 @@ extension QueueListenTests {
             }
         }
 
-        @Test("peeking changes nothing")
+        @Test("peek changes nothing")
         func peek() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 #expect(try await mailbox.peek().isEmpty)
                 #expect(try await mailbox.inspect() == nil)
-                try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
                 #expect(try await mailbox.peek(limit: 2).map(\.text) == ["a", "b"])
                 #expect(try await mailbox.peek(after: 2).map(\.text) == ["c"])
                 let inspection = try #require(try await mailbox.inspect())

@@ -6,21 +6,21 @@ import Testing
 
 @testable import QueueListen
 
-/// A hazard, the text in the scripts that keeps it away, and what happens without it.
+/// A hazard, the line of a script that prevents it, and a scenario that fails without that line.
 struct MailHazard: Sendable, CustomTestStringConvertible {
-    /// The invariant of docs/failure-model.md that it is about.
+    /// The invariant in docs/failure-model.md.
     var invariant: String
     var testDescription: String
     var guardian: String
     var without: String
-    /// Whether the promise holds.
+    /// Returns whether the invariant holds.
     var scenario: @Sendable (ForeignNode, RedisClient) async throws -> Bool
 }
 
 extension QueueListenTests {
     @Suite("Each safeguard of the scripts")
     struct MutationTests {
-        @Test("does what it is there for, and nothing else does", arguments: hazards)
+        @Test("prevents its hazard, and nothing else does", arguments: hazards)
         func hazard(_ hazard: MailHazard) async throws {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
@@ -45,21 +45,21 @@ private func texts(_ node: ForeignNode, _ name: String) async throws -> [String]
     ForeignNode.texts(try await node.listen(to: name, device: "looker"))
 }
 
-/// Leaves the server no memory for anything new.
+/// Leaves the server no memory for new data.
 private func exhaust(_ redis: RedisClient) async throws {
     _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
 }
 
 private let hazards: [MailHazard] = [
     MailHazard(
-        invariant: "M4", testDescription: "a send that is sent twice sends once", guardian: "if answers[2] then",
+        invariant: "M4", testDescription: "a repeated send has one effect", guardian: "if earlier then",
         without: "if false then"
     ) { node, _ in
         for _ in 0..<2 { _ = try await node.send(["a"], to: ["alice"], number: 1) }
         return try await texts(node, "alice") == ["a"]
     },
     MailHazard(
-        invariant: "M4", testDescription: "a send whose answer has arrived long ago is refused",
+        invariant: "M4", testDescription: "a repeated send whose answer was deleted is refused",
         guardian: "if tonumber(req) <= settled then return {'stale'} end", without: ""
     ) { node, _ in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
@@ -68,14 +68,14 @@ private let hazards: [MailHazard] = [
         return try await texts(node, "alice") == ["a", "b"]
     },
     MailHazard(
-        invariant: "M4", testDescription: "an id that was used for something else is refused",
-        guardian: "if print ~= ARGV[14] then return {'conflict'} end", without: ""
+        invariant: "M4", testDescription: "an id that was used for another send is refused",
+        guardian: "if print ~= fingerprint then return {'conflict'} end", without: ""
     ) { node, _ in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
         return try await node.send(["b"], to: ["bob"], number: 1, fingerprint: "g") == ["conflict"]
     },
     MailHazard(
-        invariant: "M1", testDescription: "a recipient that is named twice does not get one index twice",
+        invariant: "M1", testDescription: "a recipient that is named twice does not get two messages with one index",
         guardian: "if seen[box] then", without: "if false then"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice", "alice"], number: 1)
@@ -83,7 +83,7 @@ private let hazards: [MailHazard] = [
         return ForeignNode.texts(reply).count <= 1 && reply[1] == "epoch-99"
     },
     MailHazard(
-        invariant: "M1", testDescription: "messages that someone has exchanged are told",
+        invariant: "M1", testDescription: "a list that another program has replaced is reported",
         guardian: "index == b.last and tag == b.tag", without: "true"
     ) { node, redis in
         _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
@@ -94,18 +94,19 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: cursor).first == "reset"
     },
     MailHazard(
-        invariant: "M2", testDescription: "another epoch is told", guardian: "elseif ARGV[17] ~= b.epoch then",
+        invariant: "M2", testDescription: "another epoch is reported", guardian: "elseif cursor_epoch ~= b.epoch then",
         without: "elseif false then"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1, tag: "the-same-one-")
         let reply = try await node.listen(to: "alice")
         let cursor = ForeignNode.end(reply)
-        // Made anew, and by chance with the same tags.
+        // The mailbox is created again, by chance with the same tags.
         _ = try await redis.send("HDEL", .string(node.key("box:alice")), "m")
         return try await node.listen(to: "alice", after: cursor).first == "reset"
     },
     MailHazard(
-        invariant: "M2", testDescription: "a cursor ahead of the mailbox is told", guardian: "if index > b.last then",
+        invariant: "M2", testDescription: "a cursor ahead of the mailbox is reported",
+        guardian: "if index > b.last then",
         without: "if false then"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
@@ -113,7 +114,7 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: ("3", reply[1], "tag-of-3")).first == "forked"
     },
     MailHazard(
-        invariant: "M2", testDescription: "an end that was lost and written anew is told",
+        invariant: "M2", testDescription: "a lost end with other messages in its place is reported",
         guardian: "if found ~= tag then status = 'forked' end", without: ""
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
@@ -122,7 +123,7 @@ private let hazards: [MailHazard] = [
         }
         _ = try await node.send(["b"], to: ["alice"], number: 2)
         let cursor = ForeignNode.end(try await node.listen(to: "alice"))
-        // The failover.
+        // Fails over.
         for kind in ["box", "mail"] {
             _ = try await redis.send("RENAME", .string(node.key("\(kind):before")), .string(node.key("\(kind):alice")))
         }
@@ -130,19 +131,19 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: cursor).first == "forked"
     },
     MailHazard(
-        invariant: "M2", testDescription: "what Redis has lost unread is told, when its sender comes again",
+        invariant: "M2", testDescription: "a lost unread message is reported when its sender sends again",
         guardian: "if found ~= tag then b.epoch, b.is_new = ARGV[2], true end", without: ""
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
         let cursor = ForeignNode.end(try await node.listen(to: "alice"))
-        // It has had index 2 confirmed, which is not there.
+        // Index 2 was confirmed to the sender, and does not exist.
         let index = withUnsafeBytes(of: Double(2).bitPattern.littleEndian) { Array($0) }
         let knowledge = index + Array("epoch-81".utf8) + Array("tag-of-2".utf8)
         _ = try await node.send(["b"], to: ["alice"], number: 2, knowledge: .bytes(knowledge))
         return try await node.listen(to: "alice", after: cursor).first == "reset"
     },
     MailHazard(
-        invariant: "M2", testDescription: "messages that are gone are told", guardian: "elseif index < b.from then",
+        invariant: "M2", testDescription: "deleted messages are reported", guardian: "elseif index < b.from then",
         without: "elseif false then"
     ) { node, redis in
         _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
@@ -151,7 +152,7 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: (start[2], start[1], start[3]), poll: 3).first == "truncated"
     },
     MailHazard(
-        invariant: "M3", testDescription: "the slowest device keeps what it has not got",
+        invariant: "M3", testDescription: "messages are kept for the slowest device",
         guardian: "if least and least < cut then cut = least end", without: ""
     ) { node, _ in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
@@ -161,9 +162,8 @@ private let hazards: [MailHazard] = [
         return ForeignNode.texts(try await node.listen(to: "alice", device: "slow")) == ["a"]
     },
     MailHazard(
-        invariant: "M3", testDescription: "a mailbox that rejects deletes nothing to make room",
-        guardian:
-            "if own[4] == 'r' and letter == 'M' and (expires == 0 or expires > now) then return {'full', number} end",
+        invariant: "M3", testDescription: "a full mailbox that rejects deletes no message",
+        guardian: "if is_needed and own[WHEN_FULL] == REJECT then return {'full', number} end",
         without: ""
     ) { node, _ in
         var node = node
@@ -173,7 +173,7 @@ private let hazards: [MailHazard] = [
         return try await texts(node, "alice") == ["a", "b"]
     },
     MailHazard(
-        invariant: "M3", testDescription: "an older cursor takes no acknowledgement back",
+        invariant: "M3", testDescription: "an older cursor revokes no acknowledgement",
         guardian: "if index > mine.index then mine.index", without: "if true then mine.index"
     ) { node, _ in
         var node = node
@@ -182,11 +182,11 @@ private let hazards: [MailHazard] = [
         let start = try await node.listen(to: "alice")
         _ = try await node.listen(to: "alice", after: ForeignNode.end(start), poll: 2)
         _ = try await node.listen(to: "alice", after: (start[2], start[1], start[3]), poll: 3)
-        // Where the device has got to.
+        // The device's acknowledged position.
         return try await node.listen(to: "alice", poll: 4)[2] == "2"
     },
     MailHazard(
-        invariant: "M3", testDescription: "messages survive the loss of what is known about them",
+        invariant: "M3", testDescription: "messages survive the loss of the mailbox's hash",
         guardian: "elseif count == 0 then", without: "else"
     ) { node, redis in
         _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
@@ -203,7 +203,7 @@ private let hazards: [MailHazard] = [
         return try await redis.send("EXISTS", .string(node.key("mail:alice"))).integer == 0
     },
     MailHazard(
-        invariant: "M5", testDescription: "at maxmemory nothing is sent to anybody",
+        invariant: "M5", testDescription: "at maxmemory a send reaches no recipient",
         guardian: "local indices = table.concat(answer, ' ')",
         without: "local indices = table.concat(answer, ' ') call('HDEL', KEYS[1], '')"
     ) { node, redis in
@@ -211,15 +211,15 @@ private let hazards: [MailHazard] = [
         return try await node.send(["a"], to: ["alice", "bob"], number: 1).isEmpty
     },
     MailHazard(
-        invariant: "M5", testDescription: "at maxmemory reading still works, which is what frees memory",
-        guardian: "call('HDEL', b.box, '')\n  if not partitions", without: "if not partitions"
+        invariant: "M5", testDescription: "at maxmemory reading works, because it frees memory",
+        guardian: "call('HDEL', box, '')\n  if not partitions", without: "if not partitions"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
         try await exhaust(redis)
         return try await texts(node, "alice") == ["a"]
     },
     MailHazard(
-        invariant: "M6", testDescription: "who finds nothing is woken by what comes",
+        invariant: "M6", testDescription: "a process that finds an empty mailbox is notified of the next message",
         guardian: "if is_waiting then", without: "if false then"
     ) { node, redis in
         _ = try await node.listen(to: "alice")
@@ -228,30 +228,31 @@ private let hazards: [MailHazard] = [
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             _ = try await redis.publish("end", to: "end")
             guard case .message(let message)? = try await events.next() else { return false }
-            return MailHint.all(in: message.payload).map(\.mailbox) == ["alice"]
+            return MailHint.decode(message.payload).map(\.mailbox) == ["alice"]
         }
     },
     MailHazard(
-        invariant: "M6", testDescription: "who waited for a mailbox that was lost hears of the new one",
-        guardian: "if b.is_new then\n      news.all = news.all or {}", without: "if false then\n      news.all = {}"
+        invariant: "M6", testDescription: "a process that waits for a lost mailbox is notified of the new one",
+        guardian: "if b.is_new then\n      hints_of.all = hints_of.all or {}",
+        without: "if false then\n      hints_of.all = {}"
     ) { node, redis in
         try await redis.withSubscription(to: [.channel(node.key("wake:all")), "end"]) { events in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             _ = try await redis.publish("end", to: "end")
             guard case .message(let message)? = try await events.next() else { return false }
-            return MailHint.all(in: message.payload).map(\.mailbox) == ["alice"]
+            return MailHint.decode(message.payload).map(\.mailbox) == ["alice"]
         }
     },
     MailHazard(
-        invariant: "M6", testDescription: "an older poll of a device is told of the newer one",
-        guardian: "if mine and holder ~= poll and (ARGV[14] == '0' or", without: "if mine and (false or"
+        invariant: "M6", testDescription: "an older poll of a device is superseded by a newer one",
+        guardian: "if mine and holder ~= poll and (phase == CONTINUES or", without: "if mine and (false or"
     ) { node, _ in
         _ = try await node.listen(to: "alice", poll: 1)
         _ = try await node.listen(to: "alice", poll: 2)
         return try await node.listen(to: "alice", poll: 1, begins: false).first == "superseded"
     },
     MailHazard(
-        invariant: "M6", testDescription: "an older poll whose first answer was lost does not take the device back",
+        invariant: "M6", testDescription: "an older poll whose first reply was lost does not supersede a newer one",
         guardian: "or begins and has_begun)", without: "or false)"
     ) { node, redis in
         var other = node
@@ -264,21 +265,21 @@ private let hazards: [MailHazard] = [
         return again.first == "superseded" && next.first == "ok"
     },
     MailHazard(
-        invariant: "M4", testDescription: "a part of a send across partitions that comes too late has no effect",
+        invariant: "M4", testDescription: "a part of a cross-partition send that arrives too late has no effect",
         guardian: "if by and now > by then return {'late'} end", without: ""
     ) { node, _ in
         _ = try await node.send(["a"], to: ["alice"], number: 1, part: "b1")
         return try await texts(node, "alice").isEmpty
     },
     MailHazard(
-        invariant: "M5", testDescription: "looking whether a part would be accepted sends nothing",
-        guardian: "if is_look then return {'ok', format('%.0f', now)} end\n\n", without: ""
+        invariant: "M5", testDescription: "probing whether a part would be accepted sends nothing",
+        guardian: "if is_probe then return {'ok', format('%.0f', now)} end\n\n", without: ""
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1, part: "l")
         return try await redis.send("DBSIZE").integer == 0
     },
     MailHazard(
-        invariant: "M5", testDescription: "a part of what was written down is not refused for want of room",
+        invariant: "M5", testDescription: "a part of a recorded send is not refused by a full mailbox",
         guardian: "and not by then", without: "then"
     ) { node, _ in
         var node = node
@@ -289,15 +290,15 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M4",
-        testDescription: "an id of a send across partitions that was used for something else is refused",
-        guardian: "if found[1] ~= ARGV[3] then return {'conflict'} end", without: ""
+        testDescription: "an id of a cross-partition send that was used for another send is refused",
+        guardian: "if known ~= fingerprint then return {'conflict'} end", without: ""
     ) { node, _ in
         _ = try await node.begin("x")
         return try await node.begin("x", fingerprint: "g") == ["conflict"]
     },
     MailHazard(
-        invariant: "M4", testDescription: "a send across partitions is finished once",
-        guardian: "if redis.call('HDEL', KEYS[1], 'p') == 0 then return 0 end", without: ""
+        invariant: "M4", testDescription: "a cross-partition send is finished once",
+        guardian: "if redis.call('HDEL', split, ENCODED) == 0 then return 0 end", without: ""
     ) { node, _ in
         _ = try await node.begin("x")
         try await node.finish("x", indices: "1")
@@ -305,7 +306,8 @@ private let hazards: [MailHazard] = [
         return try await node.begin("x") == ["ok", "1"]
     },
     MailHazard(
-        invariant: "M5", testDescription: "a send that one node has taken over is not given to another at once",
+        invariant: "M5",
+        testDescription: "a send that one node has taken over is not immediately taken over by another",
         guardian: "for _, id in ipairs(ids) do", without: "for _, id in ipairs({}) do"
     ) { node, redis in
         _ = try await node.begin("x")

@@ -14,10 +14,10 @@ extension QueueListenTests {
         private static let devices = ["phone", "laptop"]
 
         @Test(
-            "senders, receivers and Redis killed at random, on lines that break: everything arrives, in order, once",
+            "with random kills of senders, receivers and Redis and broken connections, every message arrives once and in order",
             arguments: [1, 4])
         func killed(partitions: Int) async throws {
-            // scripts/stress sets more.
+            // scripts/stress sets a higher number.
             let kills =
                 ProcessInfo.processInfo.environment["REDISDC_KILLS"].flatMap { Int($0) } ?? (partitions == 1 ? 30 : 15)
             var configuration = PostOfficeConfiguration()
@@ -34,7 +34,7 @@ extension QueueListenTests {
                         let proxyURL = "redis://127.0.0.1:\(proxy.port)"
                         func startSender(_ number: Int) throws -> Child {
                             nextSeed += 1
-                            // One of the two has a bad line.
+                            // One of the two senders has an unreliable connection.
                             let url = number == 0 ? server.url : proxyURL
                             return try Child(
                                 "redisdc-worker", ["mail-send", url, notebook.url, "\(partitions)", "\(nextSeed)"])
@@ -51,7 +51,7 @@ extension QueueListenTests {
                         try await withPostOffice(redis: redis, configuration: configuration) { office in
                             let homes = Set(try Self.names.map { try office.mailbox($0).partition.number })
                             #expect((homes.count > 1) == (partitions > 1))
-                            // A device gets what is sent after it was first seen.
+                            // A device gets the messages that are sent after its first read.
                             for name in Self.names {
                                 for device in Self.devices { _ = try await office.mailbox(name).look(device: device) }
                             }
@@ -60,7 +60,7 @@ extension QueueListenTests {
                         var receivers = try (0..<6).map { try startReceiver($0) }
                         for kill in 0..<kills {
                             let before = try await Self.progress(notes)
-                            try await until("fault \(kill): they work (seed \(seed))") {
+                            try await until("fault \(kill): all processes make progress (seed \(seed))") {
                                 try await Self.progress(notes) > before + 20
                             }
                             switch Int.random(in: 0..<18, using: &generator) {
@@ -70,10 +70,10 @@ extension QueueListenTests {
                             case 13: _ = try await redis.send("SCRIPT", "FLUSH")
                             case 14: await proxy.cutNextReply(afterBytes: .random(in: 0...300, using: &generator))
                             case 15:
-                                // The others go on meanwhile.
+                                // Processes with reliable connections continue.
                                 await proxy.swallowReplies()
                                 let before = try await Self.progress(notes)
-                                try await until("fault \(kill): the others work (seed \(seed))") {
+                                try await until("fault \(kill): the other processes make progress (seed \(seed))") {
                                     try await Self.progress(notes) > before + 20
                                 }
                                 await proxy.swallowReplies(false)
@@ -81,7 +81,7 @@ extension QueueListenTests {
                             case 16:
                                 await proxy.stall(.toClient)
                                 let before = try await Self.progress(notes)
-                                try await until("fault \(kill): the others work (seed \(seed))") {
+                                try await until("fault \(kill): the other processes make progress (seed \(seed))") {
                                     try await Self.progress(notes) > before + 20
                                 }
                                 await proxy.unstall(.toClient)
@@ -119,7 +119,7 @@ extension QueueListenTests {
             try await notes.send("LLEN", "got alice phone").integer ?? 0
         }
 
-        /// Sends again what was not confirmed, under its id: after that each was sent once.
+        /// Repeats unconfirmed sends under their ids, after which each send has taken effect once.
         private static func finish(
             _ office: PostOffice, _ notes: RedisClient
         ) async throws -> [String: (count: Int, names: [String])] {
@@ -132,12 +132,12 @@ extension QueueListenTests {
             }
             for (id, order) in wanted where !sent.contains(id) {
                 try await office.send(
-                    (0..<order.count).map { Message(paddedText("\(id) \($0)")) }, to: order.names, id: id)
+                    (0..<order.count).map { Message(text: paddedText("\(id) \($0)")) }, to: order.names, id: id)
             }
             return wanted
         }
 
-        /// The oracle.
+        /// Checks what the receivers have noted against what the senders have noted.
         private static func check(
             _ office: PostOffice, _ notes: RedisClient, _ wanted: [String: (count: Int, names: [String])],
             _ seed: UInt64
@@ -154,11 +154,11 @@ extension QueueListenTests {
                         return line?.hasPrefix("\(last) ") == true
                     }
                     let lines = try await notes.send("LRANGE", key, 0, -1).array?.compactMap(\.string) ?? []
-                    // The receiver's filter.
+                    // Removes duplicates, as a receiver does.
                     var seen: Set<Substring> = []
                     let once = lines.map { $0.split(separator: " ") }.filter { seen.insert($0[1]).inserted }
                     #expect(once.map { Int($0[0])! } == Array(1...last), "\(name)'s \(device), seed \(seed)")
-                    // What was sent together came together, whole and in order.
+                    // The messages of a send arrived completely and in order.
                     var next: [Substring: Int] = [:]
                     for words in once {
                         #expect(Int(words[3]) == next[words[2], default: 0], "\(words), seed \(seed)")

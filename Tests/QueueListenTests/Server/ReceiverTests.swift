@@ -6,7 +6,7 @@ import Testing
 
 @testable import QueueListen
 
-/// What handlers were given, in order.
+/// What handlers have received, in order.
 private final class Log: Sendable {
     private let lines = Locked<[String]>([])
 
@@ -14,7 +14,7 @@ private final class Log: Sendable {
     var all: [String] { lines.withLock { $0 } }
 
     func until(_ count: Int) async throws {
-        try await TestSupport.until("\(count) lines, there are \(all)") { all.count >= count }
+        try await TestSupport.until("\(count) lines instead of \(all)") { all.count >= count }
     }
 }
 
@@ -33,7 +33,7 @@ extension QueueListenTests {
             var receiver = Receiver(try office.mailbox("alice"), store: store, onFailure: onFailure) {
                 log.add("\($0)")
             }
-            receiver.handle(Move.self) { move, _ in log.add("move \(move.to)") }
+            receiver.handle(Move.self, type: "move") { move, _ in log.add("move \(move.to)") }
             receiver.handle(type: "chat") { message in log.add("chat \(message.text)") }
             receiver.handle(type: "bad") { message in
                 log.add("bad")
@@ -42,48 +42,48 @@ extension QueueListenTests {
             return receiver
         }
 
-        @Test("each message goes to the handler for its type, in order, and is acknowledged")
+        @Test("each message is passed to the handler for its type, in order, and acknowledged")
         func dispatch() async throws {
             try await withOffice { office, _, _ in
                 let log = Log()
                 let running = Task { try await Self.receiver(office, log).run() }
-                try await office.send([try Message(Move(to: "e4")), Message("hello", type: "chat")], to: ["alice"])
-                try await office.send(try Message(Move(to: "e5")), to: "alice")
+                try await office.send(
+                    [try Message(json: Move(to: "e4"), type: "move"), Message(text: "hello", type: "chat")],
+                    to: ["alice"])
+                try await office.send(try Message(json: Move(to: "e5"), type: "move"), to: "alice")
                 try await log.until(3)
                 #expect(log.all == ["move e4", "chat hello", "move e5"])
-                try await until("all is acknowledged") { try await office.mailbox("alice").count == 0 }
+                try await until("all messages are acknowledged") { try await office.mailbox("alice").count == 0 }
                 running.cancel()
                 #expect(await errorOf { try await running.value }?.code == .cancelled)
             }
         }
 
-        @Test("a message that comes a second time is handled once")
+        @Test("a message that is delivered again is handled once")
         func duplicates() async throws {
             try await withOffice { office, redis, _ in
                 let log = Log()
-                try await office.send([Message("a", type: "chat"), Message("b", type: "chat")], to: ["alice"])
+                try await office.send(
+                    [Message(text: "a", type: "chat"), Message(text: "b", type: "chat")], to: ["alice"])
                 let running = Task { try await Self.receiver(office, log).run() }
                 try await log.until(2)
-                // The mailbox forgets that they were acknowledged, and is read from the beginning.
-                try await until("it waits") { try await office.mailbox("alice").count == 0 }
-                let stored = try await office.mailbox("alice").peek()
-                #expect(stored.isEmpty)
+                try await until("both are acknowledged") { try await office.mailbox("alice").count == 0 }
                 _ = try await redis.send("FLUSHALL")
-                try await office.send([Message("c", type: "chat")], to: ["alice"])
+                try await office.send([Message(text: "c", type: "chat")], to: ["alice"])
                 try await log.until(4)
                 #expect(log.all == ["chat a", "chat b", "reset", "chat c"])
                 running.cancel()
             }
         }
 
-        @Test("a filter remembers so many, and takes messages without an id for different ones")
+        @Test("the filter of duplicates remembers a number of ids, and never filters messages without an id")
         func filter() {
             var seen = SeenMessages(capacity: 2)
             for id in ["a", "b", "", "b", "c"] { seen.insert(id) }
             #expect(["a", "b", "c", ""].map { seen.contains($0) } == [false, true, true, false])
         }
 
-        @Test("a handler that throws gets the message again, and the next one waits")
+        @Test("a handler that throws is called again with the message, and the next message waits")
         func retry() async throws {
             try await withOffice { office, _, _ in
                 let log = Log()
@@ -94,18 +94,19 @@ extension QueueListenTests {
                     if log.all.count < 3 { throw Oops() }
                 }
                 let running = Task { [receiver] in try await receiver.run() }
-                try await office.send([Message("", type: "shy"), Message("x", type: "chat")], to: ["alice"])
+                try await office.send(
+                    [Message(text: "", type: "shy"), Message(text: "x", type: "chat")], to: ["alice"])
                 try await log.until(4)
                 #expect(log.all == ["shy", "shy", "shy", "chat x"])
                 running.cancel()
             }
         }
 
-        @Test("a handler that goes on throwing stops the receiver, and the message comes again")
+        @Test("a handler that keeps throwing stops the receiver, and the message is delivered again")
         func stop() async throws {
             try await withOffice { office, _, _ in
                 let log = Log()
-                try await office.send([Message("", type: "bad")], to: ["alice"])
+                try await office.send([Message(text: "", type: "bad")], to: ["alice"])
                 let receiver = try Self.receiver(office, log, onFailure: .stop())
                 await #expect(throws: Oops.self) { try await receiver.run() }
                 await #expect(throws: Oops.self) { try await receiver.run() }
@@ -113,16 +114,17 @@ extension QueueListenTests {
             }
         }
 
-        @Test("what nobody can handle goes to the dead letters, once, and the rest goes on")
+        @Test("a message that cannot be handled is sent to the dead-letter mailbox once, and the next one follows")
         func deadLetter() async throws {
             try await withOffice { office, _, _ in
                 let log = Log()
                 let store = HoldingStore()
                 try await office.send(
-                    [Message("x", type: "bad", headers: ["a": "b"]), Message("y", type: "chat")], to: ["alice"])
+                    [Message(text: "x", type: "bad", headers: ["a": "b"]), Message(text: "y", type: "chat")],
+                    to: ["alice"])
                 let policy = FailurePolicy.deadLetter(
-                    to: "graveyard", afterAttempts: 2, pause: .milliseconds(1)...(.milliseconds(1)))
-                // Dies after the funeral, before it has written down that it was.
+                    to: "dead", afterAttempts: 2, pause: .milliseconds(1)...(.milliseconds(1)))
+                // The first run fails after sending the dead letter, before it saves the cursor.
                 await #expect(throws: Oops.self) {
                     try await Self.receiver(office, log, store: store, onFailure: policy).run()
                 }
@@ -130,7 +132,7 @@ extension QueueListenTests {
                 let running = Task { try await Self.receiver(office, log, store: store, onFailure: policy).run() }
                 try await log.until(5)
                 #expect(log.all == ["bad", "bad", "bad", "bad", "chat y"])
-                let dead = try await office.mailbox("graveyard").peek()
+                let dead = try await office.mailbox("dead").peek()
                 #expect(dead.count == 1)
                 #expect(dead.first?.text == "x" && dead.first?.type == "bad")
                 #expect(dead.first?.headers["a"] == "b" && dead.first?.headers["dead-letter-mailbox"] == "alice")
@@ -139,7 +141,7 @@ extension QueueListenTests {
             }
         }
 
-        /// Keeps a cursor, once it is open.
+        /// A store that throws until it is opened.
         private final class HoldingStore: CursorStore {
             let isOpen = Locked(false)
             private let cursor = Locked<Cursor?>(nil)
@@ -151,7 +153,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a type without a handler is a failure, unless there is one for all others")
+        @Test("a type without a handler is a failure, unless there is a handler for all others")
         func others() async throws {
             try await withOffice { office, _, _ in
                 let log = Log()
@@ -166,7 +168,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("cursors survive in a file and in Redis", arguments: [true, false])
+        @Test("a receiver continues at the cursor that a file or Redis has stored", arguments: [true, false])
         func stores(_ isFile: Bool) async throws {
             try await withOffice { office, redis, server in
                 let log = Log()
@@ -175,19 +177,20 @@ extension QueueListenTests {
                     ? FileCursorStore(path: server.directory + "/cursor")
                     : RedisCursorStore(redis: redis, key: "cursor")
                 #expect(try await store.load() == nil)
-                try await office.send([Message("a", type: "chat"), Message("b", type: "chat")], to: ["alice"])
+                try await office.send(
+                    [Message(text: "a", type: "chat"), Message(text: "b", type: "chat")], to: ["alice"])
                 let first = Task { try await Self.receiver(office, log, store: store).run() }
                 try await log.until(2)
-                try await until("it is saved") { try await store.load()?.index == 2 }
+                try await until("the cursor is saved") { try await store.load()?.index == 2 }
                 first.cancel()
                 _ = await first.result
-                try await office.send([Message("c", type: "chat")], to: ["alice"])
+                try await office.send([Message(text: "c", type: "chat")], to: ["alice"])
                 let second = Task { try await Self.receiver(office, log, store: store).run() }
                 try await log.until(3)
                 #expect(log.all == ["chat a", "chat b", "chat c"])
                 second.cancel()
                 _ = await second.result
-                // Something else there is not overwritten.
+                // Other data is reported and not overwritten.
                 if isFile {
                     try "x".write(toFile: server.directory + "/cursor", atomically: true, encoding: .utf8)
                 } else {
@@ -197,11 +200,11 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a loop acknowledges what it has finished with, and not what it is at")
+        @Test("a loop acknowledges the messages that it has finished with, and not the current one")
         func sequence() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                try await office.send((0..<5).map { Message("\($0)") }, to: ["alice"])
+                try await office.send((0..<5).map { Message(text: "\($0)") }, to: ["alice"])
                 var texts: [String] = []
                 for try await event in mailbox.messages(limit: 2) {
                     guard case .message(let message) = event else { continue }
@@ -209,12 +212,12 @@ extension QueueListenTests {
                     if message.text == "3" { break }
                 }
                 #expect(texts == ["0", "1", "2", "3"])
-                // The page of 2 and 3 was not finished.
+                // The page with 2 and 3 was not finished.
                 #expect(try await mailbox.look().messages.map(\.text) == ["2", "3", "4"])
             }
         }
 
-        @Test("a sequence tells of gaps and goes on, and ends when another takes over")
+        @Test("a sequence reports gaps and continues, and ends when a newer reader begins")
         func gaps() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")

@@ -9,11 +9,11 @@ import Testing
 extension QueueListenTests {
     @Suite("Sending")
     struct SendTests {
-        @Test("the same messages reach all recipients, each once, however often it is named")
+        @Test("messages reach all recipients once, also those that are named twice")
         func recipients() async throws {
             try await withOffice { office, _, _ in
                 let names = (0..<256).map { "player \($0)" }
-                let receipt = try await office.send([Message("a"), Message("b")], to: names + names)
+                let receipt = try await office.send([Message(text: "a"), Message(text: "b")], to: names + names)
                 #expect(receipt.indices.count == 256)
                 for name in names {
                     #expect(receipt.indices[name] == 1...2)
@@ -22,18 +22,20 @@ extension QueueListenTests {
             }
         }
 
-        @Test("each recipient can get messages of its own")
+        @Test("each recipient gets its own messages")
         func own() async throws {
             try await withOffice { office, _, _ in
                 try await office.send("first", to: "bob")
-                let receipt = try await office.send(["alice": [Message("a")], "bob": [Message("b"), Message("c")]])
+                let receipt = try await office.send([
+                    "alice": [Message(text: "a")], "bob": [Message(text: "b"), Message(text: "c")],
+                ])
                 #expect(receipt.indices == ["alice": 1...1, "bob": 2...3])
                 #expect(try await office.mailbox("alice").look().word == "a")
                 #expect(try await office.mailbox("bob").look().word == "first b c")
             }
         }
 
-        @Test("the same id sends once, and another content under it is refused")
+        @Test("the same send under one id has one effect, and another send under it is refused")
         func id() async throws {
             try await withOffice { office, _, _ in
                 let first = try await office.send("a", to: "alice", "bob", id: "order-1")
@@ -49,7 +51,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("answers are kept no longer than they are needed")
+        @Test("answers are deleted when they are no longer needed")
         func answers() async throws {
             try await withOffice { office, redis, _ in
                 for _ in 0..<200 { try await office.send("a", to: "alice") }
@@ -63,7 +65,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("bad input is refused, and nothing is sent", arguments: badSends)
+        @Test("invalid arguments are refused, and nothing is sent", arguments: badSends)
         func badInput(_ bad: BadSend) async throws {
             try await withOffice(configure: { $0.maxMessageBytes = 100 }) { office, redis, _ in
                 let error = await errorOf { try await bad.body(office) }
@@ -74,12 +76,12 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a full mailbox refuses the send for all its recipients")
+        @Test("a full mailbox refuses a send for all of its recipients")
         func reject() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, _, _ in
-                try await office.send([Message("a"), Message("b")], to: ["alice"])
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
                 let error = await errorOf {
-                    try await office.send([Message("c"), Message("d")], to: ["bob", "alice"])
+                    try await office.send([Message(text: "c"), Message(text: "d")], to: ["bob", "alice"])
                 }
                 #expect(error?.code == .mailboxFull)
                 #expect(error?.message.contains("alice") == true)
@@ -88,11 +90,11 @@ extension QueueListenTests {
                 let delivery = try await office.mailbox("alice").look()
                 #expect(delivery.word == "a b c")
                 try await office.mailbox("alice").acknowledge(delivery.cursor)
-                try await office.send([Message("d"), Message("e"), Message("f")], to: ["alice"])
+                try await office.send([Message(text: "d"), Message(text: "e"), Message(text: "f")], to: ["alice"])
             }
         }
 
-        @Test("the oldest make room if that is wanted, and who has not read them is told")
+        @Test("with dropOldest the oldest messages are deleted, and a reader that has not read them is notified")
         func dropOldest() async throws {
             try await withOffice(configure: {
                 $0.limits.maxBytes = 2048
@@ -109,7 +111,7 @@ extension QueueListenTests {
                 #expect(delivery.word == "truncated \(inspection.first)")
                 let rest = try await mailbox.look(after: delivery.cursor)
                 #expect(rest.messages.map(\.index) == Array(inspection.first...30))
-                // Bytes are taken off the books as they were put on them.
+                // The count of bytes returns to zero.
                 try await mailbox.acknowledge(rest.cursor)
                 #expect(try await mailbox.inspect()?.bytes == 0)
                 let error = await errorOf {
@@ -119,12 +121,12 @@ extension QueueListenTests {
             }
         }
 
-        @Test("limits that are lowered far are met by the next message")
+        @Test("much lower limits are enforced by the next send")
         func lowered() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 for start in stride(from: 0, to: 10_000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
+                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 var limits = MailboxLimits()
                 limits.maxMessages = 3
@@ -137,7 +139,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("who waits long is not forgotten, nor is his mailbox")
+        @Test("a waiting device and its mailbox do not expire")
         func longWait() async throws {
             try await withOffice(configure: {
                 $0.limits.ttl = .seconds(1)
@@ -148,7 +150,9 @@ extension QueueListenTests {
                 let waiting = Task { try await mailbox.listen(after: cursor) }
                 try await office.untilWaiting(1, at: "alice")
                 _ = try await redis.send("SET", "clock", "x", "PX", "2500")
-                try await until("both times are over") { try await redis.send("EXISTS", "clock").integer == 0 }
+                try await until("both times to live have passed") {
+                    try await redis.send("EXISTS", "clock").integer == 0
+                }
                 #expect(try await mailbox.devices().map(\.name) == ["default"])
                 _ = try await mailbox.look(device: "other")
                 #expect(try await mailbox.devices().map(\.name).sorted() == ["default", "other"])
@@ -157,7 +161,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("limits of a mailbox's own are obeyed by all, and can be taken away")
+        @Test("a mailbox's own limits apply to all post offices, and can be removed")
         func ownLimits() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -178,12 +182,12 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a later message with its collapse key takes a waiting one's place")
+        @Test("a later message with the same collapse key replaces an earlier one")
         func collapse() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 for position in 0..<5 {
-                    try await office.send(Message("at \(position)", collapseKey: "position"), to: "alice")
+                    try await office.send(Message(text: "at \(position)", collapseKey: "position"), to: "alice")
                     try await office.send("chat \(position)", to: "alice")
                 }
                 let delivery = try await mailbox.look()
@@ -196,24 +200,24 @@ extension QueueListenTests {
             }
         }
 
-        @Test("collapsed messages make room before anything else does")
+        @Test("replaced messages are the first to be deleted from a full mailbox")
         func collapseWhenFull() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 2 }) { office, _, _ in
                 for position in 0..<20 {
-                    try await office.send(Message("at \(position)", collapseKey: "p"), to: "alice")
+                    try await office.send(Message(text: "at \(position)", collapseKey: "p"), to: "alice")
                 }
                 #expect(try await office.mailbox("alice").look().messages.map(\.text) == ["at 19"])
             }
         }
 
-        @Test("an expired message is passed over and counted")
+        @Test("an expired message is skipped and counted")
         func expired() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 3 }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send(
-                    [Message("a"), Message("b", ttl: .milliseconds(1)), Message("c")], to: ["alice"])
+                    [Message(text: "a"), Message(text: "b", ttl: .milliseconds(1)), Message(text: "c")], to: ["alice"])
                 let sent = try await mailbox.peek().last!.sent
-                try await until("the server's clock has gone on") {
+                try await until("the message has expired by the server's clock") {
                     let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
                     return Double(time[0]) + Double(time[1]) / 1e6 > sent.timeIntervalSince1970 + 0.003
                 }
@@ -224,14 +228,14 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a backlog stays for devices that come later")
+        @Test("a backlog is kept for future devices")
         func backlog() async throws {
             for isByAge in [false, true] {
                 try await withOffice(configure: {
                     if isByAge { $0.limits.backlogAge = .seconds(3600) } else { $0.limits.backlogCount = 2 }
                 }) { office, _, _ in
                     let mailbox = try office.mailbox("alice")
-                    try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+                    try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
                     try await mailbox.acknowledge(try await mailbox.look(device: "first").cursor, device: "first")
                     #expect(try await mailbox.look(device: "late").word == (isByAge ? "a b c" : "b c"))
                     #expect(try await mailbox.look(device: "first").word == "timedOut")
@@ -239,13 +243,13 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a device that is not seen any more keeps nothing")
+        @Test("no message is kept for a device that is forgotten")
         func deadDevice() async throws {
             try await withOffice(configure: { $0.limits.deviceTTL = .seconds(1) }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
                 _ = try await mailbox.look(device: "dead")
-                try await until("only the living one counts") {
+                try await until("the dead device is forgotten") {
                     let delivery = try await mailbox.look(device: "living")
                     try await mailbox.acknowledge(delivery.cursor, device: "living")
                     return try await mailbox.count == 0
@@ -254,11 +258,11 @@ extension QueueListenTests {
             }
         }
 
-        @Test("an abandoned mailbox is deleted, one in use is not")
+        @Test("an unused mailbox expires, one in use does not")
         func ttl() async throws {
             try await withOffice(configure: { $0.limits.ttl = .seconds(1) }) { office, redis, _ in
                 try await office.send("a", to: "alice")
-                try await until("it is gone, with its list and all") {
+                try await until("all of its keys are gone") {
                     _ = try await office.mailbox("bob").look()
                     return try await redis.send("KEYS", "ql:*alice").array?.isEmpty == true
                 }
@@ -266,7 +270,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a large message travels, and pages are cut by their bytes")
+        @Test("large messages arrive, and pages are limited by their bytes")
         func large() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
@@ -279,12 +283,12 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a backlog of 100,000 comes in pages, complete and in order")
+        @Test("100,000 messages are delivered in pages, completely and in order")
         func pages() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 for start in stride(from: 0, to: 100_000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message("\($0)") }, to: ["alice"])
+                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 var cursor: Cursor?
                 var next = 0
@@ -309,35 +313,39 @@ struct BadSend: Sendable, CustomTestStringConvertible {
 
 private let badSends: [BadSend] = [
     BadSend(testDescription: "no message") { try await $0.send([], to: ["alice"]) },
-    BadSend(testDescription: "no recipient") { try await $0.send([Message("a")], to: []) },
+    BadSend(testDescription: "no recipient") { try await $0.send([Message(text: "a")], to: []) },
     BadSend(testDescription: "an empty name") { try await $0.send("a", to: "") },
     BadSend(testDescription: "a brace") { try await $0.send("a", to: "al{ice") },
     BadSend(testDescription: "a line break") { try await $0.send("a", to: "al\nice") },
     BadSend(testDescription: "a long name") { try await $0.send("a", to: String(repeating: "x", count: 513)) },
     BadSend(testDescription: "too many recipients") {
-        try await $0.send([Message("a")], to: (0..<257).map { "\($0)" })
+        try await $0.send([Message(text: "a")], to: (0..<257).map { "\($0)" })
     },
     BadSend(testDescription: "too many messages") {
-        try await $0.send(Array(repeating: Message("a"), count: 1001), to: ["alice"])
+        try await $0.send(Array(repeating: Message(text: "a"), count: 1001), to: ["alice"])
     },
     BadSend(testDescription: "a large body") {
         try await $0.send(Message(bytes: .init(repeating: 0, count: 101)), to: "a")
     },
-    BadSend(testDescription: "a type with a line break") { try await $0.send(Message("a", type: "x\ny"), to: "alice") },
+    BadSend(testDescription: "a type with a line break") {
+        try await $0.send(Message(text: "a", type: "x\ny"), to: "alice")
+    },
     BadSend(testDescription: "a header with a line break") {
-        try await $0.send(Message("a", headers: ["a": "\n"]), to: "alice")
+        try await $0.send(Message(text: "a", headers: ["a": "\n"]), to: "alice")
     },
     BadSend(testDescription: "a header with an equals sign") {
-        try await $0.send(Message("a", headers: ["a=": ""]), to: "alice")
+        try await $0.send(Message(text: "a", headers: ["a=": ""]), to: "alice")
     },
     BadSend(testDescription: "a header with an equals sign under an accent") {
-        try await $0.send(Message("a", headers: ["a=\u{301}": ""]), to: "alice")
+        try await $0.send(Message(text: "a", headers: ["a=\u{301}": ""]), to: "alice")
     },
-    BadSend(testDescription: "no time to live") { try await $0.send(Message("a", ttl: .zero), to: "alice") },
-    BadSend(testDescription: "an empty collapse key") { try await $0.send(Message("a", collapseKey: ""), to: "alice") },
+    BadSend(testDescription: "no time to live") { try await $0.send(Message(text: "a", ttl: .zero), to: "alice") },
+    BadSend(testDescription: "an empty collapse key") {
+        try await $0.send(Message(text: "a", collapseKey: ""), to: "alice")
+    },
     BadSend(testDescription: "an empty id") { try await $0.send("a", to: "alice", id: "") },
     BadSend(testDescription: "no replicas") { try await $0.send("a", to: "alice", durability: .replicated(0)) },
     BadSend(testDescription: "an empty device") { _ = try await $0.mailbox("alice").listen(device: "") },
     BadSend(testDescription: "no limit") { _ = try await $0.mailbox("alice").listen(limit: 0) },
-    BadSend(testDescription: "a negative time") { _ = try await $0.mailbox("alice").listen(timeout: .seconds(-1)) },
+    BadSend(testDescription: "a negative timeout") { _ = try await $0.mailbox("alice").listen(timeout: .seconds(-1)) },
 ]

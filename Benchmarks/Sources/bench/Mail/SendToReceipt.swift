@@ -10,7 +10,7 @@ enum SendToReceipt {
             try await placement.run(redis) {
                 var cursor: Cursor?
                 for _ in -Handoff.warmUp..<rounds {
-                    try await office.send(Message("\(monotonicNow())"), to: "there")
+                    try await office.send(Message(text: "\(monotonicNow())"), to: "there")
                     cursor = try await back.listen(after: cursor).cursor
                 }
             }

@@ -1,4 +1,4 @@
-// Lines that break, lose and stand still, and a server that forgets.
+// Connections that break, lose replies and stall, and a server that loses its scripts.
 import Foundation
 import Hiredis
 import RedisDCTesting
@@ -8,7 +8,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests.FailureTests {
-    @Test("a send whose answer is lost sends once")
+    @Test("a send whose reply is lost has one effect")
     func lostReply() async throws {
         try await withProxiedOffice { proxy, proxied, other, _ in
             for round in 0..<30 {
@@ -23,7 +23,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("an older poll whose first answer was lost does not take the device from a newer one")
+    @Test("an older call whose first reply is lost does not supersede a newer one")
     func lostFirstAnswer() async throws {
         try await withProxiedOffice { proxy, proxied, other, _ in
             let warm = Task { try await proxied.mailbox("bob").listen() }
@@ -42,7 +42,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("who listens with a client that is stopped is told so at once")
+    @Test("a listener of a stopped client fails immediately")
     func stoppedClient() async throws {
         try await withServer { server, _, _ in
             var configuration = PostOfficeConfiguration()
@@ -58,7 +58,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("a delivery that is lost on its way comes again")
+    @Test("a lost delivery is repeated")
     func lostDelivery() async throws {
         try await withProxiedOffice { proxy, proxied, other, _ in
             var cursor: Cursor?
@@ -73,7 +73,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("listeners whose subscription is killed again and again get everything")
+    @Test("listeners whose subscription is killed repeatedly get every message")
     func killedSubscription() async throws {
         try await withProxiedOffice { _, proxied, other, redis in
             let killing = Task {
@@ -85,9 +85,9 @@ extension QueueListenTests.FailureTests {
             let reading = Task { try await take(500, from: try proxied.mailbox("alice")) }
             for number in 0..<500 {
                 try await other.send("\(number)", to: "alice")
-                // Now and then it has to be woken.
+                // Sometimes the reader is waiting.
                 if number % 50 == 0 {
-                    try await until("it is read") { try await other.mailbox("alice").count <= 1 }
+                    try await until("the messages are read") { try await other.mailbox("alice").count <= 1 }
                 }
             }
             #expect(try await reading.value == (0..<500).map { "\($0)" })
@@ -95,7 +95,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("5,000 listeners whose subscription breaks cost a few dozen commands, and are woken as before")
+    @Test("a broken subscription of 5,000 listeners costs a few dozen commands, and they are notified as before")
     func crowd() async throws {
         try await withProxiedOffice { _, proxied, other, redis in
             let names = (0..<5000).map { "user-\($0)" }
@@ -104,19 +104,19 @@ extension QueueListenTests.FailureTests {
             let before = try await scriptCount(redis)
             for round in 1...5 {
                 _ = try await redis.send("CLIENT", "KILL", "TYPE", "PUBSUB")
-                // Whoever gets it this time has been looked at, or was woken.
-                try await other.send([Message("\(round)")], to: Array(names[(round * 100)..<(round * 100 + 100)]))
+                // These listeners were checked, or notified.
+                try await other.send([Message(text: "\(round)")], to: Array(names[(round * 100)..<(round * 100 + 100)]))
                 for number in (round * 100)..<(round * 100 + 100) {
                     #expect(try await waiting[number].value.word == "\(round)")
                 }
             }
-            // For each break two sweeps of 20 batches at most, the sends, and a read for each that was woken.
+            // For each break at most two sweeps of 20 batches, the send, and a read for each recipient.
             #expect(try await scriptCount(redis) - before <= 5 * (2 * 20 + 1 + 100))
             for task in waiting { task.cancel() }
         }
     }
 
-    @Test("a subscription that is swallowed keeps nobody from reading")
+    @Test("a subscription whose replies are lost does not prevent reading")
     func swallowed() async throws {
         try await withProxiedOffice(configure: {
             $0.callTimeout = .seconds(2)
@@ -132,7 +132,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("listeners whose subscription the server drops because they are too slow for it get everything")
+    @Test("listeners whose subscription the server drops for slowness get every message")
     func dropped() async throws {
         try await withProxiedOffice { proxy, proxied, other, redis in
             _ = try await redis.send("CONFIG", "SET", "client-output-buffer-limit", "pubsub 64kb 64kb 1")
@@ -151,19 +151,19 @@ extension QueueListenTests.FailureTests {
             }
             try await proxied.untilWaiting(60, at: names[0])
             await proxy.stall(.toClient)
-            // Each of these is a hint of 60 KiB, which nobody takes.
+            // Each send causes hints of 60 KiB, which the client does not read.
             var count = 1
             repeat {
                 try await other.send([Message(bytes: body)], to: names)
                 count += 1
             } while try await redis.send("CLIENT", "LIST", "TYPE", "PUBSUB").string?.isEmpty == false
             await proxy.unstall(.toClient)
-            try await other.send([Message("last")], to: names)
+            try await other.send([Message(text: "last")], to: names)
             for task in reading { #expect(try await task.value == Array(1...count)) }
         }
     }
 
-    @Test("without wake-ups everything works")
+    @Test("without wake-ups messages and newer calls are found by checks")
     func noWakeUps() async throws {
         try await withProxiedOffice(configure: {
             $0.usesWakeUps = false
@@ -171,12 +171,12 @@ extension QueueListenTests.FailureTests {
         }) { _, proxied, other, redis in
             let reading = Task { try await take(20, from: try proxied.mailbox("alice")) }
             for number in 0..<20 {
-                try await until("it is read") { try await other.mailbox("alice").count <= 1 }
+                try await until("the messages are read") { try await other.mailbox("alice").count <= 1 }
                 try await other.send("\(number)", to: "alice")
             }
             #expect(try await reading.value == (0..<20).map { "\($0)" })
             #expect(try await redis.send("PUBSUB", "CHANNELS").array?.isEmpty == true)
-            // Of several that wait, the right one is found.
+            // The right one of several listeners gets the message.
             let names = ["carol", "dave", "eve"]
             let others = names.map { name in Task { try await proxied.mailbox(name).listen() } }
             try await proxied.untilWaiting(3, at: "carol")
@@ -184,7 +184,7 @@ extension QueueListenTests.FailureTests {
                 try await other.send(name, to: name)
                 #expect(try await waiting.value.word == name)
             }
-            // An older poll hears of a newer one, too.
+            // An older call is superseded too.
             let older = Task { try await proxied.mailbox("bob").listen() }
             try await proxied.untilWaiting(1, at: "bob")
             _ = try await other.mailbox("bob").look()
@@ -192,7 +192,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("a user who may use no channel is served, only slower")
+    @Test("a user without permission for channels gets messages with more delay")
     func noChannels() async throws {
         let user = "mail on >secret ~* resetchannels +@all"
         try await withServer(.init(aclUsers: [user])) { server, redis, _ in
@@ -209,7 +209,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("the server may forget the scripts at any time")
+    @Test("the server may lose the scripts at any time")
     func flushedScripts() async throws {
         try await withOffice { office, redis, _ in
             for round in 0..<20 {
@@ -222,7 +222,7 @@ extension QueueListenTests.FailureTests {
     }
 
     @Test(
-        "a server that stands still for ten seconds loses and repeats nothing, and nobody waits longer than he wants to"
+        "a server that stalls for ten seconds loses and repeats nothing, and timeouts are kept"
     )
     func paused() async throws {
         try await withOffice(configure: { $0.callTimeout = .seconds(60) }) { office, _, server in
@@ -231,17 +231,17 @@ extension QueueListenTests.FailureTests {
             try await server.pause()
             let sending = Task { try await office.send("a", to: "alice") }
             let impatient = Task { try await office.mailbox("bob").listen(timeout: .milliseconds(100)) }
-            async let stillness: Void = Task.sleep(for: .seconds(10))
-            // It ends while the server stands still.
+            async let stall: Void = Task.sleep(for: .seconds(10))
+            // The call ends while the server is stalled.
             #expect(await errorOf { _ = try await impatient.value }?.code == .connectionLost)
-            try await stillness
+            try await stall
             try await server.resume()
             #expect(try await sending.value.indices == ["alice": 1...1])
             #expect(try await waiting.value.word == "a")
         }
     }
 
-    @Test("stopping the post office ends all who listen")
+    @Test("stopping a post office ends all calls of listen")
     func stop() async throws {
         try await withServer { _, redis, _ in
             let office = try PostOffice(redis: redis)

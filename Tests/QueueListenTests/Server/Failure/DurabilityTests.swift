@@ -8,7 +8,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests.FailureTests {
-    @Test("a send waits for replicas, and says when they do not answer")
+    @Test("a send waits for replicas, and throws if they do not confirm")
     func replicated() async throws {
         try await withOffice(configure: { $0.callTimeout = .seconds(2) }) { office, redis, server in
             let error = await errorOf { try await office.send("a", to: "alice", durability: .replicated(1)) }
@@ -16,7 +16,7 @@ extension QueueListenTests.FailureTests {
             #expect(error?.mayHaveRun == true)
             try await withLocalRedis(.init(extra: ["replicaof 127.0.0.1 \(server.port)"], waitUntilLoaded: false)) {
                 replica in
-                try await until("the replica is there") {
+                try await until("the replica is connected") {
                     try await redis.send("INFO", "replication").string?.contains("state=online") == true
                 }
                 let receipt = try await office.send("b", to: "alice", durability: .replicated(1))
@@ -29,7 +29,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("a server that cannot tell what is on its disk is an error, and nothing is sent")
+    @Test("fsynced on a server without WAITAOF is an error, and nothing is sent")
     func fsynced() async throws {
         try await withOffice { office, redis, _ in
             let error = await errorOf { try await office.send("a", to: "alice", durability: .fsynced) }

@@ -1,4 +1,4 @@
-// What the tests of failures share: a post office behind a proxy.
+// What the tests of failures have in common.
 import Hiredis
 import RedisDCTesting
 import Testing
@@ -6,17 +6,17 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    @Suite("When things fail")
+    @Suite("Failures")
     struct FailureTests {}
 }
 
-/// A server, a post office behind a proxy, another one without, and a client that looks on.
+/// Runs a server, a post office behind a proxy, another one without, and a client for observation.
 func withProxiedOffice<Result>(
     configure: (inout PostOfficeConfiguration) -> Void = { _ in },
     _ body: (FaultProxy, _ proxied: PostOffice, _ other: PostOffice, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
     var configuration = PostOfficeConfiguration()
-    // Nothing in these tests is found by the slow look.
+    // Periodic checks find nothing in these tests.
     configuration.recheckInterval = .seconds(3600)
     configure(&configuration)
     return try await withServer { server, _, redis in
@@ -32,7 +32,7 @@ func withProxiedOffice<Result>(
     }
 }
 
-/// Reads until it has so many, and acknowledges them.
+/// Reads a number of messages through the sequence, which acknowledges them page by page.
 func take(_ count: Int, from mailbox: Mailbox) async throws -> [String] {
     var texts: [String] = []
     do {
@@ -45,7 +45,7 @@ func take(_ count: Int, from mailbox: Mailbox) async throws -> [String] {
             if texts.count == count { break }
         }
     } catch {
-        // Whoever waits for what it acknowledges would wait long.
+        // Recorded instead of thrown, so that a test that waits for acknowledgements shows why it does.
         Issue.record(error)
     }
     return texts

@@ -1,4 +1,4 @@
-// What Redis has lost, and who is told.
+// Data that Redis loses, and the notification of readers.
 import Foundation
 import Hiredis
 import RedisDCTesting
@@ -8,7 +8,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests.FailureTests {
-    @Test("with an append-only file a killed server loses nothing, and listening goes on by itself")
+    @Test("with an append-only file a killed server loses nothing, and listening continues")
     func restartWithData() async throws {
         try await withOffice(.init(persistence: .appendOnly(fsync: .always))) { office, _, server in
             let reading = Task { try await take(30, from: try office.mailbox("alice")) }
@@ -21,7 +21,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("a server that comes back empty resets its readers")
+    @Test("a server that restarts empty resets its readers")
     func restartWithoutData() async throws {
         try await withOffice { office, _, server in
             try await office.send("a", to: "alice")
@@ -37,7 +37,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("who waits hears of the first message after FLUSHALL")
+    @Test("a waiting listener is reset by the first message after FLUSHALL")
     func flushAll() async throws {
         try await withOffice(configure: { $0.recheckInterval = .seconds(3600) }) { office, redis, _ in
             try await office.send("a", to: "alice")
@@ -52,11 +52,11 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("when only the hash is lost, the messages stay and the reader is told")
+    @Test("if only the hash is lost, the messages stay and the reader is notified")
     func lostHash() async throws {
         try await withOffice { office, redis, _ in
             let mailbox = try office.mailbox("alice")
-            try await office.send([Message("a"), Message("b"), Message("c")], to: ["alice"])
+            try await office.send([Message(text: "a"), Message(text: "b"), Message(text: "c")], to: ["alice"])
             let page = try await mailbox.look(limit: 1)
             _ = try await redis.send("DEL", "ql:{default:0}:box:alice")
             try await office.send("d", to: "alice")
@@ -68,11 +68,11 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("when only the list is lost, who has not read it is told, and who has is not")
+    @Test("if only the list is lost, a reader that has not read it is notified, and one that has is not")
     func lostList() async throws {
         try await withOffice { office, redis, _ in
             let mailbox = try office.mailbox("alice")
-            try await office.send([Message("a"), Message("b")], to: ["alice"])
+            try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
             let first = try await mailbox.look(device: "behind", limit: 1)
             let last = try await mailbox.look(device: "ahead")
             _ = try await redis.send("DEL", "ql:{default:0}:mail:alice")
@@ -85,7 +85,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("an end that a failover has lost is noticed by who has seen it, also when others are in its place")
+    @Test("a reader detects that a failover has lost the end that it has read, also if other messages are in its place")
     func fork() async throws {
         for rewritten in 0...3 {
             try await withOffice { office, redis, _ in
@@ -95,12 +95,12 @@ extension QueueListenTests.FailureTests {
                     let key = "ql:{default:0}:\(kind):alice"
                     _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
                 }
-                try await office.send([Message("b"), Message("c")], to: ["alice"])
+                try await office.send([Message(text: "b"), Message(text: "c")], to: ["alice"])
                 let cursor = try await mailbox.look().cursor
                 for kind in ["box", "mail"] {
                     _ = try await redis.send("RENAME", "before-\(kind)", .string("ql:{default:0}:\(kind):alice"))
                 }
-                // By one who does not know either.
+                // Another sender knows nothing of the loss.
                 let stranger = try PostOffice(redis: redis)
                 for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
                 let delivery = try await mailbox.look(after: cursor)
@@ -111,7 +111,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("what a failover has lost before anybody read it is told, when its sender sends again")
+    @Test("messages that a failover has lost unread are reported when their sender sends again")
     func lostUnread() async throws {
         for rewritten in 0...3 {
             try await withServer { _, redis, other in
@@ -124,20 +124,21 @@ extension QueueListenTests.FailureTests {
                             let key = "ql:{default:0}:\(kind):alice"
                             _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
                         }
-                        try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                        try await sender.send(
+                            [Message(text: "lost"), Message(text: "lost too")], to: ["alice", "bob"])
                         for kind in ["box", "mail"] {
                             let key = "ql:{default:0}:\(kind):alice"
                             _ = try await redis.send("RENAME", .string("before-\(kind)"), .string(key))
                         }
                         for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
-                        // Nobody can know it yet.
+                        // The loss cannot be known yet.
                         #expect(try await mailbox.look(after: cursor).status.isLoss == false)
                         try await sender.send("b", to: "alice", "bob")
                         let delivery = try await mailbox.look(after: cursor)
                         #expect(delivery.word == "reset", "with \(rewritten) written")
                         let rest = try await mailbox.look(after: delivery.cursor).messages.map(\.text)
                         #expect(rest == (0..<rewritten).map { "new \($0)" } + ["b"])
-                        // Once: the next one finds what it knows.
+                        // Only once: the next send finds the messages that it knows.
                         try await sender.send("c", to: "alice", "bob")
                         #expect(try await mailbox.look(after: delivery.cursor).messages.last?.text == "c")
                     }
@@ -147,7 +148,7 @@ extension QueueListenTests.FailureTests {
     }
 
     @Test(
-        "a machine that loses the last second of its append-only file: who has read it is told, and who has sent it tells"
+        "if the last second of the append-only file is lost, its readers are notified, and its sender notifies the others"
     )
     func lostSecond() async throws {
         for rewritten in [0, 2] {
@@ -159,7 +160,7 @@ extension QueueListenTests.FailureTests {
                     try await Self.untilWritten(other)
                     let file = try #require(Self.appendOnlyFile(of: server))
                     let size = try Self.size(of: file)
-                    try await sender.send([Message("lost"), Message("lost too")], to: ["alice", "bob"])
+                    try await sender.send([Message(text: "lost"), Message(text: "lost too")], to: ["alice", "bob"])
                     let seen = try await sender.mailbox("alice").look(device: "phone").cursor
                     #expect(seen.index == 3)
                     let waiting = Task { try await sender.mailbox("alice").listen(after: seen, device: "phone") }
@@ -173,7 +174,7 @@ extension QueueListenTests.FailureTests {
                     try await server.restart()
                     #expect(try await waiting.value.word == "forked", "with \(rewritten) written")
                     for number in 0..<rewritten { try await stranger.send("new \(number)", to: "bob") }
-                    // Bob has not seen what is lost.
+                    // Bob has not read the lost messages.
                     try await sender.send("b", to: "bob")
                     let told = try await stranger.mailbox("bob").look(after: kept)
                     #expect(told.word == "reset", "with \(rewritten) written")
@@ -184,14 +185,14 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    /// Until the file has all that was answered. The disk need not have it; while that is busy Redis keeps it to itself.
+    /// Waits until Redis has written its buffer to the file. The data need not be on the disk.
     private static func untilWritten(_ redis: RedisClient) async throws {
-        try await until("it is in the file") {
+        try await until("the buffer is written") {
             try await redis.send("INFO", "persistence").string?.contains("aof_buffer_length:0\r\n") == true
         }
     }
 
-    /// Where the server appends to now.
+    /// The file to which the server appends at present.
     private static func appendOnlyFile(of server: LocalRedis) -> URL? {
         let files = FileManager.default.enumerator(
             at: URL(fileURLWithPath: server.directory), includingPropertiesForKeys: nil)

@@ -1,4 +1,4 @@
-// What is refused: no memory, foreign data, other partitions, too many devices, no way to the server.
+// Refusals: no memory, data of other programs, another number of partitions, too many devices, no connection.
 import Foundation
 import Hiredis
 import RedisDCTesting
@@ -8,14 +8,14 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests.FailureTests {
-    @Test("at maxmemory nobody gets anything of a send, and acknowledging goes on")
+    @Test("at maxmemory a send reaches no recipient, and acknowledging works")
     func outOfMemory() async throws {
         try await withOffice { office, redis, _ in
             let mailbox = try office.mailbox("alice")
             try await office.send("a", to: "alice")
             let cursor = try await mailbox.look().cursor
             _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
-            let error = await errorOf { try await office.send([Message("b")], to: ["alice", "bob", "carol"]) }
+            let error = await errorOf { try await office.send([Message(text: "b")], to: ["alice", "bob", "carol"]) }
             #expect(error?.code == .outOfMemory)
             #expect(error?.mayHaveRun == false)
             #expect(try await office.mailbox("bob").inspect() == nil)
@@ -27,7 +27,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("someone else's data under our keys is named and left alone")
+    @Test("data of another program under a mailbox's key is named in the error and not changed")
     func wrongType() async throws {
         try await withOffice { office, redis, _ in
             for key in ["box:alice", "mail:alice", "meta", "sent:id:x"] {
@@ -47,7 +47,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("who is configured for other partitions is refused, with both numbers")
+    @Test("a post office with another number of partitions is refused, and the error has both numbers")
     func partitions() async throws {
         try await withServer { _, redis, _ in
             try await withPostOffice(redis: redis) { _ = try await $0.send("a", to: "alice") }
@@ -80,7 +80,7 @@ extension QueueListenTests.FailureTests {
         }
     }
 
-    @Test("a send goes on over a break of the connection, and fails in time when there is none")
+    @Test("a send survives a broken connection, and times out without one")
     func unreachable() async throws {
         try await withProxiedOffice(configure: { $0.callTimeout = .milliseconds(500) }) {
             proxy, proxied, other, _ in
@@ -92,14 +92,14 @@ extension QueueListenTests.FailureTests {
             let late = await errorOf { _ = try await proxied.mailbox("alice").listen(timeout: .milliseconds(100)) }
             #expect(late?.code == .notConnected || late?.code == .connectionLost)
             await proxy.heal()
-            try await until("it is back") {
+            try await until("the connection is restored") {
                 await errorOf { try await proxied.send("c", to: "alice", id: "c") } == nil
             }
             #expect(try await other.mailbox("alice").look().messages.last?.text == "c")
         }
     }
 
-    @Test("the user that SECURITY.md describes can do it all")
+    @Test("the user that SECURITY.md describes can use all operations")
     func leastPrivileges() async throws {
         let text = try String(
             contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -118,11 +118,11 @@ extension QueueListenTests.FailureTests {
                     let mailbox = try office.mailbox("alice")
                     let waiting = Task { try await mailbox.listen() }
                     try await office.untilWaiting(1, at: "alice")
-                    try await office.send([Message("a", collapseKey: "k")], to: names, id: "x")
-                    #expect(try await office.send([Message("a", collapseKey: "k")], to: names, id: "x").id == "x")
+                    try await office.send([Message(text: "a", collapseKey: "k")], to: names, id: "x")
+                    #expect(try await office.send([Message(text: "a", collapseKey: "k")], to: names, id: "x").id == "x")
                     let delivery = try await waiting.value
                     #expect(delivery.word == "a")
-                    for _ in 0..<3 { try await office.send(Message("b", collapseKey: "k"), to: "alice") }
+                    for _ in 0..<3 { try await office.send(Message(text: "b", collapseKey: "k"), to: "alice") }
                     #expect(try await mailbox.acknowledge(delivery.cursor))
                     #expect(try await mailbox.peek().map(\.text) == ["b"])
                     try await mailbox.setLimits(MailboxLimits())
@@ -131,7 +131,7 @@ extension QueueListenTests.FailureTests {
                     let refused = await errorOf { try await office.send("a", to: "bob", durability: .replicated(1)) }
                     #expect(refused?.code == .notDurable)
                 }
-                // Nothing else is his.
+                // The user has no other rights.
                 await #expect(throws: RedisError.self) { try await redis.send("GET", "other") }
             }
         }
