@@ -1,3 +1,4 @@
+import CoordinationBase
 import Hiredis
 
 /// A recipient's mailbox: messages in order, kept until every device has acknowledged them.
@@ -58,14 +59,14 @@ public struct Mailbox: Sendable {
         maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
         let call = try pendingListen(after: cursor, device, limit, maxBytes, timeout)
-        if office.instruments.isDisabled { await listeners.run(call) } else { await runObserved(call) }
+        if office.instruments.isDisabled { await listeners.carryOut(call) } else { await runObserved(call) }
         return try call.delivery()
     }
 
     /// Not inlined, so that its frame exists only when there is something to count or to trace.
     @inline(never)
     private func runObserved(_ call: PendingListen) async {
-        await office.instruments.listening(call) { await listeners.run(call) }
+        await office.instruments.listening(call) { await listeners.carryOut(call) }
     }
 
     /// Not inlined, so that its temporaries are not in the frames of waiting callers.

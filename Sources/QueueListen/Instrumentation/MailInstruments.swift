@@ -1,3 +1,4 @@
+import CoordinationBase
 import Hiredis
 import Synchronization
 
@@ -67,11 +68,11 @@ final class MailInstruments: Sendable {
         count(1)
         _ = await traced("queuelisten listen") { () async -> Result<Delivery, QueueListenError> in
             await body()
-            return call.answer!.result
+            return call.result!
         }
         count(-1)
         #if MetricsSupport
-            guard let meters, case .success(let delivery)? = call.answer?.result else { return }
+            guard let meters, case .success(let delivery)? = call.result else { return }
             meters.listening.recordNanoseconds((ContinuousClock.now - start).nanoseconds)
             switch delivery.status {
             case .messages(let messages): meters.deliveries.increment(by: messages.count)

@@ -1,5 +1,6 @@
 // Reads of mailboxes, and what follows from their replies.
 
+import CoordinationBase
 import DequeModule
 
 extension ListenStateMachine {
@@ -52,7 +53,7 @@ extension ListenStateMachine {
     }
 
     private mutating func receive(
-        _ result: Result<ReadReply, Failure>, _ call: PendingListen, _ update: PendingListen.Update, _ now: Duration
+        _ result: Result<ReadReply, Failure>, _ call: PendingListen, _ update: ListenProgress.Update, _ now: Duration
     ) -> NextStep {
         switch result {
         case .success(let reply):
@@ -78,7 +79,7 @@ extension ListenStateMachine {
     /// - Parameter isFresh: whether the update has just arrived. Otherwise messages in it may have
     ///   expired.
     mutating func resume(
-        _ call: PendingListen, with update: PendingListen.Update, isFresh: Bool, _ now: Duration
+        _ call: PendingListen, with update: ListenProgress.Update, isFresh: Bool, _ now: Duration
     ) -> NextStep {
         switch update {
         case .none: break

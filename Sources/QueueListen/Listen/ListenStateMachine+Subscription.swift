@@ -1,4 +1,5 @@
 // The process's channel: whether hints arrive on it, and what they report.
+import CoordinationBase
 
 extension ListenStateMachine {
     // MARK: The subscription changes

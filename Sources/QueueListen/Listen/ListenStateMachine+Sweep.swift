@@ -1,4 +1,5 @@
 // Checks of all waiting calls, in batches.
+import CoordinationBase
 
 extension ListenStateMachine {
     var checkInterval: Duration {

@@ -1,4 +1,5 @@
 // Deadlines of calls, intervals of checks, and the end of the subscription.
+import CoordinationBase
 import HeapModule
 
 extension ListenStateMachine {

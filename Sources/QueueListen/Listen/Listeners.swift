@@ -1,20 +1,20 @@
 // Runs a ListenStateMachine against Redis: executes its actions, keeps its timer and its channel, resumes the callers.
-import Hiredis
-import Synchronization
 import CoordinationBase
+import Hiredis
 
-/// The callers in this process that listen to mailboxes of one partition.
-actor Listeners {
+/// The callers in this process that listen to mailboxes of one partition. An actor on the client's executor.
+actor Listeners: WaiterRunner {
+    typealias Progress = ListenProgress
+    typealias Output = Delivery
+    typealias Failure = QueueListenError
     typealias Machine = ListenStateMachine
-    /// Unsafe, which saves an allocation for each waiter. It is resumed exactly once, because
-    /// `finish` first removes it from `waiting`.
-    private typealias Waiter = UnsafeContinuation<PendingListen.Answer, Never>
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private let executor: any SerialExecutor
     private nonisolated let redis: any Redis
     private let partition: Partition
-    private nonisolated let clock: MonotonicClock
+    nonisolated let clock: MonotonicClock
+    private nonisolated let ids = OperationIDs()
     private let callTimeout: Duration
     /// How long a registration to be notified lasts, in milliseconds; 0 without wake-ups.
     private let registrationLifetime: Int
@@ -22,11 +22,8 @@ actor Listeners {
     /// never forgotten.
     private let deviceRefreshInterval: Int
     private var machine: Machine
-    private nonisolated let lastID = Atomic<UInt64>(0)
-    private var waiting: [UInt64: Waiter] = [:]
-    private var listener: Task<Void, Never>?
-    private var timer: Task<Void, Never>?
-    private var timerAt: Duration?
+    var runner = RunnerState<PendingListen>()
+    private var wakeUps: Task<Void, Never>?
 
     init(
         redis: any Redis, partition: Partition, settings: Machine.Settings, configuration: PostOfficeConfiguration,
@@ -44,9 +41,7 @@ actor Listeners {
         machine = Machine(settings: settings)
     }
 
-    // MARK: Callers
-
-    /// Creates a call, which does not begin yet.
+    /// Creates a call, which does not begin yet: ``WaiterRunner/carryOut(_:)`` begins it.
     ///
     /// - Parameter timeout: `nil` waits without a limit, 0 reads once.
     nonisolated func pendingListen(
@@ -54,58 +49,35 @@ actor Listeners {
     ) -> PendingListen {
         let readsOnce = timeout == .zero
         let deadline = (readsOnce ? callTimeout : timeout).map { clock.now() + $0 }
-        return PendingListen(
-            lastID.wrappingAdd(1, ordering: .relaxed).newValue,
-            ListenRequest(
-                mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor,
-                maxMessages: maxMessages, maxBytes: maxBytes, deadline: deadline, readsOnce: readsOnce))
+        let request = ListenRequest(
+            mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor,
+            maxMessages: maxMessages, maxBytes: maxBytes, deadline: deadline, readsOnce: readsOnce)
+        return PendingListen(id: ids.next(), ListenProgress(request))
     }
 
-    /// Runs a call and stores its answer in it.
-    ///
-    /// Callers pass their call to the actor and are resumed with the answer: a task on the client's
-    /// executor does not change executors for it, and a task elsewhere does so once.
-    nonisolated func run(_ call: PendingListen) async {
-        call.answer = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: Waiter) in start(call, waiter) }
-        } onCancel: {
-            cancel(call.id)
+    // MARK: WaiterRunner
+
+    nonisolated static var cancellation: QueueListenError { QueueListenError(.cancelled, "the task was cancelled") }
+
+    nonisolated func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
+
+    func begin(_ call: PendingListen) { perform(machine.listen(call, now: clock.now())) }
+
+    func abandon(_ id: UInt64, _ error: QueueListenError) {
+        if case .finish(let id, let error) = machine.cancel(id, error, now: clock.now()) {
+            finish(id, .failure(error))
         }
+        arm()
     }
 
-    private nonisolated func start(_ call: PendingListen, _ waiter: Waiter) {
-        if Task.isCancelled {
-            waiter.resume(returning: PendingListen.Answer(.failure(Self.cancelled)))
-            return
-        }
-        enter { listeners in listeners.begin(call, waiter) }
-        // A cancellation before this line found nothing to cancel.
-        if Task.isCancelled { cancel(call.id) }
-    }
+    var nextTick: Duration? { machine.nextTick }
 
-    private func begin(_ call: PendingListen, _ waiter: Waiter) {
-        waiting[call.id] = waiter
-        perform(machine.listen(call, now: clock.now()))
-    }
-
-    private nonisolated func cancel(_ id: UInt64) {
-        enter { listeners in
-            let action = listeners.machine.cancel(id, Self.cancelled, now: listeners.clock.now())
-            if case .finish(let id, let error) = action { listeners.finish(id, .failure(error)) }
-            listeners.arm()
-        }
-    }
-
-    private nonisolated func enter(_ body: @escaping @Sendable (isolated Listeners) -> Void) {
-        redis.execute { self.assumeIsolated { body($0) } }
-    }
-
-    private static var cancelled: QueueListenError { QueueListenError(.cancelled, "the task was cancelled") }
+    func tick() { perform(machine.tick(now: clock.now())) }
 
     /// For tests: the number of calls that have found their mailbox empty.
     var waitingCount: Int { machine.waitingCount }
     /// For tests: whether nothing of any call is left.
-    var isEmpty: Bool { waiting.isEmpty && machine.isEmpty }
+    var isEmpty: Bool { runner.operations.isEmpty && machine.isEmpty }
 
     /// Ends all calls with `.stopped`.
     func stop() {
@@ -115,7 +87,7 @@ actor Listeners {
             case .unsubscribe: unsubscribe()
             }
         }
-        timer?.cancel()
+        runner.stopTimer()
     }
 
     // MARK: Actions
@@ -188,13 +160,9 @@ actor Listeners {
         arm()
     }
 
-    private func finish(_ id: UInt64, _ outcome: Machine.Outcome) {
-        waiting.removeValue(forKey: id)?.resume(returning: PendingListen.Answer(outcome))
-    }
-
     private func unsubscribe() {
-        listener?.cancel()
-        listener = nil
+        wakeUps?.cancel()
+        wakeUps = nil
     }
 
     private func send(_ read: Machine.Read) {
@@ -258,9 +226,9 @@ actor Listeners {
     }
 
     private func subscribe(_ generation: Int) {
-        listener?.cancel()
+        wakeUps?.cancel()
         let (own, all) = partition.channels
-        listener = Task {
+        wakeUps = Task {
             await receiveWakeUps(from: redis, on: own, all) { wakeUp in
                 self.assumeIsolated { $0.received(wakeUp, generation) }
             }
@@ -274,21 +242,6 @@ actor Listeners {
         case .unsubscribed: perform(machine.subscriptionChanged(generation, isSubscribed: false, now: now))
         case .gap: perform(machine.gap(generation))
         case .hint(let bytes): perform(machine.hintsArrived(generation, MailHint.decode(bytes), now: now))
-        }
-    }
-
-    // MARK: Timer
-
-    private func arm() {
-        guard let next = machine.nextTick else { return }
-        if let timerAt, timerAt <= next { return }
-        timer?.cancel()
-        timerAt = next
-        timer = Task {
-            try? await clock.sleep(max(.zero, next - clock.now()))
-            if Task.isCancelled { return }
-            timerAt = nil
-            perform(machine.tick(now: clock.now()))
         }
     }
 }

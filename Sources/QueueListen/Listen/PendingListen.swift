@@ -1,27 +1,28 @@
-/// A call of `listen` in progress: its request, its state and its result.
+// A call of `listen` in progress.
+import CoordinationBase
+
+/// A call of `listen`: its request, its state and its result, in one object.
 ///
-/// It is one object, so that the frames of waiting tasks and the tables of the state machine hold
-/// only a reference to each call (docs/decisions.md).
-///
-/// `@unchecked Sendable`: `answer` belongs to the calling task, and everything else to the state
-/// machine, from the moment in which it receives the object.
-final class PendingListen: @unchecked Sendable {
-    enum State {
+/// The state machine owns `progress` from the moment in which it receives the call.
+typealias PendingListen = PendingOperation<ListenProgress, Delivery, QueueListenError>
+
+/// What a call of `listen` has asked for, and how far it has got.
+struct ListenProgress: Sendable {
+    enum State: Sendable {
         /// Waits until the subscription is confirmed or known to be unavailable.
         case subscribing
         /// Waits until fewer reads are in flight.
         case queued
         /// A read is in flight.
         case reading(Update)
-        /// The last read failed, and is repeated at this time. `ListenStateMachine.failures` has
-        /// its error.
+        /// The last read failed, and is repeated at this time. `ListenStateMachine.failures` has its error.
         case pausing(until: Duration)
         /// The last read found nothing.
         case waiting
     }
 
     /// What happened to the mailbox while a read was in flight.
-    enum Update {
+    enum Update: Sendable {
         case none
         /// Something changed: an empty reply may be out of date.
         case unknownChange
@@ -29,16 +30,6 @@ final class PendingListen: @unchecked Sendable {
         case hint(MailHint)
     }
 
-    /// The result, as one reference, which is what the waiting functions pass on.
-    final class Answer: Sendable {
-        let result: Result<Delivery, QueueListenError>
-
-        init(_ result: Result<Delivery, QueueListenError>) { self.result = result }
-    }
-
-    /// Grows with each call of the process. Of two calls for one device, the one with the greater
-    /// id is the newer one.
-    let id: UInt64
     /// Its cursor is replaced by the position that the first reply returns.
     var request: ListenRequest
     var state = State.subscribing
@@ -46,20 +37,41 @@ final class PendingListen: @unchecked Sendable {
     var hasBegun = false
     /// The next older call for the same mailbox.
     var sibling: PendingListen?
-    var answer: Answer?
 
-    init(_ id: UInt64, _ request: ListenRequest) { (self.id, self.request) = (id, request) }
+    init(_ request: ListenRequest) { self.request = request }
+}
+
+extension PendingOperation where Progress == ListenProgress {
+    var request: ListenRequest {
+        get { progress.request }
+        set { progress.request = newValue }
+    }
+    var state: ListenProgress.State {
+        get { progress.state }
+        set { progress.state = newValue }
+    }
+    var hasBegun: Bool {
+        get { progress.hasBegun }
+        set { progress.hasBegun = newValue }
+    }
+    var sibling: PendingListen? {
+        get { progress.sibling }
+        set { progress.sibling = newValue }
+    }
 
     var isWaiting: Bool { if case .waiting = state { true } else { false } }
 
     func isOver(at now: Duration) -> Bool { request.deadline.map { $0 <= now } ?? false }
+}
 
-    /// Returns the result. Call it when `answer` is set.
+extension PendingOperation where Progress == ListenProgress, Output == Delivery, Failure == QueueListenError {
+    /// Returns the result of a call that has ended.
     ///
     /// Not inlined, to keep the frames of waiting callers small.
     @inline(never)
     func delivery() throws(QueueListenError) -> Delivery {
-        do { return try answer!.result.get() } catch {
+        guard let result else { throw QueueListenError(.serverError, "the call has not ended") }
+        do { return try result.get() } catch {
             throw error.prefixed("cannot listen to \"\(request.mailbox)\"")
         }
     }

@@ -1,3 +1,4 @@
+import CoordinationBase
 import TestRandom
 import Testing
 
@@ -238,7 +239,7 @@ struct ListenStateMachineTests {
         for ids in [[1, 2], [2, 1]] as [[UInt64]] {
             var machine = ListenStateMachine(settings: .init())
             var ended: [UInt64] = []
-            for action in ids.flatMap({ machine.listen(PendingListen($0, request), now: .zero) }) {
+            for action in ids.flatMap({ machine.listen(PendingListen(id: $0, ListenProgress(request)), now: .zero) }) {
                 if case .finish(let id, .success(let delivery)) = action, delivery.word == "superseded" {
                     ended.append(id)
                 }
@@ -251,11 +252,13 @@ struct ListenStateMachineTests {
     func stop() {
         var machine = ListenStateMachine(settings: .init())
         let request = ListenRequest(mailbox: "a", device: "d", maxMessages: 1, maxBytes: 1)
-        _ = machine.listen(PendingListen(1, request), now: .zero)
+        _ = machine.listen(PendingListen(id: 1, ListenProgress(request)), now: .zero)
         var errors = machine.stop().compactMap { action -> QueueListenError.Code? in
             if case .finish(1, let error) = action { error.code } else { nil }
         }
-        for case .finish(2, .failure(let error)) in machine.listen(PendingListen(2, request), now: .zero) {
+        for case .finish(2, .failure(let error)) in machine.listen(
+            PendingListen(id: 2, ListenProgress(request)), now: .zero)
+        {
             errors.append(error.code)
         }
         #expect(errors == [.stopped, .stopped])

@@ -1,3 +1,4 @@
+import CoordinationBase
 // A model of Redis and its connections, as far as listeners see them. The test decides when each step happens.
 @testable import QueueListen
 
@@ -96,7 +97,7 @@ struct ListenWorld {
             mailbox: mailbox, device: device, cursor: cursors["\(mailbox) \(device)"], maxMessages: 10, maxBytes: 1000,
             deadline: timeout.map { now + $0 }, readsOnce: readsOnce)
         requests[lastID] = request
-        perform(machine.listen(PendingListen(lastID, request), now: now))
+        perform(machine.listen(PendingListen(id: lastID, ListenProgress(request)), now: now))
     }
 
     mutating func cancel(_ id: UInt64) {
