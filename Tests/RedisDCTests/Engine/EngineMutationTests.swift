@@ -73,7 +73,7 @@ extension ForeignNode {
 private let hazards: [Hazard] = [
     Hazard(
         testDescription: "a resize that is sent twice does not undo what another one did in between",
-        guardian: "local answer = found[3]", without: "local answer = nil"
+        guardian: "local previous = stored[3]", without: "local previous = nil"
     ) { nodes, redis in
         let (node, other) = (try await nodes(long), try await nodes(long))
         try await node.signal("s")
@@ -83,23 +83,23 @@ private let hazards: [Hazard] = [
         return try await resource(redis)?.limit == 9
     },
     Hazard(
-        testDescription: "a signal that is sent twice signals once", guardian: "local answer = found[3]",
-        without: "local answer = nil"
+        testDescription: "a signal that is sent twice signals once", guardian: "local previous = stored[3]",
+        without: "local previous = nil"
     ) { nodes, redis in
         let node = try await nodes(long)
         for _ in 0..<2 { _ = try await node.request("signal", "s", ["s", "0", "f", 1], number: 1) }
         return try await resource(redis)?.free == 1
     },
     Hazard(
-        testDescription: "an acquire that is sent twice takes once", guardian: "local answer = found[3]",
-        without: "local answer = nil"
+        testDescription: "an acquire that is sent twice takes once", guardian: "local previous = stored[3]",
+        without: "local previous = nil"
     ) { nodes, redis in
         let node = try await nodes(long)
         for _ in 0..<2 { _ = try await node.request("acquire", "s", ["s", "5", "f", 1, "c", "0"], number: 1) }
         return try await resource(redis)?.free == 4
     },
     Hazard(
-        testDescription: "nobody overtakes who waits for more", guardian: "(waiting == 0 or policy == 'b')",
+        testDescription: "nobody overtakes who waits for more", guardian: "(waiting == 0 or policy == OVERTAKING)",
         without: "true"
     ) { nodes, _ in
         let (one, two) = (try await nodes(long), try await nodes(long))
@@ -107,8 +107,8 @@ private let hazards: [Hazard] = [
         return try await two.request("acquire", "s", ["s", "1", "f", 1, "c", "1"]) == ["none"]
     },
     Hazard(
-        testDescription: "a dead waiter is passed over", guardian: "state ~= 'w' or not is_alive",
-        without: "state ~= 'w'"
+        testDescription: "a dead waiter is passed over", guardian: "claim_state ~= WAITING or not is_alive",
+        without: "claim_state ~= WAITING"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("acquire", "s", ["s", "0", "f", 1, "l", "0"])
@@ -119,7 +119,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a request that comes after its cancel takes nothing",
-        guardian: "if owner == sid and number > settled then", without: "if false then"
+        guardian: "if owner == sid and claim_number > settled then", without: "if false then"
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("release", "s", ["1", "", "0"], number: 2)
@@ -127,7 +127,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "what a dead session took and did not confirm goes back",
-        guardian: "          free = free + n\n        end", without: "        end"
+        guardian: "          free = free + count\n        end", without: "        end"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])
@@ -136,7 +136,7 @@ private let hazards: [Hazard] = [
         return try await resource(redis)?.free == 1
     },
     Hazard(
-        testDescription: "what was confirmed does not go back", guardian: "if state == 'g' then",
+        testDescription: "what was confirmed does not go back", guardian: "if claim_state == GRANTED then",
         without: "if false then"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
@@ -156,7 +156,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "what was held of a destroyed semaphore does not come to its namesake",
-        guardian: "at > created", without: "true"
+        guardian: "claim_tick > created", without: "true"
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", ["s", "1", "f", 1, "l", "0"])
@@ -167,7 +167,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a request that was settled long ago is refused",
-        guardian: "if req <= settled then return {'stale'} end", without: ""
+        guardian: "if request <= settled then return {'stale'} end", without: ""
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("signal", "s", ["s", "0", "f", 1])
@@ -176,7 +176,7 @@ private let hazards: [Hazard] = [
         return try await resource(redis)?.free == 1
     },
     Hazard(
-        testDescription: "nobody ends the claim of a living session", guardian: "their_ends > now and ARGV[8] ~= '1'",
+        testDescription: "nobody ends the claim of a living session", guardian: "owner_expires > now and condition ~= BY_FORCE",
         without: "false"
     ) { nodes, redis in
         let (one, two) = (try await nodes(long), try await nodes(long))
@@ -186,7 +186,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a session that has ended is refused",
-        guardian: "if ends <= now then return {'lost', 'ended'} end",
+        guardian: "if expires <= now then return {'lost', 'ended'} end",
         without: ""
     ) { nodes, redis in
         let node = try await nodes(.milliseconds(400))
@@ -195,7 +195,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "another number of permits is a conflict",
-        guardian: "if policy ~= ARGV[8] or (permits ~= wanted and limit ~= wanted) then", without: "if false then"
+        guardian: "if policy ~= requested_policy or (permits ~= wanted and limit ~= wanted) then", without: "if false then"
     ) { nodes, _ in
         let node = try await nodes(long)
         _ = try await node.request("create", "s", ["s", "3", "f"])
@@ -203,7 +203,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a condition keeps no notify for those who come later",
-        guardian: "if kind == 'c' and free > waiting then", without: "if false then"
+        guardian: "if kind == CONDITION and free > waiting then", without: "if false then"
     ) { nodes, _ in
         let node = try await nodes(long)
         // More than one script wakes: those who are left are woken by the next.
@@ -216,7 +216,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a condition that nobody waits for is not there",
-        guardian: "kind == 'x' or kind == 'c' or", without: "kind == 'x' or"
+        guardian: "(kind == DESTROYED or kind == CONDITION", without: "(kind == DESTROYED"
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("signal", "s", ["c", "0", "f", 1])
@@ -233,7 +233,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a barrier does not open for the dead",
-        guardian: "owner == sid or record and unpacked('<d', record) > now", without: "true"
+        guardian: "owner == sid or session and decode(NUMBER, session) > now", without: "true"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("arrive", "s", ["b", "2", "o"])
@@ -242,22 +242,22 @@ private let hazards: [Hazard] = [
         return try await resource(redis)?.signalled == 0
     },
     Hazard(
-        testDescription: "an id counts a latch down once", guardian: "if ARGV[9] == '' or", without: "if true or"
+        testDescription: "an id counts a latch down once", guardian: "if id == '' or", without: "if true or"
     ) { nodes, _ in
         let node = try await nodes(long)
         for _ in 0..<2 { _ = try await node.request("count", "s", ["l", "2", "d", "me"]) }
         return try await node.request("acquire", "s", ["l", "2", "d", 1, "c", "1"]) == ["none"]
     },
     Hazard(
-        testDescription: "counting down that is sent twice counts once", guardian: "local answer = found[3]",
-        without: "local answer = nil"
+        testDescription: "counting down that is sent twice counts once", guardian: "local previous = stored[3]",
+        without: "local previous = nil"
     ) { nodes, redis in
         let node = try await nodes(long)
         for _ in 0..<2 { _ = try await node.request("count", "s", ["l", "3", "d", ""], number: 1) }
         return try await resource(redis)?.signalled == 1
     },
     Hazard(
-        testDescription: "an answer that is given again is the same", guardian: "string.sub(answer, 2)",
+        testDescription: "an answer that is given again is the same", guardian: "string.sub(previous, 2)",
         without: "format('%.0f', limit - signalled)"
     ) { nodes, _ in
         let node = try await nodes(long)
@@ -267,7 +267,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "the death of a participant breaks a latch that was made so",
-        guardian: "if owner ~= sid and policy == 'f' then", without: "if false then"
+        guardian: "if owner ~= sid and policy == BREAKS_LATCH then", without: "if false then"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
         _ = try await dying.request("register", "s", ["l", "1", "f"])
@@ -277,7 +277,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "the waiters of a group come in with its first",
-        guardian: "if inside[note] == 1 then lit = string.sub(note, 2) end", without: ""
+        guardian: "if members[note] == 1 then entering_group = string.sub(note, 2) end", without: ""
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "0"])
@@ -289,14 +289,14 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "who comes while its group is in comes in",
-        guardian: "passes = inside > 0 or free >= n and waiting == 0", without: "passes = free >= n and waiting == 0"
+        guardian: "passes = members > 0 or free >= wanted and waiting == 0", without: "passes = free >= wanted and waiting == 0"
     ) { nodes, _ in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", member("g"))
         return try await node.request("acquire", "s", member("g")).first == "granted"
     },
     Hazard(
-        testDescription: "a group is in until its last one goes out", guardian: "if of < at and count > 1 then",
+        testDescription: "a group is in until its last one goes out", guardian: "if group_created < claim_tick and members > 1 then",
         without: "if false then"
     ) { nodes, _ in
         let node = try await nodes(long)
@@ -306,7 +306,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "the last one of a group that goes out gives its permit back",
-        guardian: "if is_of_it then n = 1 end", without: ""
+        guardian: "if is_current then count = 1 end", without: ""
     ) { nodes, _ in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", member("g"))
@@ -315,7 +315,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a group that is in what was destroyed is not in its namesake",
-        guardian: "if of == created then inside = count end", without: "inside = count"
+        guardian: "if group_created == created then members = count end", without: "members = count"
     ) { nodes, _ in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", member("g"))
@@ -324,7 +324,7 @@ private let hazards: [Hazard] = [
         return try await node.request("acquire", "s", member("g")) == ["queued"]
     },
     Hazard(
-        testDescription: "an item that is given back is there again", guardian: "if is_of_it and kind == 'i' then",
+        testDescription: "an item that is given back is there again", guardian: "if is_current and kind == ITEMS then",
         without: "if false then"
     ) { nodes, redis in
         let node = try await nodes(long)
@@ -334,8 +334,8 @@ private let hazards: [Hazard] = [
         return try await Audit(redis).items.count == 1
     },
     Hazard(
-        testDescription: "two do not get the same item", guardian: "rems[#rems + 1] = line\n      sets",
-        without: "sets"
+        testDescription: "two do not get the same item", guardian: "zrem[#zrem + 1] = line\n      hset",
+        without: "hset"
     ) { nodes, redis in
         let node = try await nodes(long)
         for item in ["x", "y"] as [RedisArgument] { try await put(item, node) }
@@ -344,7 +344,7 @@ private let hazards: [Hazard] = [
         return claims["\(node.session):\(one)"]?.note != claims["\(node.session):\(two)"]?.note
     },
     Hazard(
-        testDescription: "what is not held is not passed on", guardian: "state ~= 'h' or not item and mode ~= 'i' or",
+        testDescription: "what is not held is not passed on", guardian: "claim_state ~= HELD or not item and mode ~= ITEM or",
         without: "false and"
     ) { nodes, redis in
         let node = try await nodes(long)
@@ -355,7 +355,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "what was brought to a meeting is kept until all have fetched it",
-        guardian: "if left > 1 then", without: "if false then"
+        guardian: "if unread > 1 then", without: "if false then"
     ) { nodes, redis in
         let node = try await nodes(long)
         for value in ["x", "y"] { _ = try await node.request("arrive", "s", ["e", "2", "o", .string(value)]) }
@@ -363,7 +363,7 @@ private let hazards: [Hazard] = [
         return try await Audit(redis).meetings.count == 1
     },
     Hazard(
-        testDescription: "who has passed a barrier cannot have left before", guardian: "if ARGV[8] == 'w' and (",
+        testDescription: "who has passed a barrier cannot have left before", guardian: "if condition == IF_WAITING and (",
         without: "if false and ("
     ) { nodes, _ in
         let node = try await nodes(long)

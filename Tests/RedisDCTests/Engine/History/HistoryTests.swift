@@ -136,32 +136,32 @@ struct Mutation: Sendable, CustomTestStringConvertible {
 private let mutations: [Mutation] = [
     Mutation(
         testDescription: "readers and writers are let in together",
-        guardian: "passes = free >= n and (waiting == 0 or policy == 'b')", without: "passes = waiting == 0",
+        guardian: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)", without: "passes = waiting == 0",
         fault: "no order of what was done to catalogue"),
     Mutation(
         testDescription: "a latch opens one too early", guardian: "if signalled == limit then free = OPEN end",
         without: "if signalled == limit - 1 then free = OPEN end", fault: "no order of what was done to latch"),
     Mutation(
-        testDescription: "who has passed a barrier is told that it has not", guardian: "if ARGV[8] == 'w' and (",
+        testDescription: "who has passed a barrier is told that it has not", guardian: "if condition == IF_WAITING and (",
         without: "if false and (", fault: "told that they had not"),
     Mutation(
-        testDescription: "whoever asks is let in", guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
+        testDescription: "whoever asks is let in", guardian: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
         without: "passes = waiting == 0", fault: "no order of what was done to door"),
     Mutation(
         testDescription: "whoever asks is let in, as the holders see it",
-        guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
+        guardian: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
         without: "passes = waiting == 0", fault: "in hand of door"),
     Mutation(
-        testDescription: "what is released comes back twice", guardian: "          free = free + n\n        end",
-        without: "          free = free + n + n\n        end", fault: "no order of what was done to pool"),
+        testDescription: "what is released comes back twice", guardian: "          free = free + count\n        end",
+        without: "          free = free + count + count\n        end", fault: "no order of what was done to pool"),
     Mutation(
         testDescription: "what is released does not come back",
-        guardian: "          free = free + n\n        end", without: "        end",
+        guardian: "          free = free + count\n        end", without: "        end",
         fault: "no order of what was done to pool"),
     Mutation(
         testDescription: "a signal counts twice",
-        guardian: "free, signalled, resource_changed = free + n, signalled + n, true",
-        without: "free, signalled, resource_changed = free + n + n, signalled + n, true",
+        guardian: "free, signalled, resource_changed = free + count, signalled + count, true",
+        without: "free, signalled, resource_changed = free + count + count, signalled + count, true",
         fault: "no order of what was done to tokens"),
     Mutation(
         testDescription: "fences stand still", guardian: "tick = math.max(tick + 1, now)", without: "tick = tick",
@@ -169,6 +169,7 @@ private let mutations: [Mutation] = [
     Mutation(
         testDescription: "a cancelled waiter stays in the queue",
         guardian:
-            "rems[#rems + 1] = 'q' .. name .. '\\0' .. priority .. pack('>I8', at) .. id\n      if mode == 't'",
-        without: "do return {'ended', state} end\n      if mode == 't'", fault: "no order"),
+            "zrem[#zrem + 1] = QUEUE_LINE .. name .. '\\0' .. priority .. encode(TICK, claim_tick) .. claim_id\n"
+                + "      if mode == MEMBER",
+        without: "do return {'ended', claim_state} end\n      if mode == MEMBER", fault: "no order"),
 ]
