@@ -115,7 +115,10 @@ extension KindTests {
             "is found out when a safeguard of the scripts is missing",
             arguments: [
                 ["passes = members > 0 or free >= wanted and waiting == 0", "passes = true", "two groups in room"],
-                ["passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)", "passes = waiting == 0", "rw is too full"],
+                [
+                    "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)", "passes = waiting == 0",
+                    "rw is too full",
+                ],
             ])
         func mutated(_ words: [String]) async throws {
             // What a run shows depends on who comes when; of so many, one must show it.
