@@ -56,7 +56,7 @@ end
 -- all its waiters with a verdict. What is beyond the budget is left for the next script (RECHECK_LINE).
 local verdict = kind == DESTROYED and 'gone' or kind == BROKEN and 'broken'
 if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_group) then
-  -- Records of the sessions of the waiters, by SID: expires, settled, last_answer, grants.
+  -- Records of the sessions of the waiters, by SID.
   local sessions_of_waiters = {}
   wakeups = wakeups or {}
   if policy == OVERTAKING and kind == SEMAPHORE and grants_wanted == ON_CHANGE then
@@ -135,11 +135,13 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
           end
           local session = sessions_of_waiters[owner]
           if not session and owner ~= sid then
-            session = {0, 0, 0, 0}
-            if records[2] then session = {decode(SESSION, records[2])} end
+            session = {expires = 0, settled = 0, last_answer = 0, grants = 0, changed = false}
+            if records[2] then
+              session.expires, session.settled, session.last_answer, session.grants = decode(SESSION, records[2])
+            end
             sessions_of_waiters[owner] = session
           end
-          local is_alive = owner == sid or session[1] > now
+          local is_alive = owner == sid or session.expires > now
           if claim_state ~= WAITING or not is_alive then
             -- A waiter whose session has expired is passed over.
             zrem[#zrem + 1] = line
@@ -151,7 +153,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
             zrem[#zrem + 1] = line
             zrem[#zrem + 1] = CLAIM_LINE .. waiter_id
             zrem[#zrem + 1] = other_line
-            if tonumber(number) <= (owner == sid and settled or session and session[2] or 0) then
+            if tonumber(number) <= (owner == sid and settled or session.settled) then
               -- A kept answer of a settled request would never be deleted.
               hdel[#hdel + 1] = CLAIM_FIELD .. waiter_id
             else
@@ -161,7 +163,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
               if owner == sid then
                 last_answer, session_changed = math.max(last_answer, tonumber(number)), true
               else
-                session[3], session.changed = math.max(session[3], tonumber(number)), true
+                session.last_answer, session.changed = math.max(session.last_answer, tonumber(number)), true
               end
             end
             wakeups[owner] = (wakeups[owner] and wakeups[owner] .. ' ' or '') .. number .. ' ' .. verdict
@@ -197,7 +199,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
             if owner == sid then
               grants, session_changed = grants + 1, true
             else
-              session[4], session.changed = session[4] + 1, true
+              session.grants, session.changed = session.grants + 1, true
             end
             wakeups[owner] = (wakeups[owner] and wakeups[owner] .. ' ' or '')
               .. number .. ' ' .. format('%.0f', tick) .. arrival
@@ -220,7 +222,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
     for owner, session in pairs(sessions_of_waiters) do
       if session.changed then
         hset[#hset + 1] = SESSION_FIELD .. owner
-        hset[#hset + 1] = encode(SESSION, session[1], session[2], session[3], session[4])
+        hset[#hset + 1] = encode(SESSION, session.expires, session.settled, session.last_answer, session.grants)
       end
     end
     if budget == 0 and waiting > 0 then
