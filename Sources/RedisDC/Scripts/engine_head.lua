@@ -50,7 +50,7 @@
 --   c condition        f. Permits that no one waits for vanish.
 --   t turnstile        f. An open one has OPEN permits.
 --   l latch            d the death of a participant counts down; f it breaks the latch. signalled: counted down so far
---   b barrier          o a party that gives up or dies is taken out; b it breaks the barrier. limit: parties;
+--   b barrier          o a party that leaves or dies is taken out; b it breaks the barrier. limit: parties;
 --                      signalled: generations; count of a granted claim: generation * 1024 + arrival
 --   p phaser           f. A barrier for as many parties as hold it.
 --   e exchanger        o. A barrier whose parties bring something and get what all of them brought.

@@ -109,13 +109,13 @@ extension EngineTests {
                 #expect(await losses.next()?.code == .lost)
                 #expect(!lease.isHeld)
                 for await event in events { if case .sessionLost = event { break } }
-                let heir = try await two.mutex("m").lock(timeout: .seconds(60))
-                #expect(heir.fence > lease.fence)
+                let successor = try await two.mutex("m").lock(timeout: .seconds(60))
+                #expect(successor.fence > lease.fence)
                 // After the jump, sessions continue as usual.
                 try await untilHeartbeats(2, redis)
-                #expect(heir.isHeld)
-                try await heir.release()
-                try await one.mutex("m").withLock(timeout: .seconds(60)) { #expect($0.fence > heir.fence) }
+                #expect(successor.isHeld)
+                try await successor.release()
+                try await one.mutex("m").withLock(timeout: .seconds(60)) { #expect($0.fence > successor.fence) }
             }
         }
 
@@ -140,9 +140,9 @@ extension EngineTests {
                 #expect(Double(ends ?? "0")! / 1_000_000 > Double(now) + 3000)
                 // forceRelease does not have to wait for that hour.
                 #expect(try await one.mutex("d").forceRelease())
-                let heir = try await waiting.value
-                #expect(heir.fence > UInt64(granted[1])!)
-                try await heir.release()
+                let successor = try await waiting.value
+                #expect(successor.fence > UInt64(granted[1])!)
+                try await successor.release()
             }
         }
     }

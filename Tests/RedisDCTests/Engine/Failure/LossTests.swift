@@ -29,9 +29,9 @@ extension EngineTests.FailureTests {
             var fences = entered.makeAsyncIterator()
             let fence = await fences.next()!
             await proxy.stall()
-            let heir = try await other.mutex("m").lock(timeout: .seconds(120))
+            let successor = try await other.mutex("m").lock(timeout: .seconds(120))
             #expect(ended.isSet)
-            #expect(heir.fence > fence)
+            #expect(successor.fence > fence)
             await proxy.heal()
             #expect(await errorOf { try await holder.value }?.code == .lost)
             for await event in events {
@@ -41,8 +41,8 @@ extension EngineTests.FailureTests {
                 }
             }
             // The coordinator continues with a new session.
-            try await heir.release()
-            try await proxied.mutex("m").withLock(timeout: .seconds(30)) { #expect($0.fence > heir.fence) }
+            try await successor.release()
+            try await proxied.mutex("m").withLock(timeout: .seconds(30)) { #expect($0.fence > successor.fence) }
         }
     }
 
@@ -76,17 +76,17 @@ extension EngineTests.FailureTests {
             #expect(await losses.next()?.code == .lost)
             #expect(!lease.isHeld)
             #expect(await errorOf { try lease.check() }?.code == .lost)
-            let heir = try await waiting.value
-            #expect(heir.fence > lease.fence)
+            let successor = try await waiting.value
+            #expect(successor.fence > lease.fence)
             #expect(await errorOf { try await lease.release() }?.code == .lost)
-            #expect(heir.isHeld)
+            #expect(successor.isHeld)
             var reasons: [SessionLoss] = []
             for await event in events {
                 if case .sessionLost(_, let reason) = event { reasons.append(reason) }
                 if case .dataLost = event { break }
             }
             #expect(reasons == [.dataLost])
-            try await heir.release()
+            try await successor.release()
         }
     }
 
@@ -124,11 +124,11 @@ extension EngineTests.FailureTests {
             let waiting = Task { try await two.mutex("m").lock() }
             try await until("the waiter is queued") { try await one.inspect("m")?.waiterCount == 1 }
             #expect(try await two.mutex("m").forceRelease())
-            let heir = try await waiting.value
+            let successor = try await waiting.value
             try await until("the holder is notified") { !lease.isHeld }
             #expect(await errorOf { try await lease.release() }?.code == .lost)
-            #expect(heir.isHeld)
-            try await heir.release()
+            #expect(successor.isHeld)
+            try await successor.release()
             #expect(try await two.mutex("m").forceRelease() == false)
         }
     }

@@ -58,10 +58,10 @@ extension EngineTests.FailureTests {
                 await proxy.dropNextReply(matching: "door")
                 try await lease.release()
                 try await proxy.waitUntil { $0.droppedReplies == round + 1 }
-                let heir = try await next.value
-                #expect(heir.fence > lease.fence)
-                #expect(heir.isHeld)
-                try await heir.release()
+                let successor = try await next.value
+                #expect(successor.fence > lease.fence)
+                #expect(successor.isHeld)
+                try await successor.release()
             }
             let audit = try await Audit(redis)
             audit.check()

@@ -29,9 +29,9 @@ extension EngineTests.FailureTests {
             try await untilHeartbeats(2, redis)
             #expect(lease.isHeld)
             try await lease.release()
-            let heir = try await waiting.value
-            #expect(heir.isHeld)
-            try await heir.release()
+            let successor = try await waiting.value
+            #expect(successor.isHeld)
+            try await successor.release()
             _ = try await redis.send("CONFIG", "SET", "maxmemory", "0")
             let audit = try await Audit(redis)
             audit.check()

@@ -155,7 +155,7 @@ private let mutations: [Mutation] = [
     Mutation(
         testDescription: "a mutex is granted while it is held, as its holders see it",
         safeguard: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
-        replacement: "passes = waiting == 0", fault: "permits of door are held"),
+        replacement: "passes = waiting == 0", fault: "of 1 permits of door"),
     Mutation(
         testDescription: "a release returns its permits twice", safeguard: "          free = free + count\n        end",
         replacement: "          free = free + count + count\n        end", fault: "no order of the operations on pool"),
