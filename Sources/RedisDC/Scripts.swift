@@ -1,4 +1,4 @@
-// The Lua files of Scripts/, embedded in the binary when it is built.
+// The Lua files of Scripts/, embedded in the binary at build time.
 import Hiredis
 
 enum Scripts {
@@ -31,7 +31,9 @@ enum Scripts {
     static let enginePass = engine(PackageResources.engine_resource_lua, PackageResources.engine_pass_lua)
     static let engineResize = engine(PackageResources.engine_resource_lua, PackageResources.engine_resize_lua)
 
-    /// Redis's scripts cannot include one another: an operation stands between the head and the tail that all share.
+    /// Returns an operation between the head and the tail that all operations share, as one script.
+    ///
+    /// Scripts of Redis cannot include one another.
     private static func engine(_ parts: [UInt8]...) -> RedisScript {
         let all = [PackageResources.engine_head_lua] + parts + [PackageResources.engine_tail_lua]
         return RedisScript(embedded: Array(all.joined()))

@@ -1,4 +1,5 @@
-// A private server with two clients.
+// A private server with two clients, and the seed of random tests.
+import Foundation
 import Hiredis
 import RedisDC
 import RedisDCTesting
@@ -8,18 +9,31 @@ import Testing
 @Suite("Classic semaphore", .serialized)
 enum ClassicSemaphoreTests {}
 
-/// How long what must come may take. All suites run at once, and on a small machine a test may be kept waiting for
-/// longer than a client's default deadline of 10 s.
+/// The seed of tests that use random numbers: `REDISDC_SEED`, or a new one. Their failure messages
+/// name it.
+let testSeed = environmentSeed ?? .random(in: 0...999_999)
+
+/// Returns the arguments of a test that runs with each of `count` fixed seeds, or with
+/// `REDISDC_SEED` alone.
+func testSeeds(_ count: UInt64) -> [UInt64] { environmentSeed.map { [$0] } ?? Array(0..<count) }
+
+private let environmentSeed = ProcessInfo.processInfo.environment["REDISDC_SEED"].flatMap { UInt64($0) }
+
+/// The time limit of commands in tests.
+///
+/// All suites run at once, and on a small machine a command may take longer than a client's default
+/// limit of 10 s.
 let patience = Duration.seconds(120)
 
-/// A client with patience, in place of the library's function.
+/// Runs `body` with a client that has this time limit. Replaces the library's function of the same
+/// name.
 func withRedisClient<Result>(url: String, _ body: (RedisClient) async throws -> Result) async throws -> Result {
     var configuration = try RedisConfiguration(url: url)
     configuration.commandTimeout = patience
     return try await withRedisClient(configuration, body)
 }
 
-/// A private server, a client, and a second one that looks on.
+/// Runs `body` with a private server, a client and a second client that observes.
 func withServer<Result>(
     _ server: LocalRedis.Configuration = .init(),
     configure: (inout RedisConfiguration) -> Void = { _ in },
@@ -35,6 +49,7 @@ func withServer<Result>(
     }
 }
 
+/// Returns the error that `body` throws, or `nil`.
 func errorOf(_ body: () async throws -> Void) async -> RedisDCError? {
     do {
         try await body()

@@ -1,9 +1,13 @@
--- Destroys a classic semaphore and wakes whoever waits for it with a tombstone.
--- KEYS[1] list of permits   KEYS[2] hash with what it was created with   KEYS[3] list of tombstones
--- ARGV[1] milliseconds that the tombstones stay
--- Reply: 1 when there was something to destroy, else 0.
--- Each waiter that takes a tombstone puts it back for the next (classic_pass_on.lua); there are several, so that one
--- that dies in between does not keep the rest waiting.
+-- Destroys a classic semaphore and wakes its waiters with tombstones.
+-- KEYS
+--   [1] permits: list with an element for each permit
+--   [2] meta: hash with the number of permits that the semaphore was created with
+--   [3] tombstones: list that wakes the waiters of a destroyed semaphore
+-- ARGV
+--   [1] ttl: milliseconds until the tombstones expire
+-- Reply: 1 if the semaphore existed, else 0.
+-- Each waiter that takes a tombstone puts it back for the next one (classic_pass_on.lua). There are eight, so that a
+-- waiter that dies in between does not keep the others waiting.
 local existed = redis.call('DEL', KEYS[1], KEYS[2])
 redis.call('DEL', KEYS[3])
 redis.call('LPUSH', KEYS[3], '1', '1', '1', '1', '1', '1', '1', '1')

@@ -1,64 +1,69 @@
--- Takes permits, or queues for them.
--- ARGV[9] permits wanted  [10] mode: c consume, l lease  [11] 1: do not queue  [12] priority, 1 unless it is given: who has
---     0 comes before all who have 1, and does not wait for them  [13] with mode t: the group. Who finds it in comes in with
---     it, and needs no permit
--- Reply: {'granted', fence}, {'queued'}, {'none'}, {'over'} (this request was cancelled before it came), or a refusal.
-if answer == 'd' then
+-- Acquires permits, or queues for them.
+-- ARGV
+--   [9] wanted: number of permits
+--   [10] mode: c consume, l lease, t lease as a member of a group
+--   [11] if_free: 1 not to queue
+--   [12] priority: 0 precedes all waiters with 1 and does not queue behind them; 1 by default
+--   [13] group: in mode t. A member whose group is in needs no permit.
+-- Reply: {'granted', fence}, {'queued'}, {'none'} (not free, with [11] 1), {'over'} (the request was cancelled before
+--   it arrived), or a refusal.
+if previous == ENDED then
   reply = {'over'}
-elseif answer then
-  local state, _, _, _, at = unpacked('<c1c1c1dd', answer)
-  reply = state == 'w' and {'queued'} or {'granted', format('%.0f', at)}
+elseif previous then
+  local claim_state, _, _, _, claim_tick = decode(CLAIM, previous)
+  reply = claim_state == WAITING and {'queued'} or {'granted', format('%.0f', claim_tick)}
 elseif refusal then
   reply = refusal
 else
-  local n, mode, priority = tonumber(ARGV[9]), ARGV[10], ARGV[12] or '1'
-  local passes = free >= n and (waiting == 0 or policy == 'b')
-  local note, inside = '', 0
-  if mode == 't' then
+  local wanted, mode, priority = tonumber(ARGV[9]), ARGV[10], ARGV[12] or ORDINARY
+  local passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)
+  local note, members = '', 0
+  if mode == MEMBER then
     note = '\0' .. ARGV[13]
-    local record = call('HGET', book, 'g:' .. name .. note)
-    if record then
-      local count, of = unpacked('<dd', record)
-      -- Not one that is in what was destroyed.
-      if of == created then inside = count end
+    local group = call('HGET', state, GROUP_FIELD .. name .. note)
+    if group then
+      local count, group_created = decode(GROUP, group)
+      -- Not the members that hold a destroyed resource of the same name.
+      if group_created == created then members = count end
     end
-    passes = inside > 0 or free >= n and waiting == 0
+    passes = members > 0 or free >= wanted and waiting == 0
   end
-  if free >= n and not passes and priority == '0' then
-    local from, to = '[q' .. name .. '\0' .. '0', '(q' .. name .. '\0' .. '1'
+  if free >= wanted and not passes and priority == PREFERRED then
+    local from, to = '[' .. QUEUE_LINE .. name .. '\0' .. PREFERRED, '(' .. QUEUE_LINE .. name .. '\0' .. ORDINARY
     passes = #call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1') == 0
   end
   if passes then
     tick = math.max(tick + 1, now)
-    -- The first to be written, because it is what Redis refuses at maxmemory.
-    if mode == 'c' then
-      call('ZADD', index, '0', 's' .. me)
+    -- The first write of the script: the one that Redis refuses at maxmemory.
+    if mode == CONSUME then
+      call('ZADD', index, '0', CLAIM_LINE .. request_id)
     else
-      call('ZADD', index, '0', 's' .. me, '0', 'h' .. name .. '\0' .. me)
+      call('ZADD', index, '0', CLAIM_LINE .. request_id, '0', HOLDER_LINE .. name .. '\0' .. request_id)
     end
-    if mode == 't' then
-      -- The permit is the group's.
-      sets[#sets + 1] = 'g:' .. name .. note
-      sets[#sets + 1] = pack('<dd', inside + 1, created)
-      if inside == 0 then free = free - n end
-      n = 0
+    if mode == MEMBER then
+      -- The group has the permit, the claim has none.
+      hset[#hset + 1] = GROUP_FIELD .. name .. note
+      hset[#hset + 1] = encode(GROUP, members + 1, created)
+      if members == 0 then free = free - wanted end
+      wanted = 0
     end
-    free, resource_changed = free - n, true
-    sets[#sets + 1] = 'c:' .. me
-    sets[#sets + 1] = pack('<c1c1c1dd', mode == 'c' and 'g' or 'h', mode, priority, n, tick) .. name .. note
+    free, resource_changed = free - wanted, true
+    hset[#hset + 1] = CLAIM_FIELD .. request_id
+    hset[#hset + 1] = encode(CLAIM, mode == CONSUME and GRANTED or HELD, mode, priority, wanted, tick) .. name .. note
     reply = {'granted', format('%.0f', tick)}
   elseif ARGV[11] == '1' then
     reply = {'none'}
   else
     tick = math.max(tick + 1, now)
-    call('ZADD', index, '0', 's' .. me, '0', 'q' .. name .. '\0' .. priority .. pack('>I8', tick) .. me)
+    local queue_line = QUEUE_LINE .. name .. '\0' .. priority .. encode(TICK, tick) .. request_id
+    call('ZADD', index, '0', CLAIM_LINE .. request_id, '0', queue_line)
     waiting, resource_changed = waiting + 1, true
-    if mode == 't' then
-      adds[#adds + 1] = '0'
-      adds[#adds + 1] = 'g' .. name .. note .. '\0' .. me
+    if mode == MEMBER then
+      zadd[#zadd + 1] = '0'
+      zadd[#zadd + 1] = MEMBER_LINE .. name .. note .. '\0' .. request_id
     end
-    sets[#sets + 1] = 'c:' .. me
-    sets[#sets + 1] = pack('<c1c1c1dd', 'w', mode, priority, n, tick) .. name .. note
+    hset[#hset + 1] = CLAIM_FIELD .. request_id
+    hset[#hset + 1] = encode(CLAIM, WAITING, mode, priority, wanted, tick) .. name .. note
     reply = {'queued'}
   end
 end

@@ -1,22 +1,25 @@
--- Arrives at a barrier, phaser or exchanger, and waits there for the others.
--- ARGV[9] what it brings, at an exchanger
--- Reply: {'queued'} (also for the last one, who hears of it like the others), {'over'} (this request was cancelled before it
---     came), when it is sent again {'granted', fence, generation * 1024 + arrival}, or a refusal.
-if answer == 'd' then
+-- Arrives at a barrier, phaser or exchanger, and waits for the others.
+-- ARGV
+--   [9] brought: what the party brings to an exchanger
+-- Reply: {'queued'}, also for the last party, which is woken like the others; {'over'} (the request was cancelled
+--   before it arrived); {'granted', fence, generation * 1024 + arrival} if the request is repeated after the grant; or
+--   a refusal.
+if previous == ENDED then
   reply = {'over'}
-elseif answer then
-  local state, _, _, n, at = unpacked('<c1c1c1dd', answer)
-  reply = state == 'w' and {'queued'} or {'granted', format('%.0f', at), format('%.0f', n)}
+elseif previous then
+  local claim_state, _, _, count, claim_tick = decode(CLAIM, previous)
+  reply = claim_state == WAITING and {'queued'} or {'granted', format('%.0f', claim_tick), format('%.0f', count)}
 elseif refusal then
   reply = refusal
 else
   tick = math.max(tick + 1, now)
-  call('ZADD', index, '0', 's' .. me, '0', 'q' .. name .. '\0' .. '1' .. pack('>I8', tick) .. me)
-  -- At once, because the tail may let it pass.
-  local mode, note = 'c', ''
-  if kind == 'e' then mode, note = 'e', '\0' .. ARGV[9] end
-  call('HSET', book, 'c:' .. me, pack('<c1c1c1dd', 'w', mode, '1', 1, tick) .. name .. note)
+  local queue_line = QUEUE_LINE .. name .. '\0' .. ORDINARY .. encode(TICK, tick) .. request_id
+  call('ZADD', index, '0', CLAIM_LINE .. request_id, '0', queue_line)
+  -- Written at once, because the tail may grant this claim.
+  local mode, note = CONSUME, ''
+  if kind == EXCHANGER then mode, note = MEETING, '\0' .. ARGV[9] end
+  call('HSET', state, CLAIM_FIELD .. request_id, encode(CLAIM, WAITING, mode, ORDINARY, 1, tick) .. name .. note)
   waiting, resource_changed = waiting + 1, true
-  gives = 'fair'
+  grants_wanted = ON_CHANGE
   reply = {'queued'}
 end

@@ -1,15 +1,15 @@
--- Makes a resource, once.
--- Reply: {'ok', 1 if this request has made it}, or a refusal.
-if answer then
+-- Creates a resource if it does not exist.
+-- Reply: {'ok', 1 if this request created it, else 0}, or a refusal.
+if previous then
   reply = {'ok', 1}
 elseif refusal then
   reply = refusal
 else
   if is_new then
     resource_changed = true
-    sets[#sets + 1] = 'c:' .. me
-    sets[#sets + 1] = 'd'
-    last, session_changed = math.max(last, req), true
+    hset[#hset + 1] = CLAIM_FIELD .. request_id
+    hset[#hset + 1] = ENDED
+    last_answer, session_changed = math.max(last_answer, request), true
   end
   reply = {'ok', is_new and 1 or 0}
 end

@@ -1,33 +1,38 @@
--- Destroys a resource: its waiters are told, its holders keep what they hold.
--- ARGV[6] kind
--- Reply: {'ok', 1 if it was there, 1 if there are waiters still to be told (engine_give)},
---     {'conflict', kind, permits, policy that it has}, or a refusal.
-if answer then
+-- Destroys a resource: its waiters are refused, its holders keep their leases.
+-- ARGV
+--   [6] kind
+-- Reply: {'ok', 1 if it existed, else 0, 1 if waiters are left over for engine_give},
+--   {'conflict', kind, limit, policy} (of the existing resource), or a refusal.
+if previous then
   reply = {'ok', 1}
-  gives = 'now'
+  grants_wanted = CATCH_UP
 elseif not kind then
   reply = {'ok', 0}
-elseif kind ~= 'x' and kind ~= 'z' and kind ~= ARGV[6] then
+elseif kind ~= DESTROYED and kind ~= BROKEN and kind ~= ARGV[6] then
   reply = {'conflict', kind, format('%.0f', limit), policy}
 else
-  call('HDEL', book, '')
-  if kind == 'l' or kind == 'z' then call('ZREMRANGEBYLEX', index, '[d' .. name .. '\0', '(d' .. name .. '\1') end
-  if kind == 'i' then
-    -- The items that nobody has. Who has one ends it.
+  -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
+  call('HDEL', state, '')
+  if kind == LATCH or kind == BROKEN then
+    call('ZREMRANGEBYLEX', index, '[' .. COUNTED_LINE .. name .. '\0', '(' .. COUNTED_LINE .. name .. '\1')
+  end
+  if kind == ITEMS then
+    -- Deletes the items that no claim has taken. The end of its claim deletes a taken item.
+    local from, to = '[' .. ITEM_LINE .. name .. '\0', '(' .. ITEM_LINE .. name .. '\1'
     repeat
-      local lines = call('ZRANGEBYLEX', index, '[v' .. name .. '\0', '(v' .. name .. '\1', 'LIMIT', '0', '1000')
+      local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1000')
       local fields = {}
-      for i = 1, #lines do fields[i] = 'v:' .. string.sub(lines[i], 2) end
+      for i = 1, #lines do fields[i] = ITEM_FIELD .. string.sub(lines[i], 2) end
       if #lines > 0 then
         call('ZREM', index, unpack(lines))
-        call('HDEL', book, unpack(fields))
+        call('HDEL', state, unpack(fields))
       end
     until #lines < 1000
   end
-  kind, resource_changed = 'x', true
-  sets[#sets + 1] = 'c:' .. me
-  sets[#sets + 1] = 'd'
-  last, session_changed = math.max(last, req), true
-  gives = 'now'
+  kind, resource_changed = DESTROYED, true
+  hset[#hset + 1] = CLAIM_FIELD .. request_id
+  hset[#hset + 1] = ENDED
+  last_answer, session_changed = math.max(last_answer, request), true
+  grants_wanted = CATCH_UP
   reply = {'ok', 1}
 end

@@ -1,5 +1,5 @@
--- Lets waiters have what is free: those that a script has left for later, and where overtaking is allowed.
--- Reply: {'ok', 1 if there may be more to give}, or a refusal.
-rems[#rems + 1] = 't' .. name
-gives = 'now'
+-- Grants free permits to waiters that earlier scripts have left over, and to those that may be overtaken.
+-- Reply: {'ok', 1 if waiters are left over for the next engine_give}, or a refusal.
+zrem[#zrem + 1] = RECHECK_LINE .. name
+grants_wanted = CATCH_UP
 reply = {'ok'}

@@ -1,122 +1,168 @@
--- The beginning of every script of a session: what it asks about, whether it may, and what it confirms.
+-- The beginning of every composed script: checks the session, loads its records, forgets answers, takes confirmations.
 --
--- A script is engine_head, for some engine_resource, then one operation, then engine_tail. They are one straight text
--- without functions, because making those takes longer than everything else that a script does (docs/decisions.md).
--- Changes are gathered in locals and written by the tail, so that whatever fails before leaves all as it was.
+-- A composed script is engine_head, engine_resource if the operation may create the resource, one operation and
+-- engine_tail, joined into one text. There are no functions: creating them on every call costs more than all the rest
+-- of a script (docs/decisions.md). Local constants cost next to nothing. An operation collects its changes in locals,
+-- and the tail writes them; after an error before that, the data is as it was.
 --
--- KEYS[1] book      hash    epoch       random, made with the table: another one means that the data were lost
---                           clock       last tick (a double): grows with every grant and waiter, never behind TIME
---                           partitions  how many the namespace has
---                           s:SID       session: ends, settled, last, grants (doubles)
---                           i:SID       session: what it says of itself
---                           c:SID:REQ   claim: state, mode, priority (letters), n, tick (doubles), name, in some modes
---                                       \0 and a note; or "d" when it is over, and what was answered
---                           t:NAME      resource: kind, policy (letters), permits, limit, free, waiting, created,
---                                       signalled, consumed (doubles)
---                           g:NAME \0 GROUP  group: how many of it are in, tick of the resource that it is in (doubles)
---                           v:NAME \0 TICK   item of a buffer
---                           e:NAME \0 TICK   what was brought to a meeting (MessagePack); n:…: who may still ask for it
--- KEYS[2] index     sorted set in lexical order: s SID:REQ (claims of a session), q NAME \0 PRIORITY TICK SID:REQ (waiters
---                   of a resource, in their order), h NAME \0 SID:REQ (its holders), d NAME \0 ID (who has counted down),
---                   t NAME (waiters to be looked at again), g NAME \0 GROUP \0 SID:REQ (waiters that come in with their
---                   group), u NAME \0 GROUP (a group that has come in, with waiters left), v NAME \0 TICK (an item that
---                   nobody has)
--- KEYS[3] sessions  sorted set: SID by the time (microseconds) at which it ends; only where sessions begin, go on and end
--- ARGV[1] SID  [2] REQ, a number that grows with each request of the session
---     [3] SETTLED: the answers to all requests up to here have arrived, or empty
---     [4] requests whose consumed permits have arrived, separated by commas, at most 100
---     [5] NAME
+-- KEYS
+--   [1] state: hash of all records. The key ends in `book`.
+--   [2] index: sorted set in lexical order, all scores 0. Finds the records by session and by resource.
+--   [3] sessions: sorted set of SIDs by expiry in microseconds. Only heartbeat, join, leave, inspect and list have it.
+-- ARGV
+--   [1] SID: session
+--   [2] REQ: number of the request, grows with each request of the session. SID:REQ also names the claim it creates.
+--   [3] settled: the answers to all requests up to this number have arrived; or empty
+--   [4] confirmed: numbers of requests whose consumed permits have arrived, separated by commas, at most 100; or empty
+--   [5] NAME: resource
+--   [6] and the following: see each operation
+-- Reply: see each operation, or a refusal:
+--   {'lost'}: the session does not exist, the data was lost
+--   {'lost', 'ended'}: the session has expired
+--   {'stale'}: the answer to this request has arrived long ago
 --
--- States of a claim: w waits, h holds a lease, g has been given permits to consume that it has not confirmed, d over.
--- Modes: c consume, l lease; with a note: t lease as one of a group (its name), i lease of an item (its tick), e at a
--- meeting (what it brings, then the meeting's tick). Priorities: 0 before 1. Doubles are little-endian; a tick in a line or
--- note is a big-endian integer of 8 bytes.
--- Kinds, with the letters of their policies:
---   s semaphore  f first come first served, b overtaking allowed        m mutex  f
---   r read-write lock  f, r readers first, w writers first: a reader takes 1 of its permits, a writer all
---   c condition  f: permits that nobody waits for vanish                t turnstile  f: has more permits than are ever asked
---   l latch      d a dead participant counts as down, f it breaks the latch; signalled: how many are down
---   b barrier    o who gives up or dies is taken out, b breaks it; limit: parties, signalled: generations; a grant's n is
---                generation * 1024 + arrival                            p phaser  f: a barrier for as many as hold it
---   e exchanger  o: a barrier whose parties bring something and get what all have brought
---   k buffer     f: its permits are free places            i its items  f: free are those that nobody has
---   x being destroyed, z broken: whoever waits is told so
--- Refusals: {'lost'}: the session is not there, the data are lost. {'lost', 'ended'}: its time is over. {'stale'}: this request has been answered long ago.
-local book, index = KEYS[1], KEYS[2]
-local sid, req, name = ARGV[1], tonumber(ARGV[2]), ARGV[5]
-local call, pack, unpacked, format = redis.call, struct.pack, struct.unpack, string.format
-local me = sid .. ':' .. ARGV[2]
--- More permits than are ever asked for.
+-- Fields of the state. Numbers are little-endian doubles.
+--   epoch           random, chosen when the state is created; a different epoch means that the data was lost
+--   clock           last tick: grows with every grant and every waiter, never behind Redis's TIME in microseconds
+--   partitions      number of partitions of the namespace
+--   s:SID           session: expires, settled, last_answer (highest request with a kept answer), grants (so far)
+--   i:SID           session: how it describes itself
+--   c:SID:REQ       claim: claim_state, mode, priority (letters), count, tick, NAME, in some modes \0 and a note;
+--                   or `d` and the kept answer of a request that has no claim, or none any more
+--   t:NAME          resource: kind, policy (letters), permits, limit, free, waiting, created, signalled, consumed
+--   g:NAME\0GROUP   group that is in: number of its members, `created` of the resource that it is in
+--   v:NAME\0TICK    item of a buffer
+--   e:NAME\0TICK    meeting at an exchanger: what its parties brought (MessagePack)
+--   n:NAME\0TICK    meeting: how many of its parties may still read it
+-- Lines of the index, without the spaces. TICK is a big-endian integer of 8 bytes, in fields and notes as well.
+--   s SID:REQ                          claim of a session
+--   q NAME \0 PRIORITY TICK SID:REQ    waiter of a resource, in queue order
+--   h NAME \0 SID:REQ                  holder of a resource
+--   d NAME \0 ID                       ID that has counted down a latch
+--   t NAME                             resource with waiters that a later script must look at (engine_give)
+--   g NAME \0 GROUP \0 SID:REQ         waiter that enters together with its group
+--   u NAME \0 GROUP                    group that is in while some of its waiters are still queued
+--   v NAME \0 TICK                     item that no claim has taken
+-- Kinds of resources, with the letters of their policies.
+--   s semaphore        f first come, first served; b waiters may be overtaken
+--   m mutex            f
+--   r read-write lock  f; r readers first; w writers first. A reader takes 1 of the permits, a writer all.
+--   c condition        f. Permits that no one waits for vanish.
+--   t turnstile        f. An open one has OPEN permits.
+--   l latch            d the death of a participant counts down; f it breaks the latch. signalled: counted down so far
+--   b barrier          o a party that leaves or dies is taken out; b it breaks the barrier. limit: parties;
+--                      signalled: generations; count of a granted claim: generation * 1024 + arrival
+--   p phaser           f. A barrier for as many parties as hold it.
+--   e exchanger        o. A barrier whose parties bring something and get what all of them brought.
+--   k buffer           f. Its permits are the free places.
+--   i items            f. The items of a buffer; its permits are the items that no one has.
+--   x destroyed        a resource whose waiters are being refused; z broken: likewise
+local SEMAPHORE, MUTEX, READ_WRITE_LOCK, CONDITION, LATCH = 's', 'm', 'r', 'c', 'l'
+local BARRIER, PHASER, EXCHANGER, ITEMS, DESTROYED, BROKEN = 'b', 'p', 'e', 'i', 'x', 'z'
+local OVERTAKING, BREAKS_BARRIER, BREAKS_LATCH = 'b', 'b', 'f'
+-- States of a claim. GRANTED: permits to consume, not confirmed yet. HELD: a lease.
+local WAITING, GRANTED, HELD, ENDED = 'w', 'g', 'h', 'd'
+-- Modes of a claim. The last three have a note: a MEMBER its group, an ITEM its tick, a MEETING what the party brings,
+-- and after the grant the tick of the meeting.
+local CONSUME, LEASE, MEMBER, ITEM, MEETING = 'c', 'l', 't', 'i', 'e'
+-- Priorities: PREFERRED waiters come before all ORDINARY ones.
+local PREFERRED, ORDINARY = '0', '1'
+-- Formats of the records. The NAME of a claim begins at byte CLAIM_NAME.
+local CLAIM, RESOURCE, SESSION, GROUP, NUMBER, TICK = '<c1c1c1dd', '<c1c1ddddddd', '<dddd', '<dd', '<d', '>I8'
+local CLAIM_NAME = 20
+-- First letters of the fields and of the lines.
+local SESSION_FIELD, ABOUT_FIELD, CLAIM_FIELD, RESOURCE_FIELD = 's:', 'i:', 'c:', 't:'
+local GROUP_FIELD, ITEM_FIELD, MEETING_FIELD, UNREAD_FIELD = 'g:', 'v:', 'e:', 'n:'
+local CLAIM_LINE, QUEUE_LINE, HOLDER_LINE, COUNTED_LINE = 's', 'q', 'h', 'd'
+local RECHECK_LINE, MEMBER_LINE, ENTERING_LINE, ITEM_LINE = 't', 'g', 'u', 'v'
+-- More permits than anyone ever asks for.
 local OPEN = 2 ^ 50
+-- Values of grants_wanted. ON_CHANGE: permits may have become free; where overtaking is allowed, the first waiter is
+-- only woken to try. CATCH_UP: grants in any case, and continues what earlier scripts have left over.
+local ON_CHANGE, CATCH_UP = 'on change', 'catch up'
 
-local found = call('HMGET', book, 'clock', 's:' .. sid, 'c:' .. me, 't:' .. name)
-if not found[2] then return {'lost'} end
-local tick = unpacked('<d', found[1])
-local ends, settled, last, grants = unpacked('<dddd', found[2])
-local answer = found[3]
+local state, index = KEYS[1], KEYS[2]
+local sid, request, name = ARGV[1], tonumber(ARGV[2]), ARGV[5]
+local call, encode, decode, format = redis.call, struct.pack, struct.unpack, string.format
+local request_id = sid .. ':' .. ARGV[2]
+
+local stored = call('HMGET', state, 'clock', SESSION_FIELD .. sid, CLAIM_FIELD .. request_id, RESOURCE_FIELD .. name)
+if not stored[2] then return {'lost'} end
+local tick = decode(NUMBER, stored[1])
+local expires, settled, last_answer, grants = decode(SESSION, stored[2])
+-- What an earlier delivery of this request has left: its claim, or ENDED and the kept answer.
+local previous = stored[3]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if ends <= now then return {'lost', 'ended'} end
-if req <= settled then return {'stale'} end
+if expires <= now then return {'lost', 'ended'} end
+if request <= settled then return {'stale'} end
 
--- The resource; `kind` is nil when there is none.
+-- The resource; `kind` is nil if it does not exist.
 local kind, policy, permits, limit, free, waiting, created, signalled, consumed
-if found[4] then
-  kind, policy, permits, limit, free, waiting, created, signalled, consumed = unpacked('<c1c1ddddddd', found[4])
+if stored[4] then
+  kind, policy, permits, limit, free, waiting, created, signalled, consumed = decode(RESOURCE, stored[4])
 end
 
--- What the tail writes: the resource and the session if they have changed, fields of the book, lines of the index.
-local resource_changed, session_changed, gives = false, false, nil
-local sets, dels, adds, rems = {}, {}, {}, {}
--- News for sessions: SID to a text of pairs, REQ and fence or REQ and a word.
-local news
+-- What the tail does: grants to waiters (nil: does not), writes the resource and the session if they have changed, and
+-- passes these arguments to the commands of the same names. HSET and HDEL go to the state, ZADD and ZREM to the index.
+local grants_wanted
+local resource_changed, session_changed = false, false
+local hset, hdel, zadd, zrem = {}, {}, {}, {}
+-- What the tail publishes: SID to a text of pairs, each REQ and a fence or REQ and a word.
+local wakeups
 local reply
 
--- Forgets the answers that have arrived, at most so many at a time.
+-- Deletes the kept answers that have arrived, at most 128 in one script.
 if ARGV[3] ~= '' then
   local upto = math.min(tonumber(ARGV[3]), settled + 128)
   if upto > settled then
-    local names = {}
-    for number = settled + 1, upto do names[#names + 1] = 'c:' .. sid .. ':' .. format('%.0f', number) end
-    for i, text in ipairs(call('HMGET', book, unpack(names))) do
-      if text and string.byte(text) == 100 then dels[#dels + 1] = names[i] end
+    local ENDED_BYTE = 100 -- string.byte(ENDED)
+    local fields = {}
+    for number = settled + 1, upto do fields[#fields + 1] = CLAIM_FIELD .. sid .. ':' .. format('%.0f', number) end
+    for i, record in ipairs(call('HMGET', state, unpack(fields))) do
+      if record and string.byte(record) == ENDED_BYTE then hdel[#hdel + 1] = fields[i] end
     end
     settled, session_changed = upto, true
   end
 end
 
--- Takes confirmed permits off the books.
+-- Ends the claims whose consumed permits are confirmed.
 if ARGV[4] ~= '' then
-  -- Lua cannot pass thousands of arguments on, and finds out in the middle of writing.
+  -- Lua cannot pass on thousands of arguments, and would fail in the middle of the writes.
   if #ARGV[4] > 4000 then return redis.error_reply('RDC more than 100 confirmations in one request') end
   for number in string.gmatch(ARGV[4], '%d+') do
-    local id = sid .. ':' .. number
-    local text = call('HGET', book, 'c:' .. id)
-    if text and text ~= 'd' then
-      local state, _, _, n, at, from = unpacked('<c1c1c1dd', text)
-      if state == 'g' then
-        rems[#rems + 1] = 's' .. id
+    local claim_id = sid .. ':' .. number
+    local claim = call('HGET', state, CLAIM_FIELD .. claim_id)
+    if claim and claim ~= ENDED then
+      local claim_state, _, _, count, claim_tick, name_at = decode(CLAIM, claim)
+      if claim_state == GRANTED then
+        zrem[#zrem + 1] = CLAIM_LINE .. claim_id
         if tonumber(number) > settled then
-          sets[#sets + 1] = 'c:' .. id
-          sets[#sets + 1] = 'd'
-          last, session_changed = math.max(last, tonumber(number)), true
+          hset[#hset + 1] = CLAIM_FIELD .. claim_id
+          hset[#hset + 1] = ENDED
+          last_answer, session_changed = math.max(last_answer, tonumber(number)), true
         else
-          dels[#dels + 1] = 'c:' .. id
+          hdel[#hdel + 1] = CLAIM_FIELD .. claim_id
         end
-        local other = string.sub(text, from)
-        if other == name then
-          if kind and at > created then consumed, resource_changed = consumed + n, true end
+        local claim_name = string.sub(claim, name_at)
+        if claim_name == name then
+          if kind and claim_tick > created then consumed, resource_changed = consumed + count, true end
         else
-          -- Of another resource only this number changes, whatever becomes of the operation. Taking something away first
-          -- lets it pass at maxmemory.
-          local record = call('HGET', book, 't:' .. other)
+          -- Of a different resource only `consumed` changes, even if the operation itself is refused.
+          local record = call('HGET', state, RESOURCE_FIELD .. claim_name)
           if record then
-            local k, f, p, l, fr, w, c, s, co = unpacked('<c1c1ddddddd', record)
-            if at > c then
-              call('ZREM', index, 's' .. id)
-              -- With the claim's end, so that it counts once even if the operation is refused and this comes again.
-              call('HSET', book, 't:' .. other, pack('<c1c1ddddddd', k, f, p, l, fr, w, c, s, co + n), 'c:' .. id, 'd')
-              if tonumber(number) <= settled then call('HDEL', book, 'c:' .. id) end
+            local other_kind, other_policy, other_permits, other_limit, other_free, other_waiting, other_created,
+              other_signalled, other_consumed = decode(RESOURCE, record)
+            if claim_tick > other_created then
+              -- ZREM first: Redis allows it at maxmemory, and after it the rest of the script's writes.
+              call('ZREM', index, CLAIM_LINE .. claim_id)
+              -- The claim ends in the same command, so that it counts once even if the operation is refused and
+              -- repeated.
+              call('HSET', state, RESOURCE_FIELD .. claim_name,
+                encode(RESOURCE, other_kind, other_policy, other_permits, other_limit, other_free, other_waiting,
+                  other_created, other_signalled, other_consumed + count),
+                CLAIM_FIELD .. claim_id, ENDED)
+              if tonumber(number) <= settled then call('HDEL', state, CLAIM_FIELD .. claim_id) end
             end
           end
         end

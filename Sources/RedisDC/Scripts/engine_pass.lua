@@ -1,51 +1,60 @@
--- Turns a lease of one resource into a permit of another: a free place of a buffer into an item, an item into a free place.
--- ARGV[9] REQ of the claim  [10] NAME of its resource  [11] the item that takes the place; without it, the item that the claim
---     stands for goes
--- Reply: {'ok', 1 if there may be more to give}, {'none'} when it is not held, or a refusal.
-if answer then
+-- Turns a lease of one resource into a permit of another: a place of a buffer into an item, or an item into a place.
+-- ARGV
+--   [9] REQ of the claim
+--   [10] NAME of the resource that the claim holds
+--   [11] item: fills the place. Without it, the item that the claim has taken is deleted.
+-- Reply: {'ok', 1 if waiters are left over for engine_give}, {'none'} if the claim is not held, {'gone'} if its
+--   resource was destroyed, or a refusal.
+if previous then
   reply = {'ok'}
 elseif refusal then
   reply = refusal
 else
-  local number, other, item = tonumber(ARGV[9]), ARGV[10], ARGV[11]
-  local id = sid .. ':' .. ARGV[9]
-  local found = call('HMGET', book, 'c:' .. id, 't:' .. other)
-  local state, mode, priority, n, at, from = 'd', nil, nil, nil, nil, nil
-  if found[1] and found[1] ~= 'd' then state, mode, priority, n, at, from = unpacked('<c1c1c1dd', found[1]) end
-  local k, f, p, l, fr, w, c, s, co
-  if found[2] then k, f, p, l, fr, w, c, s, co = unpacked('<c1c1ddddddd', found[2]) end
-  if state ~= 'h' or not item and mode ~= 'i' or string.match(found[1], '^%Z+', from) ~= other then
+  local claim_number, other_name, item = tonumber(ARGV[9]), ARGV[10], ARGV[11]
+  local claim_id = sid .. ':' .. ARGV[9]
+  local records = call('HMGET', state, CLAIM_FIELD .. claim_id, RESOURCE_FIELD .. other_name)
+  local claim, other = records[1], records[2]
+  local claim_state, mode, priority, count, claim_tick, name_at = ENDED, nil, nil, nil, nil, nil
+  if claim and claim ~= ENDED then claim_state, mode, priority, count, claim_tick, name_at = decode(CLAIM, claim) end
+  local other_kind, other_policy, other_permits, other_limit, other_free, other_waiting, other_created, other_signalled,
+    other_consumed
+  if other then
+    other_kind, other_policy, other_permits, other_limit, other_free, other_waiting, other_created, other_signalled,
+      other_consumed = decode(RESOURCE, other)
+  end
+  if claim_state ~= HELD or not item and mode ~= ITEM or string.match(claim, '^%Z+', name_at) ~= other_name then
     reply = {'none'}
-  elseif not k or at <= c then
+  elseif not other_kind or claim_tick <= other_created then
     reply = {'gone'}
   else
     if item then
       tick = math.max(tick + 1, now)
-      local place = name .. '\0' .. pack('>I8', tick)
-      -- The first to be written, because it is what Redis refuses at maxmemory.
-      call('HSET', book, 'v:' .. place, item)
-      adds[#adds + 1] = '0'
-      adds[#adds + 1] = 'v' .. place
+      local item_key = name .. '\0' .. encode(TICK, tick)
+      -- The first write of the script: the one that Redis refuses at maxmemory.
+      call('HSET', state, ITEM_FIELD .. item_key, item)
+      zadd[#zadd + 1] = '0'
+      zadd[#zadd + 1] = ITEM_LINE .. item_key
     else
-      -- A change that takes nothing away and adds nothing: after it, Redis lets the rest pass at maxmemory too.
-      call('HDEL', book, '')
-      dels[#dels + 1] = 'v:' .. string.sub(found[1], from)
+      -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
+      call('HDEL', state, '')
+      hdel[#hdel + 1] = ITEM_FIELD .. string.sub(claim, name_at)
     end
-    rems[#rems + 1] = 's' .. id
-    rems[#rems + 1] = 'h' .. other .. '\0' .. id
-    sets[#sets + 1] = 't:' .. other
-    sets[#sets + 1] = pack('<c1c1ddddddd', k, f, p, l, fr, w, c, s, co + n)
-    if number > settled then
-      sets[#sets + 1] = 'c:' .. id
-      sets[#sets + 1] = 'd'
+    zrem[#zrem + 1] = CLAIM_LINE .. claim_id
+    zrem[#zrem + 1] = HOLDER_LINE .. other_name .. '\0' .. claim_id
+    hset[#hset + 1] = RESOURCE_FIELD .. other_name
+    hset[#hset + 1] = encode(RESOURCE, other_kind, other_policy, other_permits, other_limit, other_free, other_waiting,
+      other_created, other_signalled, other_consumed + count)
+    if claim_number > settled then
+      hset[#hset + 1] = CLAIM_FIELD .. claim_id
+      hset[#hset + 1] = ENDED
     else
-      dels[#dels + 1] = 'c:' .. id
+      hdel[#hdel + 1] = CLAIM_FIELD .. claim_id
     end
-    free, signalled, resource_changed = free + n, signalled + n, true
-    sets[#sets + 1] = 'c:' .. me
-    sets[#sets + 1] = 'd'
-    last, session_changed = math.max(last, req, number), true
-    gives = 'fair'
+    free, signalled, resource_changed = free + count, signalled + count, true
+    hset[#hset + 1] = CLAIM_FIELD .. request_id
+    hset[#hset + 1] = ENDED
+    last_answer, session_changed = math.max(last_answer, request, claim_number), true
+    grants_wanted = ON_CHANGE
     reply = {'ok'}
   end
 end

@@ -1,19 +1,23 @@
--- What the session holds and waits for, by pages.
--- ARGV[6] last line of the page before, or empty  [7] most of one page
--- Reply: {'ok', last line or empty when this was the last page, {REQ, state, tick, n, NAME, …}}, or a refusal.
-local from = ARGV[6] == '' and '[s' .. sid .. ':' or '(' .. ARGV[6]
-local lines = call('ZRANGEBYLEX', index, from, '(s' .. sid .. ';', 'LIMIT', 0, ARGV[7])
+-- Lists the claims of the session, in pages.
+-- ARGV
+--   [6] cursor: last line of the page before, or empty for the first page
+--   [7] count: most claims of one page
+-- Reply: {'ok', cursor, empty after the last page, {REQ, claim_state, tick, count, NAME, …}}, or a refusal.
+local cursor, page_size = ARGV[6], ARGV[7]
+local from = cursor == '' and '[' .. CLAIM_LINE .. sid .. ':' or '(' .. cursor
+local lines = call('ZRANGEBYLEX', index, from, '(' .. CLAIM_LINE .. sid .. ';', 'LIMIT', 0, page_size)
 local page = {}
 for _, line in ipairs(lines) do
-  local text = call('HGET', book, 'c:' .. string.sub(line, 2))
-  if text and text ~= 'd' then
-    local state, _, _, n, at, rest = unpacked('<c1c1c1dd', text)
+  local claim = call('HGET', state, CLAIM_FIELD .. string.sub(line, 2))
+  if claim and claim ~= ENDED then
+    local claim_state, _, _, count, claim_tick, name_at = decode(CLAIM, claim)
+    -- REQ follows CLAIM_LINE, SID and a colon.
     page[#page + 1] = string.sub(line, #sid + 3)
-    page[#page + 1] = state
-    page[#page + 1] = format('%.0f', at)
-    page[#page + 1] = format('%.0f', n)
-    -- Without the note.
-    page[#page + 1] = string.match(text, '^%Z+', rest)
+    page[#page + 1] = claim_state
+    page[#page + 1] = format('%.0f', claim_tick)
+    page[#page + 1] = format('%.0f', count)
+    -- Up to the note.
+    page[#page + 1] = string.match(claim, '^%Z+', name_at)
   end
 end
-reply = {'ok', #lines == tonumber(ARGV[7]) and lines[#lines] or '', page}
+reply = {'ok', #lines == tonumber(page_size) and lines[#lines] or '', page}

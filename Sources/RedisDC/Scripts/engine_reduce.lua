@@ -1,20 +1,25 @@
--- Gives a part of what is held back, and keeps the fence: a writer becomes a reader.
--- ARGV[6] REQ of the claim  [7] permits to keep
--- Reply: {'ok', permits that it had, 0 when it is not held, 1 if there may be more to give}.
-local field, keep = 'c:' .. sid .. ':' .. ARGV[6], tonumber(ARGV[7])
-local text = call('HGET', book, field)
+-- Releases some of the permits of a lease and keeps its fence: a writer becomes a reader.
+-- ARGV
+--   [6] REQ of the claim
+--   [7] keep: number of permits to keep
+-- Reply: {'ok', permits that the claim had, 0 if it is not held, 1 if waiters are left over for engine_give}
+local claim_field, keep = CLAIM_FIELD .. sid .. ':' .. ARGV[6], tonumber(ARGV[7])
+local claim = call('HGET', state, claim_field)
 local had = 0
-if text and text ~= 'd' then
-  local state, mode, priority, n, at, from = unpacked('<c1c1c1dd', text)
-  if string.sub(text, from) ~= name then return redis.error_reply('RDC the claim ' .. ARGV[6] .. ' is not of ' .. name) end
-  if state == 'h' then
-    had = n
-    if n > keep then
-      call('HDEL', book, '')
-      if kind and at > created then free, resource_changed = free + n - keep, true end
-      sets[#sets + 1] = field
-      sets[#sets + 1] = pack('<c1c1c1dd', state, mode, priority, keep, at) .. name
-      gives = 'fair'
+if claim and claim ~= ENDED then
+  local claim_state, mode, priority, count, claim_tick, name_at = decode(CLAIM, claim)
+  if string.sub(claim, name_at) ~= name then
+    return redis.error_reply('RDC the claim ' .. ARGV[6] .. ' is not of ' .. name)
+  end
+  if claim_state == HELD then
+    had = count
+    if count > keep then
+      -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
+      call('HDEL', state, '')
+      if kind and claim_tick > created then free, resource_changed = free + count - keep, true end
+      hset[#hset + 1] = claim_field
+      hset[#hset + 1] = encode(CLAIM, claim_state, mode, priority, keep, claim_tick) .. name
+      grants_wanted = ON_CHANGE
     end
   end
 end

@@ -1,29 +1,38 @@
--- For operations that make the resource if it is not there.
--- ARGV[6] kind  [7] permits that it is made with, or empty if it must be there  [8] policy
--- Refusals: {'missing'}, {'gone'} (being destroyed), {'broken'}, {'conflict', kind, permits, policy that it has}.
+-- For operations that create the resource if it does not exist: stands between engine_head and the operation.
+-- ARGV
+--   [6] kind
+--   [7] permits: with which a missing resource is created; empty: the resource must exist
+--   [8] policy
+-- Refusals: {'missing'}, {'gone'} (being destroyed), {'broken'}, {'conflict', kind, limit, policy} (of the existing
+--     resource)
+local requested_kind, requested_permits, requested_policy = ARGV[6], ARGV[7], ARGV[8]
 local refusal
 local is_new = false
-if not answer then
+if not previous then
   if not kind then
-    if ARGV[7] == '' then
+    if requested_permits == '' then
       refusal = {'missing'}
     else
       tick = math.max(tick + 1, now)
-      kind, policy, permits = ARGV[6], ARGV[8], tonumber(ARGV[7])
+      kind, policy, permits = requested_kind, requested_policy, tonumber(requested_permits)
       limit, free, waiting, created, signalled, consumed = permits, permits, 0, tick, 0, 0
-      -- What their numbers count is not to be had by asking for it.
-      if kind == 'b' or kind == 'e' or kind == 'p' or kind == 'l' and permits > 0 then free = 0 elseif kind == 'l' then free = OPEN end
+      -- The number of these kinds is what they count up to, not permits that can be acquired.
+      if kind == BARRIER or kind == EXCHANGER or kind == PHASER or kind == LATCH and permits > 0 then
+        free = 0
+      elseif kind == LATCH then
+        free = OPEN
+      end
       is_new = true
     end
-  elseif kind == 'x' then
+  elseif kind == DESTROYED then
     refusal = {'gone'}
-  elseif kind == 'z' then
+  elseif kind == BROKEN then
     refusal = {'broken'}
-  elseif kind ~= ARGV[6] then
+  elseif kind ~= requested_kind then
     refusal = {'conflict', kind, format('%.0f', limit), policy}
-  elseif ARGV[7] ~= '' then
-    local wanted = tonumber(ARGV[7])
-    if policy ~= ARGV[8] or (permits ~= wanted and limit ~= wanted) then
+  elseif requested_permits ~= '' then
+    local wanted = tonumber(requested_permits)
+    if policy ~= requested_policy or (permits ~= wanted and limit ~= wanted) then
       refusal = {'conflict', kind, format('%.0f', limit), policy}
     end
   end

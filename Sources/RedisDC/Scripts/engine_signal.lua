@@ -1,18 +1,19 @@
 -- Adds permits.
--- ARGV[9] how many
--- Reply: {'ok', 1 if there may be more to give}, or a refusal.
-if answer then
+-- ARGV
+--   [9] count: number of permits to add
+-- Reply: {'ok', 1 if waiters are left over for engine_give}, or a refusal.
+if previous then
   reply = {'ok'}
 elseif refusal then
   reply = refusal
 else
-  -- A change that takes nothing away and adds nothing: after it, Redis lets the rest pass at maxmemory too.
-  call('HDEL', book, '')
-  local n = tonumber(ARGV[9])
-  free, signalled, resource_changed = free + n, signalled + n, true
-  sets[#sets + 1] = 'c:' .. me
-  sets[#sets + 1] = 'd'
-  last, session_changed = math.max(last, req), true
-  gives = 'fair'
+  -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
+  call('HDEL', state, '')
+  local count = tonumber(ARGV[9])
+  free, signalled, resource_changed = free + count, signalled + count, true
+  hset[#hset + 1] = CLAIM_FIELD .. request_id
+  hset[#hset + 1] = ENDED
+  last_answer, session_changed = math.max(last_answer, request), true
+  grants_wanted = ON_CHANGE
   reply = {'ok'}
 end

@@ -1,248 +1,271 @@
--- The end of every script of a session: gives to waiters, writes what has changed, wakes those who have something.
+-- The end of every composed script: grants to waiters, writes what has changed, publishes the wake-ups.
 
-local from, to = '[q' .. name .. '\0', '(q' .. name .. '\1'
+-- In a waiter's line the claim's ID follows QUEUE_LINE, the name, a zero byte, a priority and a tick of 8 bytes.
+local queue_from, queue_to, waiter_id_at
+if grants_wanted and kind and waiting > 0 then
+  queue_from, queue_to = '[' .. QUEUE_LINE .. name .. '\0', '(' .. QUEUE_LINE .. name .. '\1'
+  waiter_id_at = #name + 12
+end
+-- How many waiters this script may still take out of the queue.
 local budget = 128
 
--- A barrier lets all pass as soon as enough are there who live, all of them at once. What they bring to an exchanger is kept
--- under the tick of the meeting.
+-- A barrier grants to all its waiters at once, as soon as enough of them are alive. What the parties bring to an
+-- exchanger is kept under the tick of the meeting.
 local meeting, brought
-if gives and (kind == 'b' or kind == 'e' or kind == 'p') and waiting >= limit and limit > 0 then
+if grants_wanted and (kind == BARRIER or kind == EXCHANGER or kind == PHASER) and waiting >= limit and limit > 0 then
   local leaving, living = {}, 0
-  for i = 1, #rems do leaving[rems[i]] = true end
-  for _, line in ipairs(call('ZRANGEBYLEX', index, from, to)) do
-    local id = string.sub(line, #name + 12)
-    local owner = string.sub(id, 1, string.find(id, ':', 1, true) - 1)
-    local record = not leaving[line] and owner ~= sid and call('HGET', book, 's:' .. owner)
-    if not leaving[line] and (owner == sid or record and unpacked('<d', record) > now) then living = living + 1 end
+  for i = 1, #zrem do leaving[zrem[i]] = true end
+  for _, line in ipairs(call('ZRANGEBYLEX', index, queue_from, queue_to)) do
+    local waiter_id = string.sub(line, waiter_id_at)
+    local owner = string.sub(waiter_id, 1, string.find(waiter_id, ':', 1, true) - 1)
+    local session = not leaving[line] and owner ~= sid and call('HGET', state, SESSION_FIELD .. owner)
+    if not leaving[line] and (owner == sid or session and decode(NUMBER, session) > now) then living = living + 1 end
   end
   if living >= limit then
     free, signalled, resource_changed = limit, signalled + 1, true
     budget = waiting
-    if kind == 'e' then
+    if kind == EXCHANGER then
       tick = math.max(tick + 1, now)
-      meeting, brought = pack('>I8', tick), {}
+      meeting, brought = encode(TICK, tick), {}
     end
   end
 end
 
--- A group that has come in, and whose waiters come in with it. One that a script has left for later is found again.
-local lit
-if gives == 'now' and kind then
-  local lines = call('ZRANGEBYLEX', index, '[u' .. name .. '\0', '(u' .. name .. '\1', 'LIMIT', '0', '2')
+-- The group that is in, and whose waiters enter now without a permit. CATCH_UP continues with one that is left over.
+local entering_group
+if grants_wanted == CATCH_UP and kind then
+  local from, to = '[' .. ENTERING_LINE .. name .. '\0', '(' .. ENTERING_LINE .. name .. '\1'
+  local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '2')
   if #lines > 0 then
-    local group = string.sub(lines[1], #name + 3)
-    local record = call('HGET', book, 'g:' .. name .. '\0' .. group)
-    local _, of = 0, nil
-    if record then _, of = unpacked('<dd', record) end
-    if of == created and kind ~= 'x' then lit = group end
-    rems[#rems + 1] = lines[1]
+    -- The group's name follows ENTERING_LINE, the resource's name and a zero byte.
+    local group_name = string.sub(lines[1], #name + 3)
+    local group = call('HGET', state, GROUP_FIELD .. name .. '\0' .. group_name)
+    local _, group_created = 0, nil
+    if group then _, group_created = decode(GROUP, group) end
+    if group_created == created and kind ~= DESTROYED then entering_group = group_name end
+    zrem[#zrem + 1] = lines[1]
   end
   if #lines == 2 then
-    adds[#adds + 1] = '0'
-    adds[#adds + 1] = 't' .. name
+    zadd[#zadd + 1] = '0'
+    zadd[#zadd + 1] = RECHECK_LINE .. name
     reply[#reply + 1] = 1
   end
 end
 
--- First come, first served, while there is enough for the first one. Of a resource that is being destroyed, or broken, all are
--- told so. At most so many by one script: the rest is left for the next (t NAME).
-local word = kind == 'x' and 'gone' or kind == 'z' and 'broken'
-if gives and kind and waiting > 0 and (free > 0 or word or lit) then
-  local others = {}
-  news = news or {}
-  if policy == 'b' and kind == 's' and gives == 'fair' then
-    -- Where overtaking is allowed, the first is only told to try, and whoever comes before it may be faster. The name is
-    -- noted, in case it never tries.
-    local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1')[1]
+-- First come, first served, while there are enough permits for the first waiter. A destroyed or broken resource refuses
+-- all its waiters with a verdict. What is beyond the budget is left for the next script (RECHECK_LINE).
+local verdict = kind == DESTROYED and 'gone' or kind == BROKEN and 'broken'
+if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_group) then
+  -- Records of the sessions of the waiters, by SID.
+  local sessions_of_waiters = {}
+  wakeups = wakeups or {}
+  if policy == OVERTAKING and kind == SEMAPHORE and grants_wanted == ON_CHANGE then
+    -- The first waiter is only woken to try, and may be overtaken. If it never tries, the name is found again.
+    local line = call('ZRANGEBYLEX', index, queue_from, queue_to, 'LIMIT', '0', '1')[1]
     if line then
-      local id = string.sub(line, #name + 12)
-      local colon = string.find(id, ':', 1, true)
-      local owner, number = string.sub(id, 1, colon - 1), string.sub(id, colon + 1)
-      news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' try'
-      adds[#adds + 1] = '0'
-      adds[#adds + 1] = 't' .. name
+      local waiter_id = string.sub(line, waiter_id_at)
+      local colon = string.find(waiter_id, ':', 1, true)
+      local owner, number = string.sub(waiter_id, 1, colon - 1), string.sub(waiter_id, colon + 1)
+      wakeups[owner] = (wakeups[owner] and wakeups[owner] .. ' ' or '') .. number .. ' try'
+      zadd[#zadd + 1] = '0'
+      zadd[#zadd + 1] = RECHECK_LINE .. name
     end
   else
-    local at, is_over = 0, false
-    -- How many of a group are in, and where its waiters are read.
-    local inside, lit_at = {}, 0
-    -- Lines that this script takes away are still in the index.
-    local taken = {}
-    for i = 1, #rems do taken[rems[i]] = true end
-    while waiting > 0 and budget > 0 and (lit or not is_over and (free > 0 or word)) do
-      local lines, skipped
-      local group = lit
+    -- Where the queue is read, and whether its first waiter wants more than is free.
+    local queue_offset, is_blocked = 0, false
+    -- Members inside, by the note of the group, and where the waiters of the entering group are read.
+    local members, group_offset = {}, 0
+    -- Lines that the tail removes, which are still in the index.
+    local removed = {}
+    for i = 1, #zrem do removed[zrem[i]] = true end
+    while waiting > 0 and budget > 0 and (entering_group or not is_blocked and (free > 0 or verdict)) do
+      local lines, id_at
+      local group = entering_group
       if group then
-        local of_group = 'g' .. name .. '\0' .. group
-        lines = call('ZRANGEBYLEX', index, '[' .. of_group .. '\0', '(' .. of_group .. '\1', 'LIMIT', lit_at, '32')
-        lit_at, skipped = lit_at + #lines, #of_group + 2
-        if #lines == 0 then lit, lit_at = nil, 0 end
+        local prefix = MEMBER_LINE .. name .. '\0' .. group
+        lines = call('ZRANGEBYLEX', index, '[' .. prefix .. '\0', '(' .. prefix .. '\1', 'LIMIT', group_offset, '32')
+        group_offset, id_at = group_offset + #lines, #prefix + 2
+        if #lines == 0 then entering_group, group_offset = nil, 0 end
       else
-        -- Most often it is one that gets something. Numbers would have to be printed first.
-        lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', at == 0 and '0' or at, at == 0 and '1' or '32')
-        at, skipped = at + #lines, #name + 12
+        -- One line first, because most often one waiter is granted. As texts: Redis would have to print numbers.
+        lines = call('ZRANGEBYLEX', index, queue_from, queue_to, 'LIMIT', queue_offset == 0 and '0' or queue_offset,
+          queue_offset == 0 and '1' or '32')
+        queue_offset, id_at = queue_offset + #lines, waiter_id_at
         if #lines == 0 then
-          -- Someone has tampered with the index.
+          -- The index lacks waiters that the record counts: someone has changed it.
           waiting, resource_changed = 0, true
         end
       end
       for i = 1, #lines do
         local line = lines[i]
-        if budget == 0 or free <= 0 and not word and not group then break end
-        if lit ~= group then
-          -- The one before has brought its group in: the queue goes on here afterwards.
-          at = at - #lines + i - 1
+        if budget == 0 or free <= 0 and not verdict and not group then break end
+        if entering_group ~= group then
+          -- The grant before this line let a group in. Afterwards the queue continues at this line.
+          queue_offset = queue_offset - #lines + i - 1
           break
         end
-        if not taken[line] then
-          local id = string.sub(line, skipped)
-          local colon = string.find(id, ':', 1, true)
-          local owner, number = string.sub(id, 1, colon - 1), string.sub(id, colon + 1)
-          local pair = call('HMGET', book, 'c:' .. id, 's:' .. owner)
-          local state, mode, priority, n, since, rest = 'd', nil, nil, nil, nil, nil
-          if pair[1] and pair[1] ~= 'd' then state, mode, priority, n, since, rest = unpacked('<c1c1c1dd', pair[1]) end
-          local note, second = '', nil
-          if state == 'w' and mode == 't' then
-            -- It stands in two lines. If its group is in, it needs no permit.
-            note = string.sub(pair[1], rest + #name)
-            second = group and 'q' .. name .. '\0' .. priority .. pack('>I8', since) .. id or 'g' .. name .. note .. '\0' .. id
-            taken[second] = true
-            if not inside[note] then
-              local record = call('HGET', book, 'g:' .. name .. note)
-              local count, of = 0, nil
-              if record then count, of = unpacked('<dd', record) end
-              inside[note] = of == created and count or 0
-            end
-            if inside[note] > 0 then n = 0 end
+        if not removed[line] then
+          local waiter_id = string.sub(line, id_at)
+          local colon = string.find(waiter_id, ':', 1, true)
+          local owner, number = string.sub(waiter_id, 1, colon - 1), string.sub(waiter_id, colon + 1)
+          local records = call('HMGET', state, CLAIM_FIELD .. waiter_id, SESSION_FIELD .. owner)
+          local claim = records[1]
+          local claim_state, mode, priority, count, claim_tick, name_at = ENDED, nil, nil, nil, nil, nil
+          if claim and claim ~= ENDED then
+            claim_state, mode, priority, count, claim_tick, name_at = decode(CLAIM, claim)
           end
-          local other = others[owner]
-          if not other and owner ~= sid then
-            other = {0, 0, 0, 0}
-            if pair[2] then other = {unpacked('<dddd', pair[2])} end
-            others[owner] = other
-          end
-          local is_alive = owner == sid or other[1] > now
-          if state ~= 'w' or not is_alive then
-            -- Whose session has ended is passed over.
-            rems[#rems + 1] = line
-            rems[#rems + 1] = 's' .. id
-            rems[#rems + 1] = second
-            dels[#dels + 1] = 'c:' .. id
-            waiting = waiting - 1
-          elseif word then
-            rems[#rems + 1] = line
-            rems[#rems + 1] = 's' .. id
-            rems[#rems + 1] = second
-            if tonumber(number) <= (owner == sid and settled or other and other[2] or 0) then
-              -- Nothing would ever take a note away of what is settled.
-              dels[#dels + 1] = 'c:' .. id
+          -- `other_line` stays nil, and is not appended to `zrem`, unless the waiter is a member of a group.
+          local note, other_line = '', nil
+          if claim_state == WAITING and mode == MEMBER then
+            -- A member waits in two lines. It needs no permit if its group is in.
+            note = string.sub(claim, name_at + #name)
+            if group then
+              other_line = QUEUE_LINE .. name .. '\0' .. priority .. encode(TICK, claim_tick) .. waiter_id
             else
-              -- Its request may come a second time.
-              sets[#sets + 1] = 'c:' .. id
-              sets[#sets + 1] = 'd'
+              other_line = MEMBER_LINE .. name .. note .. '\0' .. waiter_id
+            end
+            removed[other_line] = true
+            if not members[note] then
+              local record = call('HGET', state, GROUP_FIELD .. name .. note)
+              local group_members, group_created = 0, nil
+              if record then group_members, group_created = decode(GROUP, record) end
+              members[note] = group_created == created and group_members or 0
+            end
+            if members[note] > 0 then count = 0 end
+          end
+          local session = sessions_of_waiters[owner]
+          if not session and owner ~= sid then
+            session = {expires = 0, settled = 0, last_answer = 0, grants = 0, changed = false}
+            if records[2] then
+              session.expires, session.settled, session.last_answer, session.grants = decode(SESSION, records[2])
+            end
+            sessions_of_waiters[owner] = session
+          end
+          local is_alive = owner == sid or session.expires > now
+          if claim_state ~= WAITING or not is_alive then
+            -- A waiter whose session has expired is passed over.
+            zrem[#zrem + 1] = line
+            zrem[#zrem + 1] = CLAIM_LINE .. waiter_id
+            zrem[#zrem + 1] = other_line
+            hdel[#hdel + 1] = CLAIM_FIELD .. waiter_id
+            waiting = waiting - 1
+          elseif verdict then
+            zrem[#zrem + 1] = line
+            zrem[#zrem + 1] = CLAIM_LINE .. waiter_id
+            zrem[#zrem + 1] = other_line
+            if tonumber(number) <= (owner == sid and settled or session.settled) then
+              -- A kept answer of a settled request would never be deleted.
+              hdel[#hdel + 1] = CLAIM_FIELD .. waiter_id
+            else
+              -- The request may be repeated.
+              hset[#hset + 1] = CLAIM_FIELD .. waiter_id
+              hset[#hset + 1] = ENDED
               if owner == sid then
-                last, session_changed = math.max(last, tonumber(number)), true
+                last_answer, session_changed = math.max(last_answer, tonumber(number)), true
               else
-                other[3], other.changed = math.max(other[3], tonumber(number)), true
+                session.last_answer, session.changed = math.max(session.last_answer, tonumber(number)), true
               end
             end
-            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. word
+            wakeups[owner] = (wakeups[owner] and wakeups[owner] .. ' ' or '') .. number .. ' ' .. verdict
             waiting = waiting - 1
-          elseif free < n then
-            is_over = true
+          elseif free < count then
+            is_blocked = true
             break
           else
             tick = math.max(tick + 1, now)
-            free, waiting = free - n, waiting - 1
-            rems[#rems + 1] = line
-            rems[#rems + 1] = second
-            local value = ''
-            if mode == 't' then
-              -- The permit is the group's.
-              n, inside[note] = 0, inside[note] + 1
-              if inside[note] == 1 then lit = string.sub(note, 2) end
-            elseif kind == 'b' or kind == 'e' or kind == 'p' then
-              -- Which arrival it was, in which generation.
-              n = (signalled - 1) * 1024 + limit - free - 1
-              value = '/' .. format('%.0f', n)
+            free, waiting = free - count, waiting - 1
+            zrem[#zrem + 1] = line
+            zrem[#zrem + 1] = other_line
+            local arrival = ''
+            if mode == MEMBER then
+              -- The group has the permit, the claim has none. The first member to enter brings in the others.
+              count, members[note] = 0, members[note] + 1
+              if members[note] == 1 then entering_group = string.sub(note, 2) end
+            elseif kind == BARRIER or kind == EXCHANGER or kind == PHASER then
+              count = (signalled - 1) * 1024 + limit - free - 1
+              arrival = '/' .. format('%.0f', count)
               if meeting then
-                brought[#brought + 1] = string.sub(pair[1], rest + #name + 1)
+                brought[#brought + 1] = string.sub(claim, name_at + #name + 1)
                 note = '\0' .. meeting
               end
             end
-            if mode ~= 'c' then
-              adds[#adds + 1] = '0'
-              adds[#adds + 1] = 'h' .. name .. '\0' .. id
+            if mode ~= CONSUME then
+              zadd[#zadd + 1] = '0'
+              zadd[#zadd + 1] = HOLDER_LINE .. name .. '\0' .. waiter_id
             end
-            sets[#sets + 1] = 'c:' .. id
-            sets[#sets + 1] = pack('<c1c1c1dd', mode == 'c' and 'g' or 'h', mode, priority, n, tick) .. name .. note
+            hset[#hset + 1] = CLAIM_FIELD .. waiter_id
+            claim_state = mode == CONSUME and GRANTED or HELD
+            hset[#hset + 1] = encode(CLAIM, claim_state, mode, priority, count, tick) .. name .. note
             if owner == sid then
               grants, session_changed = grants + 1, true
             else
-              other[4], other.changed = other[4] + 1, true
+              session.grants, session.changed = session.grants + 1, true
             end
-            news[owner] = (news[owner] and news[owner] .. ' ' or '') .. number .. ' ' .. format('%.0f', tick) .. value
+            wakeups[owner] = (wakeups[owner] and wakeups[owner] .. ' ' or '')
+              .. number .. ' ' .. format('%.0f', tick) .. arrival
           end
           resource_changed = true
           budget = budget - 1
         end
       end
     end
-    for note, count in pairs(inside) do
+    for note, count in pairs(members) do
       if count > 0 then
-        sets[#sets + 1] = 'g:' .. name .. note
-        sets[#sets + 1] = pack('<dd', count, created)
+        hset[#hset + 1] = GROUP_FIELD .. name .. note
+        hset[#hset + 1] = encode(GROUP, count, created)
       end
     end
-    if lit and waiting > 0 then
-      adds[#adds + 1] = '0'
-      adds[#adds + 1] = 'u' .. name .. '\0' .. lit
+    if entering_group and waiting > 0 then
+      zadd[#zadd + 1] = '0'
+      zadd[#zadd + 1] = ENTERING_LINE .. name .. '\0' .. entering_group
     end
-    for owner, other in pairs(others) do
-      if other.changed then
-        sets[#sets + 1] = 's:' .. owner
-        sets[#sets + 1] = pack('<dddd', other[1], other[2], other[3], other[4])
+    for owner, session in pairs(sessions_of_waiters) do
+      if session.changed then
+        hset[#hset + 1] = SESSION_FIELD .. owner
+        hset[#hset + 1] = encode(SESSION, session.expires, session.settled, session.last_answer, session.grants)
       end
     end
     if budget == 0 and waiting > 0 then
-      adds[#adds + 1] = '0'
-      adds[#adds + 1] = 't' .. name
+      zadd[#zadd + 1] = '0'
+      zadd[#zadd + 1] = RECHECK_LINE .. name
       reply[#reply + 1] = 1
     end
   end
 end
 
 if meeting then
-  sets[#sets + 1] = 'e:' .. name .. '\0' .. meeting
-  sets[#sets + 1] = cmsgpack.pack(brought)
-  sets[#sets + 1] = 'n:' .. name .. '\0' .. meeting
-  sets[#sets + 1] = #brought
+  hset[#hset + 1] = MEETING_FIELD .. name .. '\0' .. meeting
+  hset[#hset + 1] = cmsgpack.pack(brought)
+  hset[#hset + 1] = UNREAD_FIELD .. name .. '\0' .. meeting
+  hset[#hset + 1] = #brought
 end
 
--- A condition keeps nothing for those who come later.
-if kind == 'c' and free > waiting then
+-- A condition keeps no permits for later waiters.
+if kind == CONDITION and free > waiting then
   signalled, free, resource_changed = signalled - free + waiting, waiting, true
 end
 if resource_changed then
-  if waiting == 0 and (kind == 'x' or kind == 'c' or (kind == 'm' or kind == 'r') and free == limit or kind == 'p' and limit == 0) then
-    -- What nobody has or wants leaves nothing behind, where it can be made again as it was.
-    dels[#dels + 1] = 't:' .. name
+  -- An unused resource is deleted if it can be created again as it was.
+  if waiting == 0 and (kind == DESTROYED or kind == CONDITION
+    or (kind == MUTEX or kind == READ_WRITE_LOCK) and free == limit or kind == PHASER and limit == 0) then
+    hdel[#hdel + 1] = RESOURCE_FIELD .. name
   else
-    sets[#sets + 1] = 't:' .. name
-    sets[#sets + 1] = pack('<c1c1ddddddd', kind, policy, permits, limit, free, waiting, created, signalled, consumed)
+    hset[#hset + 1] = RESOURCE_FIELD .. name
+    hset[#hset + 1] = encode(RESOURCE, kind, policy, permits, limit, free, waiting, created, signalled, consumed)
   end
 end
 if session_changed then
-  sets[#sets + 1] = 's:' .. sid
-  sets[#sets + 1] = pack('<dddd', ends, settled, last, grants)
+  hset[#hset + 1] = SESSION_FIELD .. sid
+  hset[#hset + 1] = encode(SESSION, expires, settled, last_answer, grants)
 end
--- What is taken away comes first, which Redis allows at maxmemory; then it allows the rest.
-if #rems > 0 then call('ZREM', index, unpack(rems)) end
-if #dels > 0 then call('HDEL', book, unpack(dels)) end
-if #adds > 0 then call('ZADD', index, unpack(adds)) end
-if #sets > 0 then call('HSET', book, 'clock', pack('<d', tick), unpack(sets)) end
-if news then
-  local channel = string.sub(book, 1, -5) .. 'wake:'
-  for owner, text in pairs(news) do call('PUBLISH', channel .. owner, text) end
+-- Deletions first: Redis allows them at maxmemory, and after them the rest of the script's writes.
+if #zrem > 0 then call('ZREM', index, unpack(zrem)) end
+if #hdel > 0 then call('HDEL', state, unpack(hdel)) end
+if #zadd > 0 then call('ZADD', index, unpack(zadd)) end
+if #hset > 0 then call('HSET', state, 'clock', encode(NUMBER, tick), unpack(hset)) end
+if wakeups then
+  -- The key of the state without its ending, `book`.
+  local channel = string.sub(state, 1, -5) .. 'wake:'
+  for owner, text in pairs(wakeups) do call('PUBLISH', channel .. owner, text) end
 end
 return reply

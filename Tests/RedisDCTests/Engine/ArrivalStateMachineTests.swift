@@ -3,8 +3,8 @@ import Testing
 
 @testable import RedisDC
 
-/// What the machine does with those who arrive and leave, and with leases that are passed on.
-@Suite("Engine machine: arrivals and passing on")
+/// The state machine's arrivals at barriers and leases that are passed on.
+@Suite("Engine state machine: arrivals and passing on")
 struct ArrivalStateMachineTests {
     private func arrived() -> MachineRun {
         var run = MachineRun.live()
@@ -14,7 +14,7 @@ struct ArrivalStateMachineTests {
         return run
     }
 
-    @Test("who gives up leaves, if it still stands in the queue")
+    @Test("a cancelled arrival leaves the queue")
     func leaves() {
         var run = arrived()
         run.cancel(1)
@@ -23,18 +23,18 @@ struct ArrivalStateMachineTests {
         #expect(run.taken() == ["finish 1 cancelled"])
     }
 
-    @Test("who gives up too late has passed")
+    @Test("an arrival that is cancelled after the barrier opened passes")
     func tooLate() {
         var run = arrived()
         run.cancel(1)
-        // What comes on the channel meanwhile waits for the answer.
+        // A hint in the meantime has to wait for the reply.
         run.hint("1 7/1025")
         #expect(run.taken() == ["send leave 2 of 1"])
         run.reply(2, .granted(fence: 7, value: 1025))
         #expect(run.taken() == ["finish 1 granted 7"])
     }
 
-    @Test("who cannot be told in time may have passed, and what it has then is given back")
+    @Test("a cancelled arrival without a reply in time may have passed, and a late grant is released")
     func notTold() {
         var run = arrived()
         run.cancel(1)
@@ -53,7 +53,7 @@ struct ArrivalStateMachineTests {
         return run
     }
 
-    @Test("what was passed on is not held any more, and a second answer changes nothing")
+    @Test("a lease that was passed on is no longer held, and a repeated request changes nothing")
     func passes() {
         var run = passing()
         run.fail(2)
@@ -64,7 +64,7 @@ struct ArrivalStateMachineTests {
         #expect(run.taken() == ["finish 3 lost"])
     }
 
-    @Test("what could not be passed on is still held, and can be given back", arguments: [false, true])
+    @Test("a lease that could not be passed on is still held and can be released", arguments: [false, true])
     func refused(isGone: Bool) {
         var run = passing()
         if isGone { run.reply(2, .gone) } else { run.refuse(2) }
@@ -73,7 +73,7 @@ struct ArrivalStateMachineTests {
         #expect(run.taken() == ["send release 3 of 1"])
     }
 
-    @Test("while it is passed on, a comparison with Redis that does not find it says nothing")
+    @Test("a reconciliation that misses a lease while it is passed on changes nothing")
     func comparedMeanwhile() {
         var run = passing()
         run.apply { machine, id, now in machine.gap(id, now: now) }

@@ -1,9 +1,10 @@
-// Reads the engine's table and checks that it agrees with itself.
+// Reads the engine's records and checks that they are consistent.
 import Foundation
 import Hiredis
 import Testing
 
-/// The table of one partition at one moment, decoded independently of the library (docs/wire-format.md).
+/// The records of one partition at one moment, decoded independently of the library
+/// (docs/wire-format.md).
 struct Audit {
     struct Claim {
         var state: Character
@@ -12,11 +13,11 @@ struct Audit {
         var count: Int
         var tick: Double
         var name: String
-        /// With the zero byte before it.
+        /// With its leading zero byte.
         var note: [UInt8]
     }
 
-    /// Those who hold one permit together.
+    /// The members of a light switch's group, which hold one permit together.
     struct Group {
         var count: Int
         var created: Double
@@ -36,9 +37,9 @@ struct Audit {
     private(set) var claims: [String: Claim] = [:]
     private(set) var answers: Set<String> = []
     private(set) var resources: [String: Resource] = [:]
-    /// By name, zero byte and group.
+    /// Key: name, zero byte and group.
     private(set) var groups: [[UInt8]: Group] = [:]
-    /// By name, zero byte and tick: of buffers, and of meetings.
+    /// Items of buffers and meetings of exchangers: name, zero byte and tick.
     private(set) var items: Set<[UInt8]> = []
     private(set) var meetings: Set<[UInt8]> = []
     private(set) var sessions: Set<String> = []
@@ -95,7 +96,7 @@ struct Audit {
             waiting: Int(n[3]), created: n[4], signalled: Int(n[5]), consumed: Int(n[6]))
     }
 
-    /// Conservation, and that index and book say the same.
+    /// Checks that permits are conserved, and that index and records agree.
     func check(_ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) {
         var expected: Set<[UInt8]> = []
         for (id, claim) in claims {
@@ -139,7 +140,8 @@ struct Audit {
         }
     }
 
-    /// Each item is free, or someone has it; what was brought to a meeting is there for who has not gone.
+    /// Checks that each item is free or taken by a claim, and that each meeting has a party that
+    /// may still read it.
     private func checkItems(_ comment: Comment?, _ sourceLocation: SourceLocation) {
         let free = lines.filter { $0[0] == UInt8(ascii: "v") }.map { Array($0.dropFirst()) }
         let held = claims.values.filter { $0.mode == "i" }.map { Array($0.name.utf8) + $0.note }

@@ -9,9 +9,9 @@
     import Tracing
 
     extension EngineTests {
-        @Suite("What the engine counts and traces")
+        @Suite("Instrumentation of the engine")
         struct InstrumentationTests {
-            @Test("grants, waits, holds and losses are counted, timed and traced, and nothing is named")
+            @Test("grants, waits, holds and losses are counted, timed and traced without the names of resources")
             func counts() async throws {
                 let (metrics, tracer) = (TestMetrics(), InMemoryTracer())
                 var configuration = CoordinatorConfiguration()
@@ -28,13 +28,13 @@
                         #expect(try await semaphore.tryWait() == false)
                         #expect(
                             await errorOf { try await semaphore.wait(timeout: .milliseconds(1)) }?.code == .timedOut)
-                        // What was not granted is not counted.
+                        // A refused or timed out wait is not a grant.
                         #expect(try metrics.expectCounter("redisdc_grants").totalValue == 3)
 
                         let lease = try await mutex.lock()
                         _ = try await other.send("FLUSHALL")
                         try await until("the loss is noticed") { !lease.isHeld }
-                        try await until("it is counted") {
+                        try await until("the loss is counted") {
                             try metrics.expectCounter("redisdc_sessions_lost").totalValue == 1
                         }
                         #expect(try metrics.expectCounter("redisdc_leases_lost").totalValue == 1)

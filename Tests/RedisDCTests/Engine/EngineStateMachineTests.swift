@@ -4,12 +4,13 @@ import Testing
 
 @testable import RedisDC
 
-/// The engine's client side in memory: every event at any time, with a clock that the test moves.
-@Suite("Engine machine")
+/// The state machine of the engine's client side, without a server, with a clock that the test
+/// moves.
+@Suite("Engine state machine")
 struct EngineStateMachineTests {
     // MARK: Joining
 
-    @Test("the channel comes first, then the session, then what has waited for it")
+    @Test("the machine subscribes first, then joins, then sends the requests that waited for the session")
     func order() {
         var run = MachineRun()
         run.acquire(1)
@@ -22,7 +23,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["event started", "send acquire 1"])
     }
 
-    @Test("without a channel the session begins all the same")
+    @Test("the session begins even if the subscription fails")
     func deaf() {
         var run = MachineRun()
         run.apply { $0.start() }
@@ -31,7 +32,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["join"])
     }
 
-    @Test("who has waited for a session that is refused is told")
+    @Test("a refused join fails the waiting callers")
     func refused() {
         var run = MachineRun()
         run.acquire(1)
@@ -42,7 +43,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["finish 1 conflict", "join"])
     }
 
-    @Test("a session that ended before its begin was known is followed by another")
+    @Test("a session that ended before the join was answered is followed by another")
     func joinedTooLate() {
         var run = MachineRun()
         run.acquire(1)
@@ -58,7 +59,7 @@ struct EngineStateMachineTests {
 
     // MARK: Acquire
 
-    @Test("granted by the answer")
+    @Test("a reply grants the request")
     func answer() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -66,7 +67,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["send acquire 1", "finish 1 granted 7"])
     }
 
-    @Test("granted by a hint, before or after the answer, once")
+    @Test("a hint grants the request once, before or after the reply")
     func hint() {
         for hintFirst in [true, false] {
             var run = MachineRun.live()
@@ -79,7 +80,7 @@ struct EngineStateMachineTests {
         }
     }
 
-    @Test("a request whose answer is lost is sent again, with the same number")
+    @Test("a request whose reply is lost is sent again with the same number")
     func retry() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -88,21 +89,21 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["send acquire 1", "send acquire 1", "send acquire 1"])
     }
 
-    @Test("a cancelled wait is ended with the server before its caller is told")
+    @Test("a cancelled wait is released on the server before the call returns")
     func cancel() {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .queued)
         run.cancel(1)
         #expect(run.taken() == ["send acquire 1", "send release 2 of 1"])
-        // Whether it was granted meanwhile or not.
+        // A grant in the meantime changes nothing.
         run.hint("1 7")
         #expect(run.taken() == [])
         run.reply(2, .done(count: 1, more: false))
         #expect(run.taken() == ["finish 1 cancelled"])
     }
 
-    @Test("a caller is not held up when the server does not answer")
+    @Test("a cancelled call returns after settleTimeout if the server does not answer")
     func settleTimeout() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -114,7 +115,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == [])
     }
 
-    @Test("a wait whose time is up has taken nothing")
+    @Test("a wait that times out takes nothing")
     func timeOut() {
         var run = MachineRun.live()
         run.acquire(1, timeout: .milliseconds(50))
@@ -126,7 +127,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["finish 1 timedOut"])
     }
 
-    @Test("a consumed permit is confirmed with the next request, or soon by itself")
+    @Test("a consumed permit is confirmed by the next request, or soon by a heartbeat")
     func acknowledge() {
         var run = MachineRun.live()
         run.acquire(1, mode: .consume)
@@ -139,7 +140,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["send heartbeat 3 confirming 2"])
     }
 
-    @Test("thousands of confirmations travel in several requests")
+    @Test("more than 100 confirmations are spread over several requests")
     func acknowledgeMany() {
         var run = MachineRun.live()
         for id: UInt64 in 1...250 { run.acquire(id, mode: .consume) }
@@ -156,7 +157,7 @@ struct EngineStateMachineTests {
         #expect(confirmed == Array(1...250))
     }
 
-    @Test("what a failed request was to confirm is confirmed by another")
+    @Test("the confirmations of a failed request are sent with another one")
     func acknowledgeAgain() {
         var run = MachineRun.live()
         run.acquire(1, mode: .consume)
@@ -170,7 +171,7 @@ struct EngineStateMachineTests {
 
     // MARK: Loss
 
-    @Test("when the session is over by our own clock, holders are told before anything else")
+    @Test("when the session expires by the local clock, holders are notified first")
     func expired() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -179,7 +180,7 @@ struct EngineStateMachineTests {
         run.reply(2, .queued)
         _ = run.taken()
         run.now += .seconds(14)
-        // A grant that comes too late is nobody's.
+        // A grant after the expiry has no effect.
         run.hint("2 8")
         #expect(run.taken() == ["event lost expired", "lose 1", "subscribe"])
         run.listening()
@@ -187,7 +188,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["join", "event started", "send acquire 1"])
     }
 
-    @Test("a heartbeat that is answered prolongs the session from when it was sent")
+    @Test("an answered heartbeat extends the session from the time at which it was sent")
     func heartbeat() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -198,7 +199,7 @@ struct EngineStateMachineTests {
         run.now += .seconds(3)
         run.reply(2, .heartbeat(grants: 0, claims: 1, .none))
         _ = run.taken()
-        // 5 s when it was sent, 13.5 s that it lasts.
+        // It was sent at 5 s and extends the session by 13.5 s.
         run.now = .seconds(18)
         run.apply { $0.tick(now: $2) }
         #expect(!run.taken().contains("lose 1"))
@@ -207,7 +208,7 @@ struct EngineStateMachineTests {
         #expect(run.taken().contains("lose 1"))
     }
 
-    @Test("a signal under way when the session is lost may have run")
+    @Test("a signal in flight when the session is lost fails with mayHaveRun")
     func lostSignal() {
         var run = MachineRun.live()
         run.call(1) { $0.call(1, .signal(MachineRun.resource, count: 1), now: $1) }
@@ -218,7 +219,7 @@ struct EngineStateMachineTests {
             ])
     }
 
-    @Test("a release under way when the session is lost says so")
+    @Test("a release in flight when the session is lost fails with .lost")
     func lostRelease() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -232,9 +233,9 @@ struct EngineStateMachineTests {
             ])
     }
 
-    // MARK: What cannot be begun now
+    // MARK: Requests that cannot be sent yet
 
-    @Test("a try that was under way when the session was lost is told when there is no other one in time")
+    @Test("a try in flight when the session is lost fails if no new session begins in time")
     func tryInLostSession() {
         var run = MachineRun.live()
         run.acquire(1, AcquireRequest(resource: MachineRun.resource, queues: false))
@@ -246,7 +247,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["finish 1 notConnected"])
     }
 
-    @Test("so many requests are under way, the next one is sent when one is answered, in the order in which they came")
+    @Test("at most maxPending requests are in flight; each reply sends the next one, in order")
     func maxPending() {
         var run = MachineRun.live()
         let most = UInt64(EngineStateMachine.maxPending)
@@ -256,7 +257,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["send acquire \(most + 1)"])
         run.refuse(8)
         #expect(run.taken() == ["finish 8 notPermitted", "send acquire \(most + 2)"])
-        // Who has given up meanwhile is passed over.
+        // A request that is cancelled before it is sent is skipped.
         run.acquire(most + 3)
         run.acquire(most + 4)
         run.cancel(most + 3)
@@ -268,7 +269,8 @@ struct EngineStateMachineTests {
 
     // MARK: Conditions
 
-    /// A mutex, 1, is to be let go for a place in a condition's queue, 2.
+    /// Returns a run in which mutex 1 is released as soon as wait 2 has its place in a condition's
+    /// queue.
     private func waitingForCondition() -> MachineRun {
         var run = MachineRun.live()
         run.acquire(1)
@@ -278,7 +280,7 @@ struct EngineStateMachineTests {
         return run
     }
 
-    @Test("the mutex is let go when the place in the queue is certain, not before, and once")
+    @Test("the mutex is released once, and not before the place in the queue is certain")
     func letsGo() {
         var run = waitingForCondition()
         run.fail(2)
@@ -289,7 +291,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["finish 2 granted 9"])
     }
 
-    @Test("a notify that comes before the answer lets the mutex go too")
+    @Test("a notify that arrives before the reply releases the mutex too")
     func letsGoByHint() {
         var run = waitingForCondition()
         run.hint("2 9")
@@ -298,14 +300,14 @@ struct EngineStateMachineTests {
         #expect(run.taken() == [])
     }
 
-    @Test("a wait that is refused keeps the mutex")
+    @Test("a refused wait keeps the mutex")
     func refusedWait() {
         var run = waitingForCondition()
         run.refuse(2)
         #expect(run.taken() == ["finish 2 notPermitted"])
     }
 
-    @Test("a place that is lost with the session is not taken anew")
+    @Test("a wait on a condition that is lost with the session is not queued again")
     func lostWait() {
         var run = waitingForCondition()
         run.reply(2, .queued)
@@ -319,7 +321,7 @@ struct EngineStateMachineTests {
 
     // MARK: End
 
-    @Test("stopping tells everyone, and ends what was held or waited for")
+    @Test("stop fails all callers and releases all claims")
     func stop() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -334,10 +336,10 @@ struct EngineStateMachineTests {
         #expect(run.shutdownRequests() == ["release of 1", "release of 2"])
     }
 
-    // MARK: At random
+    // MARK: Random events
 
     @Test(
-        "in any order of events every caller is told exactly once, and holds only what Redis gave", arguments: 0..<300)
+        "in any order of events every call finishes exactly once and holds only what Redis granted", arguments: 0..<300)
     func random(seed: Int) {
         var generator = SplitMix(seed: UInt64(seed))
         var run = MachineRun.live()
@@ -385,7 +387,7 @@ struct EngineStateMachineTests {
         }
         run.apply { $0.stop() }
         look()
-        for id in asked { #expect(finished[id] == 1, "caller \(id) was told \(finished[id] ?? 0) times") }
+        for id in asked { #expect(finished[id] == 1, "call \(id) finished \(finished[id] ?? 0) times") }
         #expect(held.isEmpty)
     }
 }

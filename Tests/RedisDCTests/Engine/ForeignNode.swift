@@ -1,9 +1,11 @@
-// A node that knows nothing of this library but its Lua files, as a program in another language would.
+// A node that uses nothing of the library but its Lua files, like a program in another language.
 import Foundation
 import Hiredis
 import Testing
 
-/// Takes part through the scripts alone, by docs/wire-format.md. What it loads can be altered, to see what depends on it.
+/// A session that follows docs/wire-format.md with the scripts alone.
+///
+/// `alter` may change the scripts before they are loaded, to test what depends on a line.
 final class ForeignNode: Sendable {
     private let redis: RedisClient
     let session = UUID().uuidString.replacingOccurrences(of: "-", with: "")
@@ -17,11 +19,12 @@ final class ForeignNode: Sendable {
         self.alter = alter
         let microseconds = Int(ttl / .microseconds(1))
         let reply = try await run(
-            "join", [.string(session), "epoch-of-a-foreigner", .integer(microseconds), 1, "elsewhere 1 foreign"])
+            "join", [.string(session), "epoch of a foreign node", .integer(microseconds), 1, "elsewhere 1 foreign"])
         try #require(reply.first == "ok")
     }
 
-    /// - Returns: the reply's words.
+    /// Sends a request with the next number, or a given one, and returns the elements of its reply
+    /// as text.
     func request(
         _ operation: String, _ name: String, _ arguments: [RedisArgument] = [], number: Int? = nil,
         settled: Int? = nil, confirming claim: Int? = nil
@@ -35,8 +38,8 @@ final class ForeignNode: Sendable {
         return try await run(operation, head + arguments)
     }
 
-    /// The number of the request that `body` makes, which names its claim.
-    func begun(_ body: () async throws -> Void) async throws -> Int {
+    /// Returns the number of the last request that `body` sends, which also names its claim.
+    func number(of body: () async throws -> Void) async throws -> Int {
         try await body()
         return await requests.all.count
     }
@@ -46,8 +49,9 @@ final class ForeignNode: Sendable {
         try #require(reply.first == "ok")
     }
 
-    /// - Returns: the number of the request, which names the claim.
-    func acquire(_ name: String, queues: Bool = true) async throws -> (word: String, claim: Int) {
+    /// Acquires a permit to consume, and returns the first word of the reply and the number of the
+    /// claim.
+    func acquire(_ name: String, queues: Bool = true) async throws -> (status: String, claim: Int) {
         let reply = try await request("acquire", name, ["s", "0", "f", 1, "c", queues ? "0" : "1"])
         return (reply[0], await requests.all.count)
     }

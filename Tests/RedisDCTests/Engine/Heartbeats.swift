@@ -1,10 +1,10 @@
-// Waits for heartbeats as Redis sees them, where a test would otherwise have to sleep.
+// Waits for heartbeats that have arrived at Redis, so that tests need not sleep.
 import Hiredis
 import TestSupport
 
-/// Waits until every session that is there has sent so many heartbeats, or has ended.
+/// Waits until every session has sent `count` heartbeats or has ended.
 ///
-/// - Parameter dead: a session that sends none.
+/// - Parameter dead: A session that sends no heartbeats.
 func untilHeartbeats(_ count: Int, _ redis: RedisClient, besides dead: String? = nil) async throws {
     for _ in 0..<count {
         let before = try await sessionEnds(redis)

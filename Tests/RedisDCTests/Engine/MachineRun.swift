@@ -3,7 +3,7 @@ import TestRandom
 
 @testable import RedisDC
 
-/// Runs a machine by hand and writes down in words what it wants.
+/// Feeds events to a state machine and describes its actions in words.
 struct MachineRun {
     static let resource = Resource(name: "x", kind: .mutex, permits: 1)
 
@@ -84,7 +84,7 @@ struct MachineRun {
         apply { $0.joined($1, epoch: "epoch", now: $2) }
     }
 
-    /// Lets a lost session be followed by another.
+    /// Begins the next session if the last one was lost.
     mutating func rejoin() {
         if wantsListen { listening() }
         if wantsJoin { joined() }
@@ -143,7 +143,7 @@ struct MachineRun {
         }.sorted()
     }
 
-    // MARK: What it wants
+    // MARK: Actions
 
     mutating func takenActions() -> [Action] {
         defer { actions = [] }

@@ -3,11 +3,11 @@ import Testing
 
 @testable import RedisDC
 
-/// What the engine's client side makes of hints that were missed, of comparisons with Redis, and of replies that no script
-/// gives, in memory.
-@Suite("Engine machine, compared with Redis")
+/// The state machine after missed hints: reconciliation with Redis, and replies that no script
+/// sends.
+@Suite("Engine state machine: reconciliation")
 struct ReconcileStateMachineTests {
-    @Test("after a gap: a grant that was missed is delivered, one that nobody waits for is given back, a loss is told")
+    @Test("after a gap a missed grant is delivered, an unknown claim is released and a missing lease is lost")
     func reconcile() {
         var run = MachineRun.live()
         for id: UInt64 in 1...3 { run.acquire(id) }
@@ -33,13 +33,13 @@ struct ReconcileStateMachineTests {
             ])
     }
 
-    @Test("a permit to consume that was given to nobody goes back, one that is being confirmed does not")
+    @Test("an undelivered consumed permit is returned, one whose confirmation is in flight is not")
     func reconcileConsumed() {
         var run = MachineRun.live()
         run.acquire(1, mode: .consume)
         run.acquire(2, mode: .consume)
         run.acquire(3, mode: .consume)
-        // The answer to the first cannot be read, though the permit was given; the others' could.
+        // The reply to the first request was unreadable although the permit was granted. The others were read.
         run.refuse(1)
         run.reply(2, .granted(fence: 7))
         run.acquire(4)
@@ -59,7 +59,7 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send release 6 of 1"])
     }
 
-    @Test("what an operator has taken away before the answer came is not held")
+    @Test("a lease that was released by force before the reply arrived is not held")
     func takenAwayEarly() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -71,7 +71,7 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send acquire 2", "finish 2 lost"])
     }
 
-    @Test("what is held and not in the index is given back, lest its permits be gone for ever")
+    @Test("a lease that is missing in the index is released, so that its permits are not lost permanently")
     func lostHolding() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -85,7 +85,7 @@ struct ReconcileStateMachineTests {
             ])
     }
 
-    @Test("numbers that no script says are refused")
+    @Test("negative or missing numbers in a reply are refused")
     func hostileReplies() {
         let operation = Operation.claim(AcquireRequest(resource: MachineRun.resource))
         func array(_ words: String...) -> RESPValue { .array(words.map { .bytes(Array($0.utf8)) }) }
@@ -105,7 +105,7 @@ struct ReconcileStateMachineTests {
         #expect(duties.dead?.claims.isEmpty == true)
     }
 
-    @Test("a place in the queue that Redis has lost is taken anew")
+    @Test("a waiter that Redis has lost is queued again")
     func reconcileQueue() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -115,7 +115,7 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send acquire 1", "send reconcile 2", "send acquire 3", "event dataLost"])
     }
 
-    @Test("what is under way while the server is asked is not taken for lost")
+    @Test("a request in flight during the reconciliation is not treated as lost")
     func reconcileUnderWay() {
         var run = MachineRun.live()
         run.acquire(1)
@@ -125,7 +125,7 @@ struct ReconcileStateMachineTests {
         #expect(!run.taken().contains("lose 1"))
     }
 
-    @Test("a heartbeat that counts other grants than were seen asks what there is")
+    @Test("a heartbeat that counts more grants than were seen starts a reconciliation")
     func missedHint() {
         var run = MachineRun.live()
         run.acquire(1)

@@ -9,7 +9,7 @@ import CoordinationBase
 extension EngineTests {
     @Suite("Races")
     struct RaceTests {
-        @Test("10,000 waiters, a random half of which is cancelled while permits are signalled")
+        @Test("cancelling a random half of 10,000 waiters during signals loses no permit")
         func manyWaiters() async throws {
             try await withCoordinators { _, one, two, redis in
                 let semaphore = try one.semaphore("s", permits: 0)
@@ -22,29 +22,35 @@ extension EngineTests {
                         } catch let error as RedisDCError where error.code == .cancelled { return false }
                     }
                 }
-                try await until("all wait") { try await two.inspect("s", limit: 1)?.waiterCount == 10_000 }
+                try await until("all waiters are queued") {
+                    try await two.inspect("s", limit: 1)?.waiterCount == 10_000
+                }
+                let seed = testSeed
                 let cancelling = Task {
-                    for task in waiting.shuffled().prefix(5000) {
+                    var generator = SplitMix(seed: seed)
+                    for task in waiting.shuffled(using: &generator).prefix(5000) {
                         task.cancel()
                         await Task.yield()
                     }
                 }
                 for _ in 0..<100 { try await signaller.signal(50) }
                 await cancelling.value
-                // Whoever is left gets one: 5,000 were signalled, and at most 5,000 cancelled before they had one.
+                // Enough for the others: 5,000 permits were signalled, and at most 5,000 waits cancelled without one.
                 try await signaller.signal(5000)
                 var taken = 0
                 for task in waiting where try await task.value { taken += 1 }
-                #expect(taken >= 5000)
-                try await until("all is confirmed") { try await Audit(redis).resources["s"]?.consumed == taken }
+                #expect(taken >= 5000, "seed \(seed)")
+                try await until("all permits are confirmed") {
+                    try await Audit(redis).resources["s"]?.consumed == taken
+                }
                 let audit = try await Audit(redis)
-                audit.check()
-                #expect(audit.resources["s"]?.free == 10_000 - taken)
-                #expect(audit.claims.isEmpty)
+                audit.check("seed \(seed)")
+                #expect(audit.resources["s"]?.free == 10_000 - taken, "seed \(seed)")
+                #expect(audit.claims.isEmpty, "seed \(seed)")
             }
         }
 
-        @Test("a timeout and a grant in the same moment, in both orders, thousands of times")
+        @Test("a timeout that races with a grant loses no permit")
         func timeoutAndGrant() async throws {
             try await withCoordinators { _, one, two, redis in
                 let semaphore = try one.semaphore("s", permits: 0)
@@ -61,7 +67,9 @@ extension EngineTests {
                     }
                     try await signal
                 }
-                try await until("all is confirmed") { try await Audit(redis).resources["s"]?.consumed == taken }
+                try await until("all permits are confirmed") {
+                    try await Audit(redis).resources["s"]?.consumed == taken
+                }
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.resources["s"]?.free == timedOut)
@@ -74,10 +82,10 @@ extension EngineTests {
             try await semaphore.signal()
         }
 
-        @Test("random operations leave what a small model says", arguments: 0..<8)
-        func model(seed: Int) async throws {
+        @Test("random operations have the results that a model predicts", arguments: testSeeds(8))
+        func model(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
-                var generator = SplitMix(seed: UInt64(seed))
+                var generator = SplitMix(seed: seed)
                 var (free, limit) = (3, 3)
                 var leases: [Lease] = []
                 let handles = try [one, two].map { try $0.semaphore("s", permits: 3) }
@@ -112,7 +120,7 @@ extension EngineTests {
                         limit = size
                     default:
                         do {
-                            // Where it must succeed it has time enough.
+                            // A wait that must succeed gets enough time.
                             try await semaphore.wait(count, timeout: free >= count ? .seconds(20) : .milliseconds(1))
                             #expect(free >= count, "step \(step)")
                             free -= count
@@ -128,14 +136,14 @@ extension EngineTests {
         }
     }
 
-    @Suite("Fairness and re-entry")
+    @Suite("Fairness and reentrancy")
     struct PolicyTests {
-        @Test("with barging, who asks while there is enough overtakes; who waits is served all the same")
+        @Test("with barging, a request overtakes waiters while permits are free, and waiters are served too")
         func barging() async throws {
             try await withCoordinators { _, one, two, redis in
                 let semaphore = try one.semaphore("s", permits: 2, fairness: .barging)
                 let big = Task { try await semaphore.wait(3) }
-                try await until("it waits") { try await one.inspect("s")?.waiterCount == 1 }
+                try await until("the waiter is queued") { try await one.inspect("s")?.waiterCount == 1 }
                 let other = try two.semaphore("s", permits: 2, fairness: .barging)
                 #expect(try await other.tryWait())
                 try await other.signal(2)
@@ -151,7 +159,7 @@ extension EngineTests {
             }
         }
 
-        @Test("a reentrant mutex is entered again with the same fence, and released by the outermost")
+        @Test("a reentrant lock has the same fence, and the outermost unlock releases the mutex")
         func reentrant() async throws {
             try await withCoordinators { _, one, two, _ in
                 let mutex = try one.mutex("m", isReentrant: true)
@@ -164,7 +172,7 @@ extension EngineTests {
             }
         }
 
-        @Test("one that is not reentrant says so instead of waiting for itself")
+        @Test("a second lock of a mutex that is not reentrant fails instead of waiting for itself")
         func notReentrant() async throws {
             try await withCoordinators { _, one, _, _ in
                 let mutex = try one.mutex("m")
@@ -175,7 +183,7 @@ extension EngineTests {
             }
         }
 
-        @Test("times as long as a Duration can say")
+        @Test("the longest durations are accepted as timeouts and intervals")
         func longest() async throws {
             try await withServer { _, redis, other in
                 var configuration = CoordinatorConfiguration()
@@ -190,11 +198,11 @@ extension EngineTests {
                         try await clock.sleep(duration)
                     })
                 let longest = [Duration.seconds(Int64.max), .seconds(Int64.max) * 18]
-                // Begun before there is a session: then a deadline is all that there is to wake up for.
+                // Without a session, the timer has nothing but these deadlines to wake up for.
                 let tasks = longest.map { timeout in
                     Task { try await coordinator.semaphore("s", permits: 0).wait(timeout: timeout) }
                 }
-                try await until("a deadline is slept for") { sleeps.withLock { $0 } }
+                try await until("the timer sleeps") { sleeps.withLock { $0 } }
                 let running = Task { await coordinator.run() }
                 try await coordinator.semaphore("s", permits: 0).signal(2)
                 for task in tasks { try await task.value }
@@ -218,7 +226,7 @@ extension EngineTests {
             }
         }
 
-        @Test("bad input is refused before anything is sent")
+        @Test("invalid arguments are refused before a command is sent")
         func badInput() async throws {
             try await withServer { _, redis, _ in
                 let coordinator = try Coordinator(redis: redis)
@@ -232,7 +240,7 @@ extension EngineTests {
                 #expect(
                     await errorOf { try await semaphore.wait(timeout: .seconds(-1)) }?.code == .invalidArgument)
                 var configuration = CoordinatorConfiguration()
-                // A colon with an accent is a colon.
+                // A colon with a combining accent counts as a colon.
                 #expect(
                     await errorOf { _ = try Coordinator(redis: redis, namespace: "a:\u{301}b") }?.code
                         == .invalidArgument)

@@ -7,7 +7,8 @@ import Testing
 @Suite("Engine", .serialized)
 enum EngineTests {}
 
-/// A private server and two coordinators of one namespace, as two processes would have them.
+/// Runs `body` with a private server and two coordinators of one namespace, each with its own
+/// connection.
 func withCoordinators<Result>(
     _ server: LocalRedis.Configuration = .init(), configuration: CoordinatorConfiguration = .init(),
     _ body: (LocalRedis, _ one: Coordinator, _ two: Coordinator, _ redis: RedisClient) async throws -> Result
@@ -24,7 +25,7 @@ func withCoordinators<Result>(
 extension EngineTests {
     @Suite("Semaphore")
     struct SemaphoreTests {
-        @Test("permits are taken and added, in this process and another")
+        @Test("two coordinators take and add permits of one semaphore")
         func takeAndAdd() async throws {
             try await withCoordinators { _, one, two, _ in
                 let a = try one.semaphore("s", permits: 2)
@@ -39,7 +40,7 @@ extension EngineTests {
             }
         }
 
-        @Test("a wait is woken by a signal from another process")
+        @Test("a signal from another coordinator wakes a wait")
         func woken() async throws {
             try await withCoordinators { _, one, two, _ in
                 let a = try one.semaphore("s", permits: 0)
@@ -53,7 +54,7 @@ extension EngineTests {
             }
         }
 
-        @Test("first come, first served, whatever the numbers")
+        @Test("waiters are served in order, whatever number of permits they want")
         func fifo() async throws {
             try await withCoordinators { _, one, two, _ in
                 let order = Order()
@@ -65,7 +66,7 @@ extension EngineTests {
                             try await semaphore.wait(count, timeout: .seconds(20))
                             await order.add(index)
                         }
-                        try await until("\(index + 1) wait") {
+                        try await until("\(index + 1) waiters are queued") {
                             try await one.inspect("s")?.waiterCount == index + 1
                         }
                     }
@@ -73,7 +74,7 @@ extension EngineTests {
                     for number in 0..<12 {
                         try await semaphore.signal()
                         let passed = [0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 3, 4, 5][number + 1]
-                        try await until("\(passed) have passed") { await order.all.count == passed }
+                        try await until("\(passed) waiters have passed") { await order.all.count == passed }
                     }
                     try await group.waitForAll()
                 }
@@ -81,7 +82,7 @@ extension EngineTests {
             }
         }
 
-        @Test("a wait that times out has taken nothing, and comes back in time")
+        @Test("a wait that times out takes nothing")
         func timeOut() async throws {
             try await withCoordinators { _, one, _, _ in
                 let semaphore = try one.semaphore("s", permits: 0)
@@ -95,12 +96,12 @@ extension EngineTests {
             }
         }
 
-        @Test("a cancelled wait has taken nothing")
+        @Test("a cancelled wait takes nothing")
         func cancel() async throws {
             try await withCoordinators { _, one, two, _ in
                 let semaphore = try one.semaphore("s", permits: 0)
                 let waiting = Task { try await semaphore.wait() }
-                try await until("it waits") { try await one.inspect("s")?.waiterCount == 1 }
+                try await until("the waiter is queued") { try await one.inspect("s")?.waiterCount == 1 }
                 waiting.cancel()
                 let error = await errorOf { try await waiting.value }
                 #expect(error?.code == .cancelled)
@@ -109,7 +110,7 @@ extension EngineTests {
             }
         }
 
-        @Test("a leased permit comes back, a consumed one does not")
+        @Test("a leased permit returns, a consumed one does not")
         func leaseAndConsume() async throws {
             try await withCoordinators { _, one, _, _ in
                 let semaphore = try one.semaphore("s", permits: 3)
@@ -126,12 +127,12 @@ extension EngineTests {
             }
         }
 
-        @Test("destroying wakes all waiters")
+        @Test("destroy wakes all waiters with .destroyed")
         func destroy() async throws {
             try await withCoordinators { _, one, two, _ in
                 let semaphore = try one.semaphore("s", permits: 0)
                 let waiting = (0..<300).map { _ in Task { try await semaphore.wait() } }
-                try await until("they wait") { try await one.inspect("s")?.waiterCount == 300 }
+                try await until("all waiters are queued") { try await one.inspect("s")?.waiterCount == 300 }
                 #expect(try await two.semaphore("s", permits: 0).destroy())
                 for task in waiting {
                     let error = await errorOf { try await task.value }
@@ -142,14 +143,14 @@ extension EngineTests {
             }
         }
 
-        @Test("of waiters that were told of the end nothing stays in Redis")
+        @Test("waiters of a destroyed semaphore leave nothing in Redis")
         func destroyedWaitersLeaveNothing() async throws {
             try await withServer { _, redis, other in
                 try await withCoordinator(redis: redis, configuration: shortTTL) { one in
                     let semaphore = try one.semaphore("s", permits: 0)
                     let waiting = (0..<50).map { _ in Task { try await semaphore.wait() } }
-                    try await until("they wait") { try await one.inspect("s")?.waiterCount == 50 }
-                    // Then Redis knows that the answers to their requests have arrived.
+                    try await until("all waiters are queued") { try await one.inspect("s")?.waiterCount == 50 }
+                    // The heartbeats tell Redis that the answers to the requests have arrived.
                     try await untilHeartbeats(2, other)
                     try await semaphore.destroy()
                     for task in waiting { #expect(await errorOf { try await task.value }?.code == .destroyed) }
@@ -158,7 +159,7 @@ extension EngineTests {
             }
         }
 
-        @Test("another number of permits is a conflict; resizing is explicit")
+        @Test("a different number of permits is a conflict, and resize changes it")
         func conflict() async throws {
             try await withCoordinators { _, one, two, _ in
                 let three = try one.semaphore("s", permits: 3)
@@ -184,12 +185,12 @@ extension EngineTests {
             }
         }
 
-        @Test("a million permits at once")
+        @Test("one signal adds a million permits")
         func million() async throws {
             try await withCoordinators { _, one, _, _ in
                 let semaphore = try one.semaphore("s", permits: 0)
                 let waiting = (0..<1000).map { _ in Task { try await semaphore.wait(10) } }
-                try await until("they wait") { try await one.inspect("s")?.waiterCount == 1000 }
+                try await until("all waiters are queued") { try await one.inspect("s")?.waiterCount == 1000 }
                 try await semaphore.signal(1_000_000)
                 for task in waiting { try await task.value }
                 #expect(try await semaphore.value == 990_000)
@@ -199,7 +200,7 @@ extension EngineTests {
 
     @Suite("Mutex")
     struct MutexTests {
-        @Test("one at a time, among tasks and processes")
+        @Test("one task at a time holds a mutex, among tasks and coordinators")
         func exclusion() async throws {
             try await withCoordinators { _, one, two, redis in
                 try await withThrowingTaskGroup(of: Void.self) { group in

@@ -114,8 +114,11 @@ extension KindTests {
         @Test(
             "is found out when a safeguard of the scripts is missing",
             arguments: [
-                ["passes = inside > 0 or free >= n and waiting == 0", "passes = true", "two groups in room"],
-                ["passes = free >= n and (waiting == 0 or policy == 'b')", "passes = waiting == 0", "rw is too full"],
+                ["passes = members > 0 or free >= wanted and waiting == 0", "passes = true", "two groups in room"],
+                [
+                    "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)", "passes = waiting == 0",
+                    "rw is too full",
+                ],
             ])
         func mutated(_ words: [String]) async throws {
             // What a run shows depends on who comes when; of so many, one must show it.

@@ -1,4 +1,4 @@
-// What becomes of locks when clocks are wrong: the clients', and the server's.
+// Locks when the clock of a client or of the server is wrong.
 import Foundation
 import Hiredis
 import RedisDC
@@ -8,7 +8,7 @@ import Testing
 
 private let hour = Duration.seconds(3600)
 
-/// A TTL that lets tests see sessions end.
+/// A TTL that is short enough for sessions to expire during a test.
 private let short: CoordinatorConfiguration = {
     var configuration = CoordinatorConfiguration()
     configuration.ttl = .seconds(2)
@@ -16,12 +16,12 @@ private let short: CoordinatorConfiguration = {
 }()
 
 extension EngineTests {
-    @Suite("When clocks are wrong", .enabled(if: ShiftedClock.isAvailable, "\(ShiftedClock.requirement)"))
+    @Suite("Wrong clocks", .enabled(if: ShiftedClock.isAvailable, "\(ShiftedClock.requirement)"))
     struct ClockTests {
-        // MARK: A client's
+        // MARK: Clients
 
         @Test(
-            "processes whose clocks are an hour off exclude each other and others as any do",
+            "processes whose clocks are an hour off exclude each other and other processes",
             arguments: [hour, .zero - hour])
         func client(shift: Duration) async throws {
             try await ShiftedClock.with { clock in
@@ -35,7 +35,7 @@ extension EngineTests {
                     var clocks: [Double] = []
                     for worker in workers { clocks.append(Double(try await worker.result())!) }
                     #expect(try await redis.send("GET", "count").string == "400")
-                    // Theirs was wrong indeed, and the others' right. They ended minutes ago at most.
+                    // The first two clocks were wrong, the others right. The workers ended a few minutes ago at most.
                     let now = Date().timeIntervalSince1970
                     for (number, clock) in clocks.enumerated() {
                         let expected = now + (number < 2 ? shift / .seconds(1) : 0)
@@ -46,7 +46,7 @@ extension EngineTests {
         }
 
         @Test(
-            "a holder whose clock is set while it holds goes on, and is told in time when its session is over",
+            "a holder whose clock is set keeps its lease, and is notified in time when its session expires",
             arguments: [hour, .zero - hour])
         func holder(shift: Duration) async throws {
             try await ShiftedClock.with { clock in
@@ -54,7 +54,9 @@ extension EngineTests {
                     try await withCoordinator(redis: redis, configuration: short) { coordinator in
                         let holder = try Child(
                             "redisdc-worker", ["engine-hold", server.url, "m"], environment: clock.environment)
-                        try await until("it holds") { try await redis.send("LLEN", "log").integer == 1 }
+                        try await until("the worker holds the mutex") {
+                            try await redis.send("LLEN", "log").integer == 1
+                        }
                         try clock.set(shift)
                         try await untilHeartbeats(2, redis)
                         #expect(try await redis.send("LLEN", "log").integer == 1)
@@ -70,9 +72,9 @@ extension EngineTests {
             }
         }
 
-        // MARK: The server's
+        // MARK: The server
 
-        /// A server with a clock that can be set, and two coordinators.
+        /// Runs `body` with a server whose clock can be set, and two coordinators.
         private func withClock(
             _ body: (ShiftedClock, _ one: Coordinator, _ two: Coordinator, _ redis: RedisClient) async throws -> Void
         ) async throws {
@@ -85,7 +87,7 @@ extension EngineTests {
             }
         }
 
-        /// Sets the server's clock, and makes sure that the server goes by it.
+        /// Sets the server's clock, and checks that commands and scripts use it.
         private func set(_ clock: ShiftedClock, _ shift: Duration, _ redis: RedisClient) async throws {
             try clock.set(shift)
             let time = try await redis.send("TIME").array?.first?.integer ?? 0
@@ -95,7 +97,7 @@ extension EngineTests {
         }
 
         @Test(
-            "the server's clock jumps forward: sessions are over, holders are told, and successors have higher fences")
+            "when the server's clock jumps forward, sessions expire, holders are notified and fences grow")
         func forward() async throws {
             try await withClock { clock, one, two, redis in
                 let events = one.events()
@@ -107,26 +109,26 @@ extension EngineTests {
                 #expect(await losses.next()?.code == .lost)
                 #expect(!lease.isHeld)
                 for await event in events { if case .sessionLost = event { break } }
-                let heir = try await two.mutex("m").lock(timeout: .seconds(60))
-                #expect(heir.fence > lease.fence)
-                // From here on all is as ever.
+                let successor = try await two.mutex("m").lock(timeout: .seconds(60))
+                #expect(successor.fence > lease.fence)
+                // After the jump, sessions continue as usual.
                 try await untilHeartbeats(2, redis)
-                #expect(heir.isHeld)
-                try await heir.release()
-                try await one.mutex("m").withLock(timeout: .seconds(60)) { #expect($0.fence > heir.fence) }
+                #expect(successor.isHeld)
+                try await successor.release()
+                try await one.mutex("m").withLock(timeout: .seconds(60)) { #expect($0.fence > successor.fence) }
             }
         }
 
         @Test(
-            "the server's clock jumps back: who lives keeps what it holds, fences grow, and the dead are thought alive")
+            "when the server's clock jumps back, leases are kept, fences grow and dead sessions seem alive")
         func backward() async throws {
             try await withClock { clock, one, two, redis in
                 let lease = try await one.mutex("m").lock()
                 let dead = try await ForeignNode(redis, ttl: .seconds(10))
-                let theirs = try await dead.request("acquire", "d", ["m", "1", "f", 1, "l", "0"])
-                #expect(theirs.first == "granted")
+                let granted = try await dead.request("acquire", "d", ["m", "1", "f", 1, "l", "0"])
+                #expect(granted.first == "granted")
                 let waiting = Task { try await two.mutex("d").lock(timeout: .seconds(120)) }
-                try await until("it waits") { try await one.inspect("d")?.waiterCount == 1 }
+                try await until("the waiter is queued") { try await one.inspect("d")?.waiterCount == 1 }
                 try await set(clock, .zero - hour, redis)
                 try await untilHeartbeats(2, redis, besides: dead.session)
                 #expect(lease.isHeld)
@@ -136,11 +138,11 @@ extension EngineTests {
                 let ends = try await redis.send("ZSCORE", "rdc:{default:0}:sessions", .string(dead.session)).string
                 let now = try await redis.send("TIME").array?.first?.integer ?? 0
                 #expect(Double(ends ?? "0")! / 1_000_000 > Double(now) + 3000)
-                // An operator need not wait for an hour.
+                // forceRelease does not have to wait for that hour.
                 #expect(try await one.mutex("d").forceRelease())
-                let heir = try await waiting.value
-                #expect(heir.fence > UInt64(theirs[1])!)
-                try await heir.release()
+                let successor = try await waiting.value
+                #expect(successor.fence > UInt64(granted[1])!)
+                try await successor.release()
             }
         }
     }

@@ -2,10 +2,11 @@
 import Foundation
 import RedisDCTesting
 
-/// A small library that is loaded before the C library and moves what `clock_gettime(CLOCK_REALTIME)`, `gettimeofday`
-/// and `time` say. Monotonic clocks are left alone, as they are when a machine's clock is set.
+/// A small library that is loaded before the C library and shifts the results of
+/// `clock_gettime(CLOCK_REALTIME)`, `gettimeofday` and `time`. Monotonic clocks stay as they are,
+/// as when a machine's clock is set.
 struct ShiftedClock {
-    /// Why the tests are skipped where they are.
+    /// The reason for which the tests are skipped on other systems.
     static let requirement = "needs Linux and a C compiler: a clock is shifted by a library that is loaded first"
 
     static var isAvailable: Bool {
@@ -24,7 +25,7 @@ struct ShiftedClock {
     private var library: String { folder.appendingPathComponent("clock.so").path }
     private var offset: URL { folder.appendingPathComponent("offset") }
 
-    /// Builds the library, and removes it after the body.
+    /// Builds the library, runs `body`, and removes the library.
     static func with<Result>(_ body: (ShiftedClock) async throws -> Result) async throws -> Result {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("clock-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -42,20 +43,20 @@ struct ShiftedClock {
         return try await body(clock)
     }
 
-    /// Sets the clock of all programs that run with it.
+    /// Shifts the clock of all programs that run with the library.
     func set(_ shift: Duration) throws {
         var seconds = shift.components.seconds
         let data = Data(bytes: &seconds, count: 8)
         guard let file = try? FileHandle(forWritingTo: offset) else { return try data.write(to: offset) }
-        // In place, because the programs have mapped it.
+        // In place, because the programs have mapped the file.
         try file.write(contentsOf: data)
         try file.close()
     }
 
-    /// For a program to be started with this clock.
+    /// The environment of a program that runs with this clock.
     var environment: [String: String] { ["LD_PRELOAD": library, "TEST_CLOCK_OFFSET": offset.path] }
 
-    /// A program that starts a Redis with this clock.
+    /// Returns the path of a program that starts a Redis server with this clock.
     func server() throws -> String {
         let script = folder.appendingPathComponent("redis-server")
         let text = """

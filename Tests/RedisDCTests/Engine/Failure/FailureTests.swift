@@ -1,22 +1,23 @@
-// What the tests of failures share: a short TTL, and a coordinator behind a proxy.
+// A short TTL and a coordinator behind a proxy, for all tests of failures.
 import Hiredis
 import RedisDC
 import RedisDCTesting
 import Testing
 
 extension EngineTests {
-    @Suite("When resources fail")
+    @Suite("Failures")
     struct FailureTests {}
 }
 
-/// A TTL that lets tests see sessions end.
+/// A TTL that is short enough for sessions to expire during a test.
 let shortTTL: CoordinatorConfiguration = {
     var configuration = CoordinatorConfiguration()
     configuration.ttl = .seconds(2)
     return configuration
 }()
 
-/// A server, a coordinator behind a proxy, another one without, and a client that looks on.
+/// Runs `body` with a server, a coordinator behind a proxy, another one without, and a client that
+/// observes.
 func withProxiedCoordinator<Result>(
     configuration: CoordinatorConfiguration = .init(),
     _ body: (FaultProxy, _ proxied: Coordinator, _ other: Coordinator, _ redis: RedisClient) async throws -> Result

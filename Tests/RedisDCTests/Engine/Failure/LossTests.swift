@@ -1,4 +1,4 @@
-// Sessions, data and leases that are lost, and who is told.
+// Lost sessions, data and leases, and the notifications about them.
 import Foundation
 import Hiredis
 import RedisDC
@@ -8,9 +8,9 @@ import TestSupport
 import Testing
 
 extension EngineTests.FailureTests {
-    @Test("when heartbeats do not get through, the body is cancelled before Redis gives the lock to another")
+    @Test("without heartbeats the body is cancelled before Redis grants the lock to another session")
     func partition() async throws {
-        // The body is cancelled a tenth of this before Redis lets go: time enough on a busy machine too.
+        // The body is cancelled a tenth of this before Redis releases the lock. This is enough on a busy machine too.
         var configuration = CoordinatorConfiguration()
         configuration.ttl = .seconds(8)
         try await withProxiedCoordinator(configuration: configuration) { proxy, proxied, other, _ in
@@ -29,9 +29,9 @@ extension EngineTests.FailureTests {
             var fences = entered.makeAsyncIterator()
             let fence = await fences.next()!
             await proxy.stall()
-            let heir = try await other.mutex("m").lock(timeout: .seconds(120))
+            let successor = try await other.mutex("m").lock(timeout: .seconds(120))
             #expect(ended.isSet)
-            #expect(heir.fence > fence)
+            #expect(successor.fence > fence)
             await proxy.heal()
             #expect(await errorOf { try await holder.value }?.code == .lost)
             for await event in events {
@@ -40,35 +40,35 @@ extension EngineTests.FailureTests {
                     break
                 }
             }
-            // And it lives on, in a new session.
-            try await heir.release()
-            try await proxied.mutex("m").withLock(timeout: .seconds(30)) { #expect($0.fence > heir.fence) }
+            // The coordinator continues with a new session.
+            try await successor.release()
+            try await proxied.mutex("m").withLock(timeout: .seconds(30)) { #expect($0.fence > successor.fence) }
         }
     }
 
-    @Test("a waiter queues anew when its session was lost")
+    @Test("a waiter queues again after its session was lost")
     func waiterSurvivesLoss() async throws {
         try await withProxiedCoordinator(configuration: shortTTL) { proxy, proxied, other, redis in
             let waiting = Task { try await proxied.semaphore("s", permits: 0).wait(timeout: .seconds(60)) }
-            try await until("it waits") { try await other.inspect("s")?.waiterCount == 1 }
+            try await until("the waiter is queued") { try await other.inspect("s")?.waiterCount == 1 }
             let first = try await other.inspect("s")?.waiters.first?.session
             await proxy.stall()
-            try await until("its session has ended") { try await !Audit(redis).sessions.contains(first!) }
+            try await until("the session has ended") { try await !Audit(redis).sessions.contains(first!) }
             #expect(try await other.inspect("s")?.waiterCount == 0)
             await proxy.heal()
-            try await until("it waits anew") { try await other.inspect("s")?.waiterCount == 1 }
+            try await until("the waiter is queued again") { try await other.inspect("s")?.waiterCount == 1 }
             try await other.semaphore("s", permits: 0).signal()
             try await waiting.value
         }
     }
 
-    @Test("FLUSHALL is reported to holders, and waiters queue anew")
+    @Test("after FLUSHALL holders lose their leases and waiters queue again")
     func flushAll() async throws {
         try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
             let events = one.events()
             let lease = try await one.mutex("m").lock()
             let waiting = Task { try await two.mutex("m").lock(timeout: .seconds(60)) }
-            try await until("it waits") { try await one.inspect("m")?.waiterCount == 1 }
+            try await until("the waiter is queued") { try await one.inspect("m")?.waiterCount == 1 }
             let (lost, losing) = AsyncStream.makeStream(of: RedisDCError.self)
             lease.onLoss { losing.yield($0) }
             _ = try await redis.send("FLUSHALL")
@@ -76,21 +76,21 @@ extension EngineTests.FailureTests {
             #expect(await losses.next()?.code == .lost)
             #expect(!lease.isHeld)
             #expect(await errorOf { try lease.check() }?.code == .lost)
-            let heir = try await waiting.value
-            #expect(heir.fence > lease.fence)
+            let successor = try await waiting.value
+            #expect(successor.fence > lease.fence)
             #expect(await errorOf { try await lease.release() }?.code == .lost)
-            #expect(heir.isHeld)
+            #expect(successor.isHeld)
             var reasons: [SessionLoss] = []
             for await event in events {
                 if case .sessionLost(_, let reason) = event { reasons.append(reason) }
                 if case .dataLost = event { break }
             }
             #expect(reasons == [.dataLost])
-            try await heir.release()
+            try await successor.release()
         }
     }
 
-    @Test("a restart with the data kept loses nothing; one without is reported")
+    @Test("a restart that keeps the data loses no lease, one that does not is noticed")
     func restart() async throws {
         for persistence in [LocalRedis.Configuration.Persistence.appendOnly(fsync: .always), .none] {
             var configuration = CoordinatorConfiguration()
@@ -100,7 +100,7 @@ extension EngineTests.FailureTests {
                 let lease = try await one.mutex("m").lock()
                 let semaphore = try two.semaphore("s", permits: 0)
                 let waiting = Task { try await semaphore.wait(timeout: .seconds(60)) }
-                try await until("it waits") { try await two.inspect("s")?.waiterCount == 1 }
+                try await until("the waiter is queued") { try await two.inspect("s")?.waiterCount == 1 }
                 await server.kill()
                 try await server.restart()
                 if persistence == .none {
@@ -117,23 +117,23 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("an operator takes a lock away: the holder is told, the next one gets it")
+    @Test("forceRelease notifies the holder and grants the lock to the next waiter")
     func forceRelease() async throws {
         try await withCoordinators { _, one, two, _ in
             let lease = try await one.mutex("m").lock()
             let waiting = Task { try await two.mutex("m").lock() }
-            try await until("it waits") { try await one.inspect("m")?.waiterCount == 1 }
+            try await until("the waiter is queued") { try await one.inspect("m")?.waiterCount == 1 }
             #expect(try await two.mutex("m").forceRelease())
-            let heir = try await waiting.value
-            try await until("the holder is told") { !lease.isHeld }
+            let successor = try await waiting.value
+            try await until("the holder is notified") { !lease.isHeld }
             #expect(await errorOf { try await lease.release() }?.code == .lost)
-            #expect(heir.isHeld)
-            try await heir.release()
+            #expect(successor.isHeld)
+            try await successor.release()
             #expect(try await two.mutex("m").forceRelease() == false)
         }
     }
 
-    @Test("when a coordinator ends, what it held is free at once")
+    @Test("a coordinator that ends releases its leases at once")
     func cleanEnd() async throws {
         try await withServer { _, redis, other in
             try await withCoordinator(redis: other) { stays in
@@ -141,7 +141,7 @@ extension EngineTests.FailureTests {
                     _ = try await goes.semaphore("s", permits: 3).acquire(3)
                     let mutex = try await goes.mutex("m").lock()
                     let waiting = Task { try await stays.mutex("m").lock() }
-                    try await until("it waits") { try await stays.inspect("m")?.waiterCount == 1 }
+                    try await until("the waiter is queued") { try await stays.inspect("m")?.waiterCount == 1 }
                     withExtendedLifetime(mutex) {}
                     return waiting
                 }

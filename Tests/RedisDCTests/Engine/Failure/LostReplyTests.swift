@@ -1,4 +1,4 @@
-// Replies and wake-ups that are lost on the way.
+// Lost replies and wake-ups.
 import Foundation
 import Hiredis
 import RedisDC
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 extension EngineTests.FailureTests {
-    @Test("an acquire whose answer is lost is granted once")
+    @Test("an acquire whose reply is lost is granted once")
     func lostAcquire() async throws {
         try await withProxiedCoordinator { proxy, proxied, _, redis in
             let semaphore = try proxied.semaphore("tickets", permits: 1000)
@@ -30,7 +30,7 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("a signal whose answer is lost signals once")
+    @Test("a signal whose reply is lost adds its permits once")
     func lostSignal() async throws {
         try await withProxiedCoordinator { proxy, proxied, _, redis in
             let semaphore = try proxied.semaphore("tickets", permits: 0)
@@ -47,21 +47,21 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("a release whose answer is lost releases once, and is none the wiser")
+    @Test("a release whose reply is lost releases once and succeeds")
     func lostRelease() async throws {
         try await withProxiedCoordinator { proxy, proxied, other, redis in
             let mutex = try proxied.mutex("door")
             for round in 0..<30 {
                 let lease = try await mutex.lock()
                 let next = Task { try await other.mutex("door").lock() }
-                try await until("another waits") { try await other.inspect("door")?.waiterCount == 1 }
+                try await until("the other waiter is queued") { try await other.inspect("door")?.waiterCount == 1 }
                 await proxy.dropNextReply(matching: "door")
                 try await lease.release()
                 try await proxy.waitUntil { $0.droppedReplies == round + 1 }
-                let heir = try await next.value
-                #expect(heir.fence > lease.fence)
-                #expect(heir.isHeld)
-                try await heir.release()
+                let successor = try await next.value
+                #expect(successor.fence > lease.fence)
+                #expect(successor.isHeld)
+                try await successor.release()
             }
             let audit = try await Audit(redis)
             audit.check()
@@ -69,14 +69,14 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("a cancel whose answer is lost leaves nothing in the queue")
+    @Test("a cancel whose reply is lost leaves no waiter in the queue")
     func lostCancel() async throws {
         try await withProxiedCoordinator { proxy, proxied, other, redis in
             let semaphore = try proxied.semaphore("tickets", permits: 0)
             let signaller = try other.semaphore("tickets", permits: 0)
             for round in 0..<30 {
                 let waiting = Task { try await semaphore.wait() }
-                try await until("it waits") { try await other.inspect("tickets")?.waiterCount == 1 }
+                try await until("the waiter is queued") { try await other.inspect("tickets")?.waiterCount == 1 }
                 await proxy.dropNextReply(matching: "tickets")
                 waiting.cancel()
                 #expect(await errorOf { try await waiting.value }?.code == .cancelled)
@@ -88,7 +88,7 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("without wake-ups everything works, only slower")
+    @Test("without wake-ups waiters poll and are served")
     func noWakeUps() async throws {
         var configuration = CoordinatorConfiguration()
         configuration.usesWakeUps = false
@@ -98,7 +98,7 @@ extension EngineTests.FailureTests {
             let b = try two.semaphore("a", permits: 0)
             for _ in 0..<10 {
                 async let waiting: Void = a.wait(timeout: .seconds(30))
-                try await until("it waits") { try await two.inspect("a")?.waiterCount == 1 }
+                try await until("the waiter is queued") { try await two.inspect("a")?.waiterCount == 1 }
                 try await b.signal()
                 try await waiting
             }
@@ -106,7 +106,7 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("a wake-up that is never sent is made up for by the next heartbeat")
+    @Test("a heartbeat makes up for a wake-up that was not sent")
     func lostWakeUp() async throws {
         try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
             let mute = try await ForeignNode(redis) {
@@ -115,14 +115,14 @@ extension EngineTests.FailureTests {
             let semaphore = try one.semaphore("s", permits: 0)
             for _ in 0..<5 {
                 async let waiting: Void = semaphore.wait(timeout: .seconds(30))
-                try await until("it waits") { try await two.inspect("s")?.waiterCount == 1 }
+                try await until("the waiter is queued") { try await two.inspect("s")?.waiterCount == 1 }
                 try await mute.signal("s")
                 try await waiting
             }
         }
     }
 
-    @Test("waiters do not notice that the subscription connection is killed again and again")
+    @Test("waits succeed while the subscription connection is killed repeatedly")
     func killedSubscription() async throws {
         try await withCoordinators { _, one, two, redis in
             let a = try one.semaphore("s", permits: 0)

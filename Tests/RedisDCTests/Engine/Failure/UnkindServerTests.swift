@@ -1,4 +1,4 @@
-// Servers that refuse, forget scripts, or hold what belongs to others.
+// Servers that refuse commands, forget scripts or have corrupt or foreign keys.
 import Foundation
 import Hiredis
 import RedisDC
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 extension EngineTests.FailureTests {
-    @Test("SCRIPT FLUSH is not noticed")
+    @Test("operations succeed after SCRIPT FLUSH")
     func scriptFlush() async throws {
         try await withCoordinators { _, one, _, redis in
             let mutex = try one.mutex("m")
@@ -18,20 +18,20 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("at maxmemory nothing new is taken, and what is held can be kept and given back")
+    @Test("at maxmemory requests are refused, and leases are kept and released")
     func maxMemory() async throws {
         try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
             let lease = try await one.mutex("m").lock()
             let waiting = Task { try await two.mutex("m").lock(timeout: .seconds(30)) }
-            try await until("it waits") { try await one.inspect("m")?.waiterCount == 1 }
+            try await until("the waiter is queued") { try await one.inspect("m")?.waiterCount == 1 }
             _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
             #expect(await errorOf { _ = try await one.mutex("n").tryLock() }?.code == .serverError)
             try await untilHeartbeats(2, redis)
             #expect(lease.isHeld)
             try await lease.release()
-            let heir = try await waiting.value
-            #expect(heir.isHeld)
-            try await heir.release()
+            let successor = try await waiting.value
+            #expect(successor.isHeld)
+            try await successor.release()
             _ = try await redis.send("CONFIG", "SET", "maxmemory", "0")
             let audit = try await Audit(redis)
             audit.check()
@@ -39,7 +39,7 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("the user that SECURITY.md describes can do it all")
+    @Test("the ACL user of SECURITY.md may use semaphores and mutexes")
     func leastPrivileges() async throws {
         let text = try String(
             contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -64,7 +64,7 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("someone else's key in the way is named and left alone")
+    @Test("a key of the wrong type is named in the error and not changed")
     func wrongType() async throws {
         for key in ["book", "index", "sessions"] {
             try await withServer { _, redis, other in
@@ -81,19 +81,19 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("records that somebody has spoilt keep nobody else's session from living on")
-    func spoiltClaims() async throws {
+    @Test("corrupt records do not stop the heartbeats of other sessions")
+    func corruptClaims() async throws {
         try await withCoordinators(configuration: shortTTL) { _, one, _, redis in
             let lease = try await one.mutex("m").lock()
-            let (book, index): (RedisArgument, RedisArgument) = ("rdc:{default:0}:book", "rdc:{default:0}:index")
+            let (state, index): (RedisArgument, RedisArgument) = ("rdc:{default:0}:book", "rdc:{default:0}:index")
             for (claim, record) in [
                 ("dead:1", "x"), ("dead:2", ""), ("dead:-3", "hl1" + String(repeating: "x", count: 20)),
             ] {
-                _ = try await redis.send("HSET", book, .string("c:\(claim)"), .string(record))
+                _ = try await redis.send("HSET", state, .string("c:\(claim)"), .string(record))
                 _ = try await redis.send("ZADD", index, 0, .string("s\(claim)"))
             }
             _ = try await redis.send("ZADD", "rdc:{default:0}:sessions", 1, "dead")
-            try await until("they are cleared away") {
+            try await until("the corrupt records are removed") {
                 try await redis.send("ZCARD", "rdc:{default:0}:sessions").integer == 2
             }
             try await untilHeartbeats(2, redis)
@@ -103,17 +103,17 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("a mutex whose line somebody has deleted can be had again")
+    @Test("a mutex can be locked again after its index was deleted")
     func deletedIndex() async throws {
         try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
             let lease = try await one.mutex("m").lock()
             _ = try await redis.send("DEL", "rdc:{default:0}:index")
-            try await until("the holder is told") { !lease.isHeld }
+            try await until("the holder is notified") { !lease.isHeld }
             try await two.mutex("m").lock(timeout: .seconds(30)).release()
         }
     }
 
-    @Test("who waits is told at once that the client has stopped")
+    @Test("waiters fail immediately when the client stops")
     func stoppedClient() async throws {
         try await withServer { server, _, redis in
             var configuration = CoordinatorConfiguration()
@@ -123,23 +123,23 @@ extension EngineTests.FailureTests {
             try await withCoordinator(redis: client, configuration: configuration) { one in
                 let semaphore = try one.semaphore("s", permits: 0)
                 let waiting = (0..<1000).map { _ in Task { try await semaphore.wait() } }
-                try await until("they wait") { try await one.inspect("s")?.waiterCount == 1000 }
+                try await until("all waiters are queued") { try await one.inspect("s")?.waiterCount == 1000 }
                 running.cancel()
                 await running.value
-                let told = Locked(0)
+                let failed = Locked(0)
                 let listening = Task {
                     for task in waiting where await errorOf({ try await task.value })?.code == .stopped {
-                        told.withLock { $0 += 1 }
+                        failed.withLock { $0 += 1 }
                     }
                 }
-                // Long before the session is over by its own clock.
-                try await until("all are told") { told.withLock { $0 } == 1000 }
+                // The session would expire by the local clock only after 300 s.
+                try await until("all waiters have failed") { failed.withLock { $0 } == 1000 }
                 await listening.value
             }
         }
     }
 
-    @Test("another number of partitions is refused, naming both")
+    @Test("a different number of partitions is refused with an error that names both")
     func partitions() async throws {
         try await withServer { _, redis, other in
             var eight = CoordinatorConfiguration()
@@ -151,11 +151,11 @@ extension EngineTests.FailureTests {
                     #expect(error?.code == .conflict)
                     #expect(error?.message.contains("8 partitions") == true)
                     #expect(error?.message.contains("with 1") == true)
-                    // Looking needs no session, and would look in the wrong place.
-                    let looking = await errorOf { _ = try await second.inspect("m") }
-                    #expect(looking?.code == .conflict)
-                    let surveying = await errorOf { _ = try await second.list() }
-                    #expect(surveying?.code == .conflict)
+                    // These need no session, and would read the wrong partition.
+                    let inspecting = await errorOf { _ = try await second.inspect("m") }
+                    #expect(inspecting?.code == .conflict)
+                    let listing = await errorOf { _ = try await second.list() }
+                    #expect(listing?.code == .conflict)
                 }
             }
         }

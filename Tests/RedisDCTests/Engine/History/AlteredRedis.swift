@@ -1,29 +1,29 @@
-// A Redis that runs other scripts than it was asked to: to see whether a check notices.
+// A client that alters the scripts it sends, to test whether a check notices.
 import Foundation
 import Hiredis
 import Synchronization
 import TestSupport
 
-/// Replaces one text in every script of the engine on its way to the server.
+/// A client that replaces one text in every script of the engine.
 final class AlteredRedis: RedisDecorator {
     let redis: RedisClient
-    private let guardian: String
-    private let without: String
-    /// By source: a script learns its hash once.
+    private let safeguard: String
+    private let replacement: String
+    /// Altered scripts by their original source, because a script loads its hash only once.
     private let altered = Mutex<[String: RedisScript]>([:])
     private let replacements = Atomic(0)
 
-    init(_ redis: RedisClient, _ guardian: String, without: String) {
-        (self.redis, self.guardian, self.without) = (redis, guardian, without)
+    init(_ redis: RedisClient, _ safeguard: String, without replacement: String) {
+        (self.redis, self.safeguard, self.replacement) = (redis, safeguard, replacement)
     }
 
-    /// Whether any script had the text in it.
+    /// Whether any script contained the text.
     var hasReplaced: Bool { replacements.load(ordering: .relaxed) > 0 }
 
     private func alter(_ script: RedisScript) -> RedisScript {
         altered.withLock { altered in
             if let known = altered[script.source] { return known }
-            let source = script.source.replacingOccurrences(of: guardian, with: without)
+            let source = script.source.replacingOccurrences(of: safeguard, with: replacement)
             if source != script.source { replacements.add(1, ordering: .relaxed) }
             let made = RedisScript(source)
             altered[script.source] = made

@@ -1,4 +1,4 @@
-// What several processes wrote down, put together: see HistoryRecorder.
+// The recorded calls of several processes, read from the files of HistoryRecorder.
 import Foundation
 import TestHistory
 
@@ -10,18 +10,18 @@ struct History {
         var verb: HistoryRecorder.Verb
         var resource: String
         var count: Int
-        /// Of a release: the call that took.
+        /// Of a release: the call that acquired the permits.
         var claim: Int
         var called: UInt64
-        /// When the caller gave up, by its timeout or by being cancelled.
+        /// When the call timed out or was cancelled.
         var gaveUp: UInt64?
-        /// Not there when the process was killed before.
+        /// `nil` if the process was killed before the call returned.
         var returned: UInt64?
         var outcome = HistoryRecorder.Outcome.unknown
         var fence: UInt64 = 0
-        /// What a latch or barrier told it.
+        /// The value that a latch or barrier returned.
         var value: Int?
-        /// The last moment at which it was seen to be held.
+        /// The last moment at which the lease was observed as held.
         var lastHeld: UInt64?
 
         var takes: Bool { leases || verb == .wait || verb == .tryWait }
@@ -29,7 +29,7 @@ struct History {
         var queues: Bool { verb == .take || verb == .wait }
     }
 
-    /// A call, by its process and its number.
+    /// The process and the number of a call.
     struct Key: Hashable {
         var process: Int
         var id: Int
@@ -37,7 +37,7 @@ struct History {
 
     private(set) var calls: [Call] = []
     private(set) var index: [Key: Int] = [:]
-    /// When a process lost a session, or the last moment of one that was killed.
+    /// When each process first lost a session, or the last record of a killed process.
     private(set) var losses: [Int: UInt64] = [:]
 
     init() {}
@@ -46,11 +46,11 @@ struct History {
         for file in files { add(try String(contentsOfFile: file, encoding: .utf8)) }
     }
 
-    /// - Parameter text: what one process wrote.
+    /// Adds the records of one process.
     mutating func add(_ text: String) {
         var latest: [Int: UInt64] = [:]
         var gaveUp: [Key: UInt64] = [:]
-        // A killed process may have left half a line behind.
+        // The last line of a killed process may be incomplete.
         for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
             let words = line.split(separator: " ")
             let (process, id, time) = (Int(words[1])!, Int(words[2])!, UInt64(words[3])!)
@@ -70,7 +70,7 @@ struct History {
                 continue
             }
             guard let place = index[key] else {
-                // It was cancelled before it began.
+                // The call was cancelled before it began.
                 gaveUp[key] = time
                 continue
             }

@@ -1,12 +1,13 @@
-// Everything that a recorded history is judged by.
+// The checks of a recorded history.
 import TestHistory
 
 @testable import RedisDC
 
 extension History {
-    /// What is wrong with it, in words; empty when all is well.
+    /// Returns a message for each fault of the history.
     ///
-    /// - Parameter permits: what each resource was made with; of a latch the count, of a barrier the parties.
+    /// - Parameter permits: The initial permits of each resource, the count of a latch, the parties
+    ///   of a barrier.
     func faults(permits: [String: Int]) -> [String] {
         let settleTimeout = UInt64(EngineStateMachine.Settings().settleTimeout / .nanoseconds(1))
         var faults = fenceFaults()
@@ -27,30 +28,32 @@ extension History {
             case .legal: break
             case .illegal(let step):
                 faults.append(
-                    "no order of what was done to \(resource) explains the line with <<<\n"
+                    "no order of the operations on \(resource) explains the call marked <<<\n"
                         + timeline(around: owners[step]))
             case .tooWide(let step):
-                faults.append("too much of \(resource) at a time to be judged\n" + timeline(around: owners[step]))
+                faults.append(
+                    "too many concurrent operations on \(resource) to judge\n" + timeline(around: owners[step]))
             }
         }
         return faults
     }
 
-    // MARK: For any length
+    // MARK: Checks of linear cost
 
-    /// A fence is higher than that of every grant that had been told before it was asked for, whatever the resource, and
-    /// none comes twice.
+    /// Checks that a fence is higher than those of all grants that returned before its request, for
+    /// all resources together, and that no fence is granted twice.
     func fenceFaults() -> [String] {
         let grants = calls.indices.filter { calls[$0].fence > 0 }
         let byCall = grants.sorted { calls[$0].called < calls[$1].called }
         let byReturn = grants.sorted { calls[$0].returned! < calls[$1].returned! }
         var faults: [String] = []
-        var told = 0
+        var returned = 0
         var highest: Int?
         for place in byCall {
-            while told < byReturn.count, calls[byReturn[told]].returned! < calls[place].called {
-                if calls[byReturn[told]].fence > highest.map({ calls[$0].fence }) ?? 0 { highest = byReturn[told] }
-                told += 1
+            while returned < byReturn.count, calls[byReturn[returned]].returned! < calls[place].called {
+                let candidate = byReturn[returned]
+                if calls[candidate].fence > highest.map({ calls[$0].fence }) ?? 0 { highest = candidate }
+                returned += 1
             }
             if let highest, calls[highest].fence >= calls[place].fence {
                 faults.append(
@@ -60,29 +63,33 @@ extension History {
         }
         let byFence = Dictionary(grouping: grants) { calls[$0].fence }
         for (fence, places) in byFence where places.count > 1 {
-            faults.append("fence \(fence) was given twice\n" + timeline(around: places[1], with: places[0]))
+            faults.append("fence \(fence) was granted twice\n" + timeline(around: places[1], with: places[0]))
         }
         return faults
     }
 
-    /// As the holders saw it: never more in hand than there are. Each holds from when it was told so to the last moment
-    /// at which it was not told otherwise.
+    /// Checks that no more permits are held at once than exist.
+    ///
+    /// A caller holds its permits from the return of the acquire to the last moment at which it
+    /// observed the lease as held.
     func overlaps(of resource: String, permits: Int) -> [String] {
         let held = calls.indices.filter { calls[$0].resource == resource && calls[$0].lastHeld != nil }
         var moments = held.map { (calls[$0].returned!, calls[$0].count, $0) }
         moments += held.map { (calls[$0].lastHeld! + 1, -calls[$0].count, $0) }
         moments.sort { ($0.0, $0.1, $0.2) < ($1.0, $1.1, $1.2) }
-        var inHand = 0
+        var heldPermits = 0
         for (_, change, place) in moments {
-            inHand += change
-            if inHand > permits {
-                return ["\(inHand) of \(permits) in hand of \(resource)\n" + timeline(around: place)]
+            heldPermits += change
+            if heldPermits > permits {
+                return [
+                    "\(heldPermits) of \(permits) permits of \(resource) are held\n" + timeline(around: place)
+                ]
             }
         }
         return []
     }
 
-    /// Never more consumed than were there and signalled until then.
+    /// Checks that no more permits are consumed than existed initially and were signalled before.
     func overdrafts(of resource: String, permits: Int) -> [String] {
         var moments: [(UInt64, Int, Int)] = []
         for (place, call) in calls.enumerated() where call.resource == resource {
@@ -95,7 +102,9 @@ extension History {
         var taken = 0
         for (_, change, place) in moments {
             taken += change
-            if taken > permits { return ["consumed more than there was of \(resource)\n" + timeline(around: place)] }
+            if taken > permits {
+                return ["more permits of \(resource) were consumed than existed\n" + timeline(around: place)]
+            }
         }
         return []
     }

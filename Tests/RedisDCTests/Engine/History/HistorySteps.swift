@@ -1,11 +1,11 @@
-// What a recorded history claims, in the terms of the model.
+// The calls of a recorded history as steps of the model.
 import TestHistory
 
 extension History {
-    /// The steps of one resource, and for each the call that it is of.
+    /// Returns the steps on one resource, and the call of each step.
     ///
-    /// - Parameter settleTimeout: how long a caller who has given up is held up until its claim is ended: one that took
-    ///   longer may still be in the queue.
+    /// - Parameter settleTimeout: How long a cancelled call waits for the end of its claim. After a
+    ///   call that took longer, the claim may still be in the queue.
     func steps(of resource: String, settleTimeout: UInt64) -> (steps: [TimedStep<PermitModel.Step>], calls: [Int]) {
         let places = calls.indices.filter { calls[$0].resource == resource }
         var releases: [Key: HistoryRecorder.Outcome] = [:]
@@ -38,7 +38,7 @@ extension History {
                     claim: call.leases || goesBack ? place : nil, count: call.count,
                     fence: call.fence > 0 ? call.fence : nil, queues: call.queues)
                 add(take, place, isCertain: call.outcome == .ok)
-                // With its session's end, at any time.
+                // The end of its session returns it at any time.
                 if goesBack { add(.give(claim: place), place, isCertain: false) }
             case (_, .refused):
                 let isCrowded = crowds.contains {
@@ -57,7 +57,8 @@ extension History {
         var to: UInt64
     }
 
-    /// When someone may have been in the queue, or may have held a permit, of whom the steps say nothing.
+    /// Returns the times at which a call without a step may have been in the queue or held a
+    /// permit.
     private func crowds(_ places: [Int], settleTimeout: UInt64) -> [Crowd] {
         var crowds = places.filter { [.timedOut, .cancelled, .lost].contains(calls[$0].outcome) && calls[$0].queues }
             .map { place in
@@ -67,14 +68,16 @@ extension History {
                 return Crowd(place: place, from: call.called, to: isOver ? call.returned! : .max)
             }
         if let first = losses.values.min() {
-            // What a lost session was about to be given is seen by nobody. It was lost some time before it was told.
+            // A lost session may have had grants that no caller saw. It ended at most a TTL before the loss was noticed.
             let ttl: UInt64 = 5_000_000_000
             crowds.append(Crowd(place: -1, from: first > ttl ? first - ttl : 0, to: .max))
         }
         return crowds
     }
 
-    /// A consumed permit is confirmed with the next request of its process; until then it goes back with the session.
+    /// Returns whether a consumed permit is confirmed.
+    ///
+    /// The next request of the process confirms it. Until then the end of the session returns it.
     func isConfirmed(_ call: Call) -> Bool {
         guard let loss = losses[call.process] else { return true }
         guard call.outcome == .ok, let returned = call.returned else { return false }

@@ -1,4 +1,4 @@
-// Real runs, judged by what their callers saw: legal ones, and ones of which a safeguard was taken away.
+// Recorded runs, checked against what their callers saw: with the scripts as they are, and without a safeguard.
 import Foundation
 import Hiredis
 import RedisDC
@@ -8,16 +8,14 @@ import TestSupport
 import Testing
 
 extension EngineTests {
-    @Suite("Histories")
+    @Suite("Recorded histories")
     struct HistoryTests {
-        @Test("of processes whose replies are lost, one of which is killed, have an order that explains them")
+        @Test("histories of processes with lost replies and a kill are linearizable")
         func processes() async throws {
-            // scripts/stress sets more.
-            let environment = ProcessInfo.processInfo.environment
-            let rounds = environment["REDISDC_HISTORIES"].flatMap { Int($0) } ?? 1
-            let first = environment["REDISDC_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...999_999)
+            // scripts/stress sets a larger number.
+            let rounds = ProcessInfo.processInfo.environment["REDISDC_HISTORIES"].flatMap { Int($0) } ?? 1
             for round in 0..<rounds {
-                let seed = first + UInt64(round) * 100
+                let seed = testSeed + UInt64(round) * 100
                 let history = try await Self.recorded(seed: seed, steps: rounds > 1 ? 400 : 120)
                 Self.expectSound(history, seed: seed)
             }
@@ -36,13 +34,13 @@ extension EngineTests {
                                 ])
                         }
                         let workers = try (1...3).map { try worker($0, proxy.port) }
-                        // Not through the proxy: what it had answered for certain, and what not, is known.
+                        // Without the proxy, so that only the kill leaves requests without a reply.
                         let victim = try worker(4, server.port)
                         let losing = Task {
                             for count in 1... {
                                 await proxy.dropNextReply(matching: "EVALSHA")
                                 try await proxy.waitUntil(within: .seconds(300)) { $0.droppedReplies >= count }
-                                // Most of the time all is well.
+                                // Most replies arrive.
                                 let sent = proxy.counters.bytesToServer
                                 try await proxy.waitUntil(within: .seconds(300)) {
                                     $0.bytesToServer > sent + 40_000
@@ -50,7 +48,7 @@ extension EngineTests {
                             }
                         }
                         let path = folder + "/4"
-                        try await until("the victim works (seed \(seed))") {
+                        try await until("the victim makes progress (seed \(seed))") {
                             let isThere = FileManager.default.fileExists(atPath: path)
                             return try isThere && History(files: [path]).calls.count > steps
                         }
@@ -59,8 +57,8 @@ extension EngineTests {
                         losing.cancel()
                         _ = await losing.result
                         #expect(proxy.counters.droppedReplies > 3)
-                        try await until("what the killed one had is given back") {
-                            // Whoever joins looks after the dead.
+                        try await until("the permits of the killed process are free") {
+                            // A new session's heartbeats end the claims of dead sessions.
                             try await withCoordinator(redis: redis) { coordinator in
                                 try await coordinator.semaphore("pool", permits: 3)
                                     .withPermits(3, timeout: .seconds(60)) { _ in true }
@@ -72,11 +70,12 @@ extension EngineTests {
             }
         }
 
-        /// Of one process, in this one: with the scripts as they are, or altered.
+        /// Records the history of one coordinator in this process, with the scripts as they are or
+        /// altered.
         private static func altered(_ mutation: Mutation?, seed: UInt64) async throws -> History {
             try await withHistoryFolder { folder in
                 try await withServer { _, redis, _ in
-                    let altered = AlteredRedis(redis, mutation?.guardian ?? " ", without: mutation?.without ?? " ")
+                    let altered = AlteredRedis(redis, mutation?.safeguard ?? " ", without: mutation?.replacement ?? " ")
                     try await withCoordinator(redis: altered) { coordinator in
                         let recorder = HistoryRecorder(path: folder + "/0")
                         try await HistoryMix(coordinator: coordinator, recorder: recorder, seed: seed)
@@ -90,30 +89,30 @@ extension EngineTests {
 
         private static func expectSound(_ history: History, seed: UInt64) {
             let faults = history.faults(permits: HistoryMix.resources)
-            // One leads to many.
+            // One fault causes many others.
             if !faults.isEmpty { Issue.record("seed \(seed): \(faults.prefix(3).joined(separator: "\n\n"))") }
-            // They say something only if everything has happened.
+            // The check is meaningful only if the history contains every outcome.
             for outcome in [HistoryRecorder.Outcome.ok, .refused, .timedOut, .cancelled] {
                 #expect(history.calls.contains { $0.outcome == outcome }, "seed \(seed)")
             }
             #expect(history.calls.count { $0.fence > 0 && $0.lastHeld != nil } > 50, "seed \(seed)")
         }
 
-        @Test("of one process have an order too", arguments: 0..<3)
+        @Test("histories of one process are linearizable", arguments: testSeeds(3))
         func oneProcess(seed: UInt64) async throws {
             Self.expectSound(try await Self.altered(nil, seed: seed), seed: seed)
         }
 
-        @Test("are found out when a safeguard of the scripts is missing", arguments: mutations)
+        @Test("the check finds a missing safeguard of the scripts", arguments: mutations)
         func mutated(_ mutation: Mutation) async throws {
-            // What a run shows depends on who comes when; of so many, one must show it.
+            // Whether a run shows the fault depends on timing. One of twenty must show it.
             var all: [String] = []
             for seed in 1...20 as ClosedRange<UInt64> {
                 let faults = try await Self.altered(mutation, seed: seed).faults(permits: HistoryMix.resources)
                 if faults.contains(where: { $0.contains(mutation.fault) }) { return }
                 all += faults
             }
-            Issue.record("nothing but \(all.map { $0.prefix(80) })")
+            Issue.record("expected \(mutation.fault), found only \(all.map { $0.prefix(80) })")
         }
     }
 }
@@ -127,48 +126,55 @@ private func withHistoryFolder<Result>(_ body: (String) async throws -> Result) 
 
 struct Mutation: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    var guardian: String
-    var without: String
-    /// What the judgement says.
+    /// The text in the scripts that prevents the fault.
+    var safeguard: String
+    /// The text that replaces it.
+    var replacement: String
+    /// A part of the message of the fault.
     var fault: String
 }
 
 private let mutations: [Mutation] = [
     Mutation(
-        testDescription: "readers and writers are let in together",
-        guardian: "passes = free >= n and (waiting == 0 or policy == 'b')", without: "passes = waiting == 0",
-        fault: "no order of what was done to catalogue"),
+        testDescription: "readers and writers hold a lock together",
+        safeguard: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
+        replacement: "passes = waiting == 0",
+        fault: "no order of the operations on catalogue"),
     Mutation(
-        testDescription: "a latch opens one too early", guardian: "if signalled == limit then free = OPEN end",
-        without: "if signalled == limit - 1 then free = OPEN end", fault: "no order of what was done to latch"),
+        testDescription: "a latch opens one countdown too early",
+        safeguard: "if signalled == limit then free = OPEN end",
+        replacement: "if signalled == limit - 1 then free = OPEN end", fault: "no order of the operations on latch"),
     Mutation(
-        testDescription: "who has passed a barrier is told that it has not", guardian: "if ARGV[8] == 'w' and (",
-        without: "if false and (", fault: "told that they had not"),
+        testDescription: "a wait that passed a barrier reports a timeout",
+        safeguard: "if condition == IF_WAITING and (",
+        replacement: "if false and (", fault: "without reporting it"),
     Mutation(
-        testDescription: "whoever asks is let in", guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
-        without: "passes = waiting == 0", fault: "no order of what was done to door"),
+        testDescription: "a mutex is granted while it is held",
+        safeguard: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
+        replacement: "passes = waiting == 0", fault: "no order of the operations on door"),
     Mutation(
-        testDescription: "whoever asks is let in, as the holders see it",
-        guardian: "passes = free >= n and (waiting == 0 or policy == 'b')",
-        without: "passes = waiting == 0", fault: "in hand of door"),
+        testDescription: "a mutex is granted while it is held, as its holders see it",
+        safeguard: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
+        replacement: "passes = waiting == 0", fault: "of 1 permits of door"),
     Mutation(
-        testDescription: "what is released comes back twice", guardian: "          free = free + n\n        end",
-        without: "          free = free + n + n\n        end", fault: "no order of what was done to pool"),
+        testDescription: "a release returns its permits twice", safeguard: "          free = free + count\n        end",
+        replacement: "          free = free + count + count\n        end", fault: "no order of the operations on pool"),
     Mutation(
-        testDescription: "what is released does not come back",
-        guardian: "          free = free + n\n        end", without: "        end",
-        fault: "no order of what was done to pool"),
+        testDescription: "a release returns no permits",
+        safeguard: "          free = free + count\n        end", replacement: "        end",
+        fault: "no order of the operations on pool"),
     Mutation(
-        testDescription: "a signal counts twice",
-        guardian: "free, signalled, resource_changed = free + n, signalled + n, true",
-        without: "free, signalled, resource_changed = free + n + n, signalled + n, true",
-        fault: "no order of what was done to tokens"),
+        testDescription: "a signal adds its permits twice",
+        safeguard: "free, signalled, resource_changed = free + count, signalled + count, true",
+        replacement: "free, signalled, resource_changed = free + count + count, signalled + count, true",
+        fault: "no order of the operations on tokens"),
     Mutation(
-        testDescription: "fences stand still", guardian: "tick = math.max(tick + 1, now)", without: "tick = tick",
-        fault: "was given twice"),
+        testDescription: "fences do not grow", safeguard: "tick = math.max(tick + 1, now)", replacement: "tick = tick",
+        fault: "was granted twice"),
     Mutation(
         testDescription: "a cancelled waiter stays in the queue",
-        guardian:
-            "rems[#rems + 1] = 'q' .. name .. '\\0' .. priority .. pack('>I8', at) .. id\n      if mode == 't'",
-        without: "do return {'ended', state} end\n      if mode == 't'", fault: "no order"),
+        safeguard:
+            "zrem[#zrem + 1] = QUEUE_LINE .. name .. '\\0' .. priority .. encode(TICK, claim_tick) .. claim_id\n"
+            + "      if mode == MEMBER",
+        replacement: "do return {'ended', claim_state} end\n      if mode == MEMBER", fault: "no order"),
 ]

@@ -1,10 +1,11 @@
-// The part of a history that a failure is about, for people.
+// The part of a history around a fault, as readable text.
 import TestHistory
 
 extension History {
-    /// What was done to the resource about when this call returned, in the order of the calls, as bars over time.
+    /// Returns the calls on the same resource around the return of one call, as bars over time, in
+    /// the order of calls.
     ///
-    /// - Parameter other: another call that must be in it.
+    /// - Parameter other: Another call to show in any case.
     func timeline(around place: Int, with other: Int? = nil, width: Int = 48) -> String {
         let call = calls[place]
         let end = call.returned ?? call.called
@@ -12,7 +13,7 @@ extension History {
             candidate.resource == call.resource && candidate.called <= end
         }
         let before = calls.indices.filter { isNear(calls[$0]) }.sorted { calls[$0].called < calls[$1].called }
-        // The latest, and of those before what was still under way or held.
+        // The 24 latest, and of the earlier ones those that had not returned.
         var shown = Set(before.suffix(24))
         for candidate in before where calls[candidate].returned == nil { shown.insert(candidate) }
         shown.formUnion([place, other ?? place])
@@ -39,7 +40,7 @@ extension History {
 extension History.Call: CustomStringConvertible {
     var description: String {
         var text = "process \(process) task \(task) #\(id): \(verb) \(count) of \(resource)"
-        if verb == .release { text += ", taken by #\(claim)" }
+        if verb == .release { text += ", acquired by #\(claim)" }
         guard let returned else { return text + ", no answer" }
         text += ", \(outcome) after \((returned - called) / 1000) us"
         return fence > 0 ? text + ", fence \(fence)" : text

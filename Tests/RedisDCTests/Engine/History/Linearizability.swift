@@ -1,40 +1,44 @@
-// Whether what concurrent callers saw can have happened one after the other.
+// A linearizability check.
 
-/// What one resource does when it is used by one caller at a time.
+/// The behaviour of a resource with one caller at a time.
 protocol SequentialModel {
     associatedtype State: Hashable
     associatedtype Step
 
     var start: State { get }
 
-    /// - Parameter others: what is under way and has not taken effect.
-    /// - Returns: the state after the step, or `nil` when its outcome is impossible in this state.
+    /// Returns the state after a step, or `nil` if its outcome is impossible in this state.
+    ///
+    /// - Parameter others: The steps in flight that have not taken effect.
     func state(after step: Step, in state: State, besides others: () -> [Step]) -> State?
 }
 
-/// A step that took effect at some moment between its call and its return. Without a return it took effect at any time
-/// after its call, or never.
+/// A step that took effect at some moment between its call and its return.
+///
+/// A step without a return took effect at any time after its call, or never.
 struct TimedStep<Step> {
     var step: Step
     var called: UInt64
     var returned: UInt64?
 }
 
-/// Searches for an order of the steps that the model allows and that keeps who returned before another was called.
+/// A search for an order of the steps that the model allows and in which a step that returned
+/// before another one was called comes first.
 ///
-/// J. M. Wing and C. Gong, "Testing and verifying concurrent objects", 1993; the states that are remembered, and steps
-/// that are put into the order no sooner than a return demands it, are from G. Lowe, "Testing for linearizability", 2017.
-/// What has returned leaves the search, so that its cost depends on how much is under way at a time, not on the length.
+/// The algorithm is from J. M. Wing and C. Gong, "Testing and verifying concurrent objects", 1993.
+/// Remembering the states, and ordering a step no sooner than a return demands it, are from G.
+/// Lowe, "Testing for linearizability", 2017. Steps that have returned leave the search, so that
+/// its cost depends on the number of concurrent steps, not on the length of the history.
 struct Linearizability<Model: SequentialModel> {
     enum Verdict: Equatable {
         case legal
-        /// No order lets this step return when it did.
+        /// In no order can this step return when it did.
         case illegal(step: Int)
-        /// More at a time than can be searched.
+        /// More concurrent steps than can be searched.
         case tooWide(step: Int)
     }
 
-    /// A state that is possible now, and which of the steps under way have taken effect to get there.
+    /// A possible state, and the steps in flight that have taken effect in it.
     private struct Configuration: Hashable {
         var state: Model.State
         var done: UInt64
@@ -44,7 +48,7 @@ struct Linearizability<Model: SequentialModel> {
     private let steps: [TimedStep<Model.Step>]
     private let limit: Int
     private var possible: Set<Configuration>
-    /// The steps under way: one of 64 places for each.
+    /// The steps in flight, each in one of 64 places.
     private var places: [Int?] = Array(repeating: nil, count: 64)
 
     static func verdict(on steps: [TimedStep<Model.Step>], of model: Model, limit: Int = 100_000) -> Verdict {
@@ -69,7 +73,7 @@ struct Linearizability<Model: SequentialModel> {
             events.append(Event(time: step.called, step: index, isReturn: false))
             if let returned = step.returned { events.append(Event(time: returned, step: index, isReturn: true)) }
         }
-        // In the same moment, calls come first: then the two are concurrent.
+        // At the same moment calls come before returns, so that the two steps are concurrent.
         events.sort { ($0.time, $0.isReturn ? 1 : 0, $0.step) < ($1.time, $1.isReturn ? 1 : 0, $1.step) }
         for event in events {
             if event.isReturn {
@@ -85,7 +89,10 @@ struct Linearizability<Model: SequentialModel> {
         return .legal
     }
 
-    /// Keeps what is possible when the step of this place has taken effect, whatever did so before it.
+    /// Keeps the states in which the step at `place` has taken effect, after any other steps in
+    /// flight.
+    ///
+    /// - Returns: `false` if there are more states than the limit.
     private mutating func returns(_ place: Int) -> Bool {
         let bit: UInt64 = 1 << place
         var seen = possible

@@ -1,18 +1,19 @@
-// The checks of histories, on histories made by hand: each finds what it is there for, and nothing else.
+// The checks of histories, applied to histories written by hand: each finds its fault and no other.
 import TestHistory
 import Testing
 
 @testable import RedisDC
 
-/// A history in few words, one for each call: `take door 10 20 f5`, and later `give 1 30 40` for the first one.
+/// A history in short form, one line for each call: `take - 10 20 f5`, and later `release 1 30 40`
+/// for the first call.
 private struct Script: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var lines: [String]
     var permits = 1
-    /// What the judgement says, or `nil` when nothing is wrong.
+    /// A part of the message of the fault, or `nil` if the history is legal.
     var fault: String?
 
-    /// As the recorder would have written it.
+    /// The history in the format of the recorder.
     var history: History {
         var history = History()
         var text = ""
@@ -40,7 +41,7 @@ private struct Script: Sendable, CustomTestStringConvertible {
 private let scripts: [Script] = [
     Script(testDescription: "one after the other", lines: ["take - 1 2 f1", "release 1 3 4", "take - 5 6 f2"]),
     Script(
-        testDescription: "a grant that is told before the release is",
+        testDescription: "a grant that returns before the release does",
         lines: ["take - 1 2 f1", "release 1 3 8", "take - 2 6 f2"]
     ),
     Script(
@@ -49,115 +50,119 @@ private let scripts: [Script] = [
         testDescription: "two holders, and the first releases later",
         lines: ["take - 1 2 f1", "take - 3 4 f2", "release 1 5 6"], fault: "no order"),
     Script(
-        testDescription: "two bodies at a time",
+        testDescription: "two bodies that run at a time",
         lines: ["take - 1 2 f1 held9", "release 1 3 4", "take - 5 6 f2 held8"],
-        fault: "in hand"),
+        fault: "are held"),
     Script(
-        testDescription: "a release of what was released",
+        testDescription: "a second release of a claim",
         lines: ["take - 1 2 f1", "release 1 3 4", "take - 5 6 f2", "release 1 7 8", "take - 9 10 f3"], fault: "no order"
     ),
     Script(
-        testDescription: "a permit made from nothing", lines: ["wait - 1 2", "wait - 3 4"], fault: "no order"),
+        testDescription: "a permit that did not exist", lines: ["wait - 1 2", "wait - 3 4"], fault: "no order"),
     Script(
-        testDescription: "more consumed than there was", lines: ["wait - 1 2", "wait - 3 4"], fault: "consumed more"),
+        testDescription: "more permits consumed than existed", lines: ["wait - 1 2", "wait - 3 4"],
+        fault: "consumed than existed"),
     Script(
-        testDescription: "a permit of a signal that comes later", lines: ["wait - 1 2", "wait - 3 4", "signal - 5 6"],
+        testDescription: "a permit of a later signal", lines: ["wait - 1 2", "wait - 3 4", "signal - 5 6"],
         fault: "no order"),
     Script(
-        testDescription: "a permit of a signal under way", lines: ["wait - 1 2", "wait - 3 6", "signal - 4 9"]),
+        testDescription: "a permit of a signal in flight", lines: ["wait - 1 2", "wait - 3 6", "signal - 4 9"]),
     Script(
-        testDescription: "a permit of a signal of which nobody knows whether it ran",
+        testDescription: "a permit of a signal with an unknown outcome",
         lines: ["wait - 1 2", "signal - 3 4 unknown", "wait - 50 60"]),
     Script(
-        testDescription: "… which is one permit, not two",
+        testDescription: "two permits of one signal with an unknown outcome",
         lines: ["wait - 1 2", "signal - 3 4 unknown", "wait - 50 60", "wait - 70 80"], fault: "no order"),
     Script(
-        testDescription: "a signal that is not known to have run need not have",
+        testDescription: "a signal with an unknown outcome that did not run",
         lines: ["wait - 1 2", "signal - 3 4 unknown", "tryWait - 5 6 refused"]),
     Script(
-        testDescription: "a batch that takes more than there is",
+        testDescription: "a batch that takes more permits than are free",
         lines: ["wait - 1 2 x2", "wait - 3 4 x2"], permits: 3, fault: "no order"),
     Script(
-        testDescription: "a fence that goes back", lines: ["take - 1 2 f5", "release 1 3 4", "take - 5 6 f4"],
+        testDescription: "a fence that decreases", lines: ["take - 1 2 f5", "release 1 3 4", "take - 5 6 f4"],
         fault: "came after"),
     Script(
-        testDescription: "a fence that goes back among concurrent grants",
+        testDescription: "a fence that decreases among concurrent grants",
         lines: ["take - 1 2 f5", "release 1 3 6", "take - 1 7 f4"], fault: "no order"),
     Script(
         testDescription: "a first call that is granted late, with the highest fence",
         lines: ["take - 1 90 f9", "take - 2 3 f1", "release 2 4 5", "take - 6 7 f2", "release 4 8 9"]),
     Script(
-        testDescription: "a fence that comes twice", lines: ["take - 1 2 f5", "take - 1 2 f5"], permits: 2,
-        fault: "given twice"),
+        testDescription: "a fence that is granted twice", lines: ["take - 1 2 f5", "take - 1 2 f5"], permits: 2,
+        fault: "granted twice"),
     Script(
-        testDescription: "a grant after its cancel, which nobody has",
+        testDescription: "a cancelled wait that took a permit",
         lines: ["take - 1 2 f1", "take - 3 4 cancelled", "release 1 5 6", "tryTake - 7 8 refused"], fault: "no order"),
     Script(
-        testDescription: "a try beside one who is cancelled meanwhile",
+        testDescription: "a refused try beside a waiter that is cancelled",
         lines: ["take - 1 2 f1", "take - 3 9 cancelled", "release 1 5 6", "tryTake - 7 8 refused"]),
     Script(
-        testDescription: "a try beside one whose cancel took too long to be settled",
+        testDescription: "a refused try after a cancel that exceeded settleTimeout",
         lines: ["take - 1 2 f1", "take - 3 900 cancelled", "release 1 5 6", "tryTake - 1000 1001 refused"]),
     Script(
-        testDescription: "a try that does not overtake who waits for more",
+        testDescription: "a try that does not overtake a waiter for more permits",
         lines: ["tryTake - 3 4 refused", "take - 1 9 f1 x2", "signal - 5 6"]),
     Script(
-        testDescription: "a try that finds enough and nobody waiting", lines: ["tryTake - 1 2 refused"],
+        testDescription: "a refused try with a free permit and no waiters", lines: ["tryTake - 1 2 refused"],
         fault: "no order"),
     Script(
-        testDescription: "a lease that is lost is free at some time",
+        testDescription: "a lost lease that becomes free",
         lines: ["take - 1 2 f1", "release 1 3 4 lost", "take - 5 6 f2"]),
     Script(
-        testDescription: "… which is so once",
+        testDescription: "a lost lease that becomes free twice",
         lines: ["take - 1 2 f1", "release 1 3 4 lost", "take - 5 6 f2", "take - 7 8 f3"], fault: "no order"),
     Script(
-        testDescription: "a killed process may have taken it",
+        testDescription: "a killed process that took a permit",
         lines: ["take - 5 0", "tryTake - 60 61 refused"]),
     Script(
-        testDescription: "a killed process may not have taken it",
+        testDescription: "a killed process that took no permit",
         lines: ["take - 5 0", "tryTake - 60 61 f1"]),
     Script(
-        testDescription: "readers together, then a writer",
+        testDescription: "concurrent readers, then a writer",
         lines: ["take - 1 2 f1", "take - 1 3 f2", "release 1 4 5", "release 2 4 6", "take - 1 8 f3 x3"], permits: 3),
     Script(
         testDescription: "a writer beside a reader", lines: ["take - 1 2 f1", "take - 3 4 f2 x3"], permits: 3,
         fault: "no order"),
     Script(
-        testDescription: "a latch is passed when it has been counted down",
+        testDescription: "a latch that is passed after its countdowns",
         lines: ["pass - 1 9", "down - 2 3 v1", "down - 4 8 v0", "pass - 10 11", "down - 12 13 v0"], permits: 2),
     Script(
-        testDescription: "a latch is passed too early", lines: ["down - 1 2 v1", "pass - 3 4", "down - 5 6 v0"],
+        testDescription: "a latch that is passed too early", lines: ["down - 1 2 v1", "pass - 3 4", "down - 5 6 v0"],
         permits: 2, fault: "no order"),
     Script(
-        testDescription: "a latch is counted down by one of whom nobody knows whether he did",
+        testDescription: "a countdown with an unknown outcome",
         lines: ["down - 1 2 v1", "down - 3 4 unknown", "pass - 5 6"], permits: 2),
     Script(
-        testDescription: "two are told the same of a latch", lines: ["down - 1 2 v1", "down - 3 4 v1"], permits: 2,
+        testDescription: "two countdowns that return the same number", lines: ["down - 1 2 v1", "down - 3 4 v1"],
+        permits: 2,
         fault: "no order"),
     Script(
-        testDescription: "two meet, and two again",
+        testDescription: "two generations of a barrier",
         lines: ["arrive - 1 3 v0", "arrive - 2 9 v1", "arrive - 4 9 v1024", "arrive - 5 8 v1025"], permits: 2),
     Script(
-        testDescription: "one passes before the other is there", lines: ["arrive - 1 3 v0", "arrive - 4 5 v1"],
-        permits: 2, fault: "before all were there"),
+        testDescription: "a party that passes before the other arrives", lines: ["arrive - 1 3 v0", "arrive - 4 5 v1"],
+        permits: 2, fault: "before all parties had arrived"),
     Script(
-        testDescription: "a generation before the one before it",
+        testDescription: "a generation that opens before the previous one",
         lines: ["arrive - 5 8 v0", "arrive - 6 9 v1", "arrive - 1 3 v1024", "arrive - 2 4 v1025"], permits: 2,
-        fault: "before all were there"),
+        fault: "before all parties had arrived"),
     Script(
-        testDescription: "two are the same arrival", lines: ["arrive - 1 4 v0", "arrive - 2 3 v0"], permits: 2,
+        testDescription: "two parties with the same arrival number", lines: ["arrive - 1 4 v0", "arrive - 2 3 v0"],
+        permits: 2,
         fault: "too many"),
     Script(
-        testDescription: "one who was told that nobody came was met",
-        lines: ["arrive - 1 4 v0", "arrive - 2 3 timedOut"], permits: 2, fault: "told that they had not"),
+        testDescription: "a party that timed out but was counted",
+        lines: ["arrive - 1 4 v0", "arrive - 2 3 timedOut"], permits: 2, fault: "without reporting it"),
     Script(
-        testDescription: "one of whom nobody knows was met", lines: ["arrive - 1 4 v0", "arrive - 2 3 unknown"],
+        testDescription: "a party with an unknown outcome that was counted",
+        lines: ["arrive - 1 4 v0", "arrive - 2 3 unknown"],
         permits: 2),
 ]
 
-@Suite("Histories made by hand")
+@Suite("Histories written by hand")
 struct LinearizabilityTests {
-    @Test("are judged", arguments: scripts)
+    @Test("each history is judged", arguments: scripts)
     private func judged(_ script: Script) {
         let faults = script.history.faults(permits: ["x": script.permits])
         if let fault = script.fault {
@@ -167,12 +172,12 @@ struct LinearizabilityTests {
         }
     }
 
-    @Test("a long and busy one is judged, and one permit too many in it is found")
+    @Test("a long history is judged, and one permit too many in it is found")
     func long() {
         for isWrong in [false, true] {
             var steps: [TimedStep<PermitModel.Step>] = []
             for round in 0..<2000 {
-                // Six overlap at a time, in no order of their own.
+                // Six steps overlap at a time.
                 let called = UInt64(round * 10)
                 let step: PermitModel.Step =
                     round % 2 == 0
@@ -189,18 +194,18 @@ struct LinearizabilityTests {
         }
     }
 
-    @Test("more at a time than can be searched is said to be so, not passed")
+    @Test("more concurrent steps than can be searched give .tooWide")
     func tooWide() {
         let steps = (0..<65).map { index in
             TimedStep(step: PermitModel.Step.signal(count: 1), called: UInt64(index), returned: 1000)
         }
         guard case .tooWide = Linearizability.verdict(on: steps, of: PermitModel(permits: 0)) else {
-            Issue.record("65 at a time")
+            Issue.record("expected .tooWide for 65 concurrent steps")
             return
         }
         let few = Array(steps.prefix(30))
         guard case .tooWide = Linearizability.verdict(on: few, of: PermitModel(permits: 0), limit: 1000) else {
-            Issue.record("30 that return together, with room for 1000 states")
+            Issue.record("expected .tooWide for 30 steps that return together and a limit of 1000 states")
             return
         }
     }
@@ -212,7 +217,7 @@ struct LinearizabilityTests {
         #expect(
             faults == [
                 """
-                no order of what was done to x explains the line with <<<
+                no order of the operations on x explains the call marked <<<
                 [--------------]                                 0 us  process 7 task 0 #1: take 1 of x, ok after 1000 us, fence 1
                                                [---------------] 2000 us  process 7 task 1 #2: take 1 of x, ok after 1000 us, fence 2 <<<
                 """

@@ -1,16 +1,16 @@
-// Latches and barriers of a recorded history: who may have passed when.
+// The checks of latches and barriers in a recorded history.
 import TestHistory
 
-/// A latch as it would be with one caller at a time.
+/// A latch with one caller at a time.
 struct LatchModel: SequentialModel {
     enum Step: Hashable {
-        /// Counts down, and was told how many are still to come.
+        /// Counts down, and returned the remaining count, if that is known.
         case down(remaining: Int?)
         case pass
     }
 
     let count: Int
-    /// How many have been counted down.
+    /// The number of countdowns so far.
     let start = 0
 
     func state(after step: Step, in state: Int, besides others: () -> [Step]) -> Int? {
@@ -24,7 +24,8 @@ struct LatchModel: SequentialModel {
 }
 
 extension History {
-    /// Nobody passes a latch before it was counted down so often, and each is told a number that fits.
+    /// Checks that no call passes a latch before `count` countdowns, and that each countdown
+    /// returns a possible number.
     func latchFaults(of resource: String, count: Int) -> [String] {
         var (steps, owners): ([TimedStep<LatchModel.Step>], [Int]) = ([], [])
         for (place, call) in calls.enumerated() where call.resource == resource {
@@ -38,34 +39,36 @@ extension History {
         case .legal: return []
         case .illegal(let step):
             return [
-                "no order of what was done to \(resource) explains the line with <<<\n" + timeline(around: owners[step])
+                "no order of the operations on \(resource) explains the call marked <<<\n"
+                    + timeline(around: owners[step])
             ]
         case .tooWide(let step):
-            return ["too much of \(resource) at a time to be judged\n" + timeline(around: owners[step])]
+            return ["too many concurrent operations on \(resource) to judge\n" + timeline(around: owners[step])]
         }
     }
 
-    /// All of a generation were there at one moment, one generation after the other; nobody is missing who can still say so.
+    /// Checks that all parties of a generation waited at one moment, that generations follow one
+    /// another, and that each missing party may be a call without a known outcome.
     func barrierFaults(of resource: String, parties: Int) -> [String] {
         let arrivals = calls.indices.filter { calls[$0].resource == resource && calls[$0].outcome == .ok }
-        // Whoever may have passed without saying so.
+        // Calls that may have passed without a known outcome.
         let silent = calls.filter { $0.resource == resource && ![.ok, .timedOut, .cancelled].contains($0.outcome) }
         let generations = Dictionary(grouping: arrivals) { calls[$0].value! / 1024 }
         var opened: UInt64 = 0
         var missing = 0
         for (generation, places) in generations.sorted(by: { $0.key < $1.key }) {
             if Set(places.map { calls[$0].value! }).count < places.count || places.count > parties {
-                return ["generation \(generation) of \(resource) has too many\n" + timeline(around: places[0])]
+                return ["generation \(generation) of \(resource) has too many arrivals\n" + timeline(around: places[0])]
             }
             missing += parties - places.count
             let last = places.max { calls[$0].called < calls[$1].called }!
             opened = max(opened, calls[last].called)
             if let early = places.first(where: { calls[$0].returned! < opened }) {
-                return ["passed \(resource) before all were there\n" + timeline(around: early, with: last)]
+                return ["passed \(resource) before all parties had arrived\n" + timeline(around: early, with: last)]
             }
         }
         if missing > silent.count {
-            return ["\(missing) passed \(resource) and were told that they had not, or not told"]
+            return ["\(missing) parties passed \(resource) without reporting it"]
         }
         return []
     }

@@ -1,21 +1,22 @@
-// Semaphores and mutexes as they would be with one caller at a time.
+// A model of semaphores and mutexes.
 
-/// Permits that are taken and given. A mutex is one permit.
+/// A semaphore with one caller at a time. A mutex has one permit.
 struct PermitModel: SequentialModel {
     enum Step: Hashable {
-        /// With a `claim`, it can be given back under it; with a `fence`, that is higher than all before.
+        /// A take with a `claim` can be given back. A `fence` must be higher than all before.
         case take(claim: Int?, count: Int, fence: UInt64?, queues: Bool)
-        /// Only what is held is given back, once.
+        /// Returns the permits of a claim that is held.
         case give(claim: Int)
         case signal(count: Int)
-        /// A try found too little. While others wait that is so however much there is, because it may not overtake them.
+        /// A try that was refused: too few permits were free, or others were waiting, which it may
+        /// not overtake.
         case refuse(count: Int, isCrowded: Bool)
     }
 
     struct State: Hashable {
         var free: Int
         var fence: UInt64 = 0
-        /// Claim and count, in the order of claims.
+        /// Pairs of claim and count, in the order of claims.
         var held: [[Int]] = []
     }
 
