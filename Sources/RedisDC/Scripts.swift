@@ -31,7 +31,8 @@ enum Scripts {
     static let enginePass = engine(PackageResources.engine_resource_lua, PackageResources.engine_pass_lua)
     static let engineResize = engine(PackageResources.engine_resource_lua, PackageResources.engine_resize_lua)
 
-    /// Redis's scripts cannot include one another: an operation stands between the head and the tail that all share.
+    /// Redis's scripts cannot include one another: an operation stands between the head and the
+    /// tail that all share.
     private static func engine(_ parts: [UInt8]...) -> RedisScript {
         let all = [PackageResources.engine_head_lua] + parts + [PackageResources.engine_tail_lua]
         return RedisScript(embedded: Array(all.joined()))

@@ -22,7 +22,7 @@ struct ChildCare: Problem {
     private func places(_ me: Player) async throws -> Semaphore {
         try await me.coordinator.semaphore("places", permits: 0).create()
         // However many it was made with.
-        return try me.coordinator.semaphore("places", permits: nil)
+        return try me.coordinator.existingSemaphore("places")
     }
 
     func adult(_ me: Player) async throws {

@@ -2,15 +2,6 @@
 import Hiredis
 import CoordinationBase
 
-/// Who gets permits when several want them.
-public enum Fairness: Sendable, Hashable {
-    /// First come, first served. Nobody overtakes, however many permits the first one wants.
-    case fifo
-    /// Whoever asks while there are enough permits gets them, even if others wait: more throughput, and one who wants
-    /// many at once may wait for ever.
-    case barging
-}
-
 /// A resource that the engine counts permits of.
 struct Resource: Sendable, Hashable {
     enum Kind: String, Sendable {

@@ -21,7 +21,15 @@ private struct Target: ParsableArguments {
         _ body: (Semaphore) async throws -> Void
     ) async throws {
         try await explaining {
-            try await engine.withSession(ttl: ttl, node: node) { try await body($0.semaphore(name, permits: permits)) }
+            try await engine.withSession(ttl: ttl, node: node) { coordinator in
+                let semaphore =
+                    if let permits {
+                        try coordinator.semaphore(name, permits: permits)
+                    } else {
+                        try coordinator.existingSemaphore(name)
+                    }
+                try await body(semaphore)
+            }
         }
     }
 
@@ -111,7 +119,7 @@ extension Sem {
         private func runHolding() async throws {
             let program = try held.program()
             try await target.withSemaphore(ttl: held.ttlDuration, node: held.node) { semaphore in
-                try await held.run(program, holding: semaphore.acquire(count, timeout: timeout.duration))
+                try await held.run(program, holding: semaphore.acquireLease(count, timeout: timeout.duration))
             }
         }
 
@@ -136,7 +144,7 @@ extension Sem {
         func run() async throws {
             try await target.explaining {
                 try await target.engine.withObserver { coordinator in
-                    let value = try await coordinator.semaphore(target.name, permits: nil).value
+                    let value = try await coordinator.existingSemaphore(target.name).value
                     try target.report("\(value)", Report(name: target.name, value: value))
                 }
             }
