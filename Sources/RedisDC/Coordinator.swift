@@ -1,13 +1,13 @@
-// The process's part in coordinating with others: its session, and the resources it makes handles for.
+// The process's part in coordinating with others: its session with Redis, and the handles of resources.
+import CoordinationBase
 import Foundation
 public import Hiredis
-import CoordinationBase
 
 #if ServiceLifecycleSupport
     public import ServiceLifecycle
 #endif
 
-/// Coordinates this process with others through a Redis.
+/// Coordinates this process with others through Redis.
 ///
 /// ```swift
 /// try await withCoordinator(redis: redis) { coordinator in
@@ -16,34 +16,44 @@ import CoordinationBase
 /// }
 /// ```
 ///
-/// In a server, make one and run it with the other services, after the client and before what uses it:
+/// In a server, make one coordinator and run it with the other services, after the client and
+/// before the services that use it:
 ///
 /// ```swift
 /// let coordinator = try Coordinator(redis: redis)
 /// let services = ServiceGroup(services: [redis, coordinator, server], logger: logger)
 /// ```
 ///
-/// - It owns a session with Redis. One heartbeat every third of its TTL keeps all that the process holds, however much
-///   that is. When heartbeats do not get through, the process finds out by its own clock, before Redis may give what it
-///   holds to anyone else: leases are lost, bodies cancelled, ``events()`` tells, and a new session begins.
-/// - Waiting costs no connection: all wake-ups of the process come on the client's one subscription connection. They are
-///   hints; without them everything works, only slower.
-/// - An operation whose answer is lost is sent again under the same number and has one effect.
-/// - When the process dies, what it holds is free after the TTL, and its places in queues are passed over at once or with
-///   it.
+/// - A coordinator owns a session with Redis. One heartbeat every third of the session's TTL keeps
+///   everything that the process holds, however much that is. When heartbeats fail, the process
+///   notices by its own clock before Redis may grant what it holds to another process: its leases
+///   are lost, the bodies that hold them are cancelled, ``events()`` reports the loss, and a new
+///   session begins.
+/// - Waiting costs no connection: all wake-ups of the process arrive on the client's one
+///   subscription connection. They are hints; without them everything works, only slower.
+/// - An operation whose reply is lost is sent again under the same number and has one effect.
+/// - When the process dies, what it holds is free after the TTL and one heartbeat of any other
+///   process, and its waiters are passed over, immediately or at the same time.
 public final class Coordinator: Sendable {
+    /// The namespace of this coordinator's resources.
     public let namespace: String
+    /// The settings that the coordinator was made with.
     public let configuration: CoordinatorConfiguration
-    let place: Namespace
+    let keyspace: Namespace
     let redis: any Redis
+    let clock: MonotonicClock
     private let engines: [Engine]
     private let hub: EventHub
     private let hasRun = Locked(false)
     private let partitionsAgree = Locked(false)
 
+    /// Creates a coordinator. Its session begins with ``run()``; operations before that wait for it.
+    ///
     /// - Parameters:
-    ///   - namespace: sets this application's resources apart from others' in the same Redis: 1 to 512 bytes of UTF-8 without
-    ///     control characters, braces or colons.
+    ///   - redis: the client. It must run for as long as the coordinator does.
+    ///   - namespace: separates this application's resources from those of others in the same
+    ///     Redis: 1 to 512 bytes of UTF-8 without control characters, braces or colons.
+    ///   - configuration: see ``CoordinatorConfiguration``.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public convenience init(
         redis: any Redis, namespace: String = "default", configuration: CoordinatorConfiguration = .init()
@@ -58,7 +68,8 @@ public final class Coordinator: Sendable {
         self.redis = redis
         self.namespace = namespace
         self.configuration = configuration
-        let place = Namespace(namespace, partitions: configuration.partitions)
+        self.clock = clock
+        let keyspace = Namespace(namespace, partitions: configuration.partitions)
         let events = EventHub()
         var settings = EngineStateMachine.Settings()
         settings.ttl = configuration.ttl
@@ -69,11 +80,11 @@ public final class Coordinator: Sendable {
         let instruments = EngineInstruments(configuration.instruments)
         engines = (0..<configuration.partitions).map { partition in
             Engine(
-                redis: redis, namespace: place, partition: partition, settings: settings,
+                redis: redis, namespace: keyspace, partition: partition, settings: settings,
                 usesWakeUps: configuration.usesWakeUps, info: info, clock: clock, instruments: instruments
-            ) { events.tell($0, partition: partition) }
+            ) { events.notify($0, partition: partition) }
         }
-        self.place = place
+        self.keyspace = keyspace
         hub = events
     }
 
@@ -86,15 +97,16 @@ public final class Coordinator: Sendable {
 
     /// Keeps the session until the task is cancelled or a graceful shutdown begins. Call it once.
     ///
-    /// Then it takes no new work: waiters throw `.stopped`, bodies of `withLock` and `withPermit` are cancelled and waited
-    /// for (at most for the TTL), and what is held is free at once.
+    /// A shutdown accepts no new work: waiters throw `.stopped`, the bodies of `withLock`,
+    /// `withPermit` and their siblings are cancelled and awaited (for at most the TTL), and
+    /// everything that is held is free immediately.
     public func run() async {
         let isFirst = hasRun.withLock { hasRun in
             defer { hasRun = true }
             return !hasRun
         }
         precondition(isFirst, "Coordinator.run() is called once")
-        // The first partition knows how many there are: the others come when it has agreed.
+        // The first partition's record holds the number of partitions: the others start when it agrees with ours.
         let started = hub.stream(partition: 0)
         await engines[0].run()
         await withTaskGroup(of: Void.self) { group in
@@ -110,7 +122,7 @@ public final class Coordinator: Sendable {
             await untilShutdown()
             group.cancelAll()
         }
-        // Not in this task, which may be cancelled.
+        // In a task of its own, because this one may be cancelled.
         await Task { [self] in
             await withTaskGroup(of: Void.self) { group in
                 for engine in engines { group.addTask { await engine.stop() } }
@@ -127,32 +139,59 @@ public final class Coordinator: Sendable {
         #endif
     }
 
-    /// What happens to the sessions from now on. A reader that does not read misses the oldest of more than 64 events.
+    /// Returns the events of the coordinator's sessions from now on.
+    ///
+    /// Each stream keeps the newest 64 events that were not read and drops older ones. It ends when
+    /// ``run()`` does.
     public func events() -> AsyncStream<CoordinatorEvent> { hub.stream() }
 
     // MARK: Resources
 
-    /// A counting semaphore that all nodes share.
+    /// Returns a counting semaphore that all nodes share. The first operation creates it if it does
+    /// not exist.
     ///
     /// - Parameters:
-    ///   - permits: how many it is made with when it is not there, 0 to 1,000,000. `nil` wants it to be there.
-    /// - Throws: `.invalidArgument`. Nothing is sent: the first operation makes it, and throws `.conflict` when it is there
-    ///   with another number.
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   - permits: the number of permits that the semaphore is created with, 0 to 1,000,000.
+    ///   - fairness: the order in which waiters are served.
+    /// - Throws: `.invalidArgument`. Nothing is sent: the first operation throws `.conflict` when
+    ///   the semaphore exists with another number or another fairness.
     public func semaphore(
-        _ name: String, permits: Int?, fairness: Fairness = .fifo
+        _ name: String, permits: Int, fairness: Fairness = .fifo
+    ) throws(RedisDCError) -> Semaphore {
+        guard (0...Semaphore.maxPermits).contains(permits) else {
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot make semaphore \"\(name)\": permits is \(permits), expected 0 to \(Semaphore.maxPermits)")
+        }
+        return try semaphore(name, created: permits, fairness)
+    }
+
+    /// Returns a counting semaphore that another call must have created.
+    ///
+    /// Every operation throws `.notFound` when the semaphore does not exist, and never creates it.
+    /// The number of permits and the fairness are those that it was created with.
+    ///
+    /// - Parameter name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    /// - Throws: `.invalidArgument`. Nothing is sent.
+    public func existingSemaphore(_ name: String) throws(RedisDCError) -> Semaphore {
+        try semaphore(name, created: nil, .fifo)
+    }
+
+    private func semaphore(
+        _ name: String, created permits: Int?, _ fairness: Fairness
     ) throws(RedisDCError) -> Semaphore {
         try ResourceName.validate(name)
-        if let permits, !(0...Semaphore.maxPermits).contains(permits) {
-            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Semaphore.maxPermits)")
-        }
         let resource = Resource(
             name: name, kind: .semaphore, permits: permits, policy: fairness == .fifo ? "f" : "b")
         return Semaphore(resource: resource, engine: engine(of: name), coordinator: self)
     }
 
-    /// A mutex that all nodes share.
+    /// Returns a mutex that all nodes share.
     ///
-    /// - Parameter isReentrant: whether a task that holds it may lock it again.
+    /// - Parameters:
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   - isReentrant: whether a task that holds the mutex may lock it again.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func mutex(_ name: String, isReentrant: Bool = false) throws(RedisDCError) -> DistributedMutex {
         try ResourceName.validate(name)
@@ -161,82 +200,55 @@ public final class Coordinator: Sendable {
             resource: resource, engine: engine(of: name), coordinator: self, isReentrant: isReentrant)
     }
 
-    func engine(of name: String) -> Engine { engines[place.partition(of: name)] }
+    func engine(of name: String) -> Engine { engines[keyspace.partition(of: name)] }
 
-    /// Runs a script that only looks.
+    /// Runs a script that only reads.
     func look(_ script: RedisScript, partition: Int, _ arguments: [RedisArgument]) async throws(RedisDCError)
         -> RESPValue
     {
         try await checkPartitions()
-        let keys = EngineKeys(place).scriptKeys(partition: partition)
+        let keys = EngineKeys(keyspace).scriptKeys(partition: partition)
         do { return try await redis.script(script, keys: keys, arguments: arguments) } catch {
             throw RedisDCError(error, key: keys[0])
         }
     }
 
-    /// Whoever looks needs no session, which would have been refused, and with another number of partitions would look
-    /// in the wrong place.
+    /// Throws unless the namespace has as many partitions as this coordinator. A session would have
+    /// been refused, but reading needs none, and with another number of partitions it would read
+    /// the wrong keys.
     private func checkPartitions() async throws(RedisDCError) {
         if partitionsAgree.withLock({ $0 }) { return }
-        let state = EngineKeys(place).state(partition: 0)
+        let state = EngineKeys(keyspace).state(partition: 0)
         let found: String?
         do { found = try await redis.send("HGET", .string(state), "partitions").string } catch {
             throw RedisDCError(error, key: state)
         }
         guard let found else { return }
-        guard found == String(place.partitions) else { throw place.conflict(with: found) }
+        guard found == String(keyspace.partitions) else { throw keyspace.conflict(with: found) }
         partitionsAgree.withLock { $0 = true }
     }
 }
 
 #if ServiceLifecycleSupport
+    /// A coordinator is a service: its ``run()`` ends with a graceful shutdown.
     extension Coordinator: Service {}
 #endif
 
-/// Makes a coordinator, runs it while `body` runs, and ends its session.
+/// Creates a coordinator, runs it while `body` runs, and ends its session.
+///
+/// The session ends when `body` returns or throws, also in a cancelled task; everything that is
+/// held is free then.
+///
+/// - Parameters:
+///   - redis: the client. It must run for as long as `body` does.
+///   - namespace: see ``Coordinator/init(redis:namespace:configuration:)``.
+///   - configuration: see ``CoordinatorConfiguration``.
+///   - body: receives the coordinator, which must not be used after it returns.
+/// - Throws: `.invalidArgument`, and what `body` throws.
 public func withCoordinator<Result>(
     redis: any Redis, namespace: String = "default", configuration: CoordinatorConfiguration = .init(),
     _ body: (Coordinator) async throws -> Result
 ) async throws -> Result {
     let coordinator = try Coordinator(redis: redis, namespace: namespace, configuration: configuration)
     return try await whileRunning({ await coordinator.run() }, { try await body(coordinator) })
-}
-
-/// Passes events on to whoever reads them.
-private final class EventHub: Sendable {
-    private struct State {
-        var readers: [(partition: Int?, AsyncStream<CoordinatorEvent>.Continuation)] = []
-        var isOver = false
-    }
-    private let state = Locked(State())
-
-    func stream(partition: Int? = nil) -> AsyncStream<CoordinatorEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: CoordinatorEvent.self, bufferingPolicy: .bufferingNewest(64))
-        let isOver = state.withLock { state in
-            state.readers.append((partition, continuation))
-            return state.isOver
-        }
-        if isOver { continuation.finish() }
-        return stream
-    }
-
-    func tell(_ event: CoordinatorEvent, partition: Int) {
-        state.withLock { state in
-            state.readers.removeAll { reader in
-                guard reader.partition == nil || reader.partition == partition else { return false }
-                if case .terminated = reader.1.yield(event) { return true }
-                return false
-            }
-        }
-    }
-
-    func finish() {
-        let readers = state.withLock { state in
-            state.isOver = true
-            defer { state.readers = [] }
-            return state.readers
-        }
-        for reader in readers { reader.1.finish() }
-    }
 }

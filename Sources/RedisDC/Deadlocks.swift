@@ -1,32 +1,39 @@
-// Who waits for whom in a circle.
+// Processes that wait for one another in a circle.
 
-/// Processes that wait for one another in a circle.
+/// A circle of processes, each of which waits for a resource that the next one holds.
 public struct Deadlock: Sendable, Hashable {
-    /// One waits for what another holds.
+    /// A process that waits for a resource that another process holds.
     public struct Link: Sendable, Hashable {
-        /// What is waited for.
+        /// The name of the resource.
         public var name: String
-        /// The claims of both: the session, a colon, and the number of the request.
+        /// The waiter's claim: its session, a colon, and the number of the request.
         public var waiter: String
+        /// The holder's claim: its session, a colon, and the number of the request.
         public var holder: String
-        /// Host, process id and name of both programs.
+        /// The host, process id and program name of the waiter.
         public var waiterNode: String
+        /// The host, process id and program name of the holder.
         public var holderNode: String
 
         var waiterSession: Substring { waiter.prefix { $0 != ":" } }
         var holderSession: Substring { holder.prefix { $0 != ":" } }
     }
 
-    /// Each one's holder is the next one's waiter, and the last one's holder the first one's waiter.
+    /// The circle: the holder of each link is the waiter of the next, and the holder of the last is
+    /// the waiter of the first.
     public var links: [Link]
 }
 
 extension Coordinator {
-    /// Looks for processes that wait for one another in a circle, over the whole namespace.
+    /// Returns the circles of processes in the namespace that wait for one another.
     ///
-    /// What is found may be harmless: tasks of one process are not told apart, and of a semaphore another holder may give
-    /// back. So take it as a place to look at. What changes meanwhile is not reported: it looks twice. The cost is
-    /// proportional to all that is there; a holder or waiter beyond the first 1,000 of a name is not seen.
+    /// A circle may be harmless: the tasks of one process are not told apart, and another holder of
+    /// a semaphore may release a permit. Treat it as a hint where to look. A circle that changes
+    /// while it is read is not reported, because everything is read twice. The cost is proportional
+    /// to the number of resources, holders and waiters; holders and waiters beyond the first 1,000
+    /// of a resource are ignored.
+    ///
+    /// - Throws: what ``inspect(_:limit:)`` throws.
     public func deadlocks() async throws(RedisDCError) -> [Deadlock] {
         let before = try await waits()
         if before.isEmpty { return [] }
@@ -52,13 +59,13 @@ extension Coordinator {
 }
 
 extension Deadlock {
-    /// Circles that have no session in common: of each knot, one.
+    /// Returns circles that share no session: one for each group of entangled ones.
     static func all(in links: [Link]) -> [Deadlock] {
         let next = Dictionary(grouping: links, by: \.waiterSession)
-        var isOver: Set<Substring> = []
+        var isDone: Set<Substring> = []
         var found: [Deadlock] = []
-        for start in next.keys.sorted() where !isOver.contains(start) {
-            // A walk in depth; the links that lead from its beginning to where it is.
+        for start in next.keys.sorted() where !isDone.contains(start) {
+            // A depth-first search: `path` has the links from `start` to the current session.
             var path: [Link] = []
             var choices = [next[start] ?? []]
             var onPath: Set<Substring> = [start]
@@ -67,17 +74,17 @@ extension Deadlock {
                     choices.removeLast()
                     let left = path.popLast()?.holderSession ?? start
                     onPath.remove(left)
-                    isOver.insert(left)
+                    isDone.insert(left)
                     continue
                 }
                 let session = link.holderSession
                 if onPath.contains(session) {
                     let circle = (path + [link]).drop { $0.waiterSession != session }
                     found.append(Deadlock(links: Array(circle)))
-                    isOver.formUnion(onPath)
+                    isDone.formUnion(onPath)
                     break
                 }
-                if isOver.contains(session) { continue }
+                if isDone.contains(session) { continue }
                 path.append(link)
                 onPath.insert(session)
                 choices.append(next[session] ?? [])

@@ -1,10 +1,9 @@
-// The order in which waiters are served.
-
-/// The order in which a semaphore serves waiters.
+/// The order in which a semaphore serves concurrent waiters.
 public enum Fairness: Sendable, Hashable {
-    /// First come, first served. No waiter is overtaken, however many permits the first one wants.
+    /// First come, first served. No wait overtakes another, however many permits the first one
+    /// needs.
     case fifo
-    /// A caller that asks while there are enough permits gets them, even if others wait. The throughput is higher, and a
-    /// waiter for many permits may starve.
+    /// A request that finds enough free permits gets them even if others wait. Throughput is
+    /// higher, and a waiter that needs many permits at once may wait forever.
     case barging
 }

@@ -1,24 +1,25 @@
-// Who holds what, since when, and who waits for it.
-import Hiredis
+// The holders and waiters of a resource, and the list of all resources.
 import CoordinationBase
+import Hiredis
 
-/// A picture of one semaphore or mutex at one moment.
+/// The state of one resource at one moment, with its holders and waiters.
 public struct Inspection: Sendable {
     /// A session that holds permits of the resource.
     public struct Holder: Sendable {
         /// The session of the process.
         public var session: String
-        /// Names the claim, for ``Coordinator/forceRelease(_:holder:)``: the session, a colon, and the request's number.
+        /// The id of the claim, for ``Coordinator/forceRelease(_:holder:)``: the session, a colon,
+        /// and the number of the request.
         public var id: String
-        /// The number of permits it holds.
+        /// The number of permits that it holds.
         public var count: Int
         /// The fence of the grant.
         public var fence: UInt64
-        /// When it was granted them, in microseconds since 1970 by Redis's clock.
+        /// When the permits were granted, in microseconds since 1970 by Redis's clock.
         public var since: UInt64
-        /// How long it has held them, by Redis's clock.
+        /// How long it has held the permits, by Redis's clock.
         public var duration: Duration
-        /// Host, process id and name of the program.
+        /// The host, process id and program name of the process.
         public var node: String
     }
 
@@ -26,66 +27,59 @@ public struct Inspection: Sendable {
     public struct Waiter: Sendable {
         /// The session of the process.
         public var session: String
-        /// The claim: the session, a colon, and the request's number.
+        /// The id of the claim: the session, a colon, and the number of the request.
         public var id: String
-        /// The number of permits it waits for.
+        /// The number of permits that it waits for.
         public var count: Int
         /// When it began to wait, in microseconds since 1970 by Redis's clock.
         public var since: UInt64
         /// How long it has waited, by Redis's clock.
         public var duration: Duration
-        /// Host, process id and name of the program.
+        /// The host, process id and program name of the process.
         public var node: String
     }
 
+    /// The name of the resource.
     public var name: String
-    /// `semaphore`, `mutex`, `read-write lock`, `condition`, `turnstile`, `latch`, `barrier`, `phaser`, `broken` or
-    /// `being destroyed`.
-    public var kind: String
+    /// What the resource is.
+    public var kind: ResourceKind
+    /// The order in which waiters are served.
     public var fairness: Fairness
-    /// What it has in all.
+    /// The total number of permits.
     public var permits: Int
-    /// Permits to be had now.
+    /// The number of permits available now.
     public var available: Int
-    /// Added by `signal` so far, and taken for good.
+    /// The number of permits added by `signal` since the resource was created.
     public var signalled: Int
+    /// The number of permits consumed by `wait` since the resource was created.
     public var consumed: Int
-    /// How many hold and how many wait; the lists have at most the number that was asked for.
+    /// The number of holders. ``holders`` may list fewer.
     public var holderCount: Int
+    /// The number of waiters. ``waiters`` may list fewer.
     public var waiterCount: Int
+    /// The holders, at most as many as were asked for.
     public var holders: [Holder]
-    /// First come, first.
+    /// The waiters in the order in which they are served, at most as many as were asked for.
     public var waiters: [Waiter]
 }
 
-/// One line of a list.
-public struct ResourceSummary: Sendable {
-    public var name: String
-    public var kind: String
-    public var permits: Int
-    public var available: Int
-    public var waiters: Int
-    /// How long the first waiter has waited.
-    public var longestWait: Duration?
-}
-
-/// A picture of a namespace.
-public struct ResourceList: Sendable {
-    public var sessions: Int
-    public var resources: [ResourceSummary]
-}
-
 extension Coordinator {
-    /// Looks at a semaphore or mutex. `nil` when there is none; a mutex that nobody holds or wants is not there.
+    /// Returns the state of a resource, or `nil` when it does not exist. A mutex that nobody holds
+    /// or waits for does not exist.
     ///
-    /// - Parameter limit: most holders, and most waiters, to list. 1 to 10,000.
+    /// - Parameters:
+    ///   - name: the name of the resource.
+    ///   - limit: the maximum number of holders, and of waiters, to list, 1 to 10,000.
+    /// - Throws: `.invalidArgument`, `.conflict` (the namespace has another number of partitions),
+    ///   `.connectionLost`, `.notConnected`, `.cancelled`, `.stopped`.
     public func inspect(_ name: String, limit: Int = 100) async throws(RedisDCError) -> Inspection? {
         try ResourceName.validate(name)
         guard (1...10_000).contains(limit) else {
-            throw RedisDCError(.invalidArgument, "limit is \(limit), expected 1 to 10000")
+            throw RedisDCError(
+                .invalidArgument, "cannot inspect \"\(name)\": limit is \(limit), expected 1 to 10000")
         }
         let reply = try await look(
-            Scripts.engineInspect, partition: place.partition(of: name), [.string(name), .integer(limit)])
+            Scripts.engineInspect, partition: keyspace.partition(of: name), [.string(name), .integer(limit)])
         guard let parts = reply.array, parts.count == 13 else { return nil }
         let numbers = parts.map { $0.number ?? 0 }
         func rows<Row>(_ value: RESPValue, _ make: (String, Int, UInt64, Duration, String) -> Row) -> [Row] {
@@ -107,15 +101,19 @@ extension Coordinator {
                 session: session(id), id: id, count: count, since: tick, duration: duration, node: node)
         }
         return Inspection(
-            name: name, kind: Self.kind(parts[1]), fairness: parts[2].string == "b" ? .barging : .fifo,
+            name: name, kind: ResourceKind(letter: parts[1].string),
+            fairness: parts[2].string == "b" ? .barging : .fifo,
             permits: numbers[4], available: numbers[5], signalled: numbers[8], consumed: numbers[9],
             holderCount: numbers[10], waiterCount: numbers[6], holders: holders, waiters: waiters)
     }
 
-    /// Looks at everything in the namespace. The cost is proportional to that; it is read in pieces.
+    /// Returns all resources of the namespace. They are read in pages, and the cost is proportional
+    /// to their number.
+    ///
+    /// - Throws: what ``inspect(_:limit:)`` throws.
     public func list() async throws(RedisDCError) -> ResourceList {
         var list = ResourceList(sessions: 0, resources: [])
-        for partition in 0..<place.partitions {
+        for partition in 0..<keyspace.partitions {
             var cursor = "0"
             repeat {
                 let reply = try await look(Scripts.engineList, partition: partition, [.string(cursor)])
@@ -126,7 +124,7 @@ extension Coordinator {
                 for index in stride(from: 0, to: cells.count - 5, by: 6) {
                     list.resources.append(
                         ResourceSummary(
-                            name: cells[index].string ?? "", kind: Self.kind(cells[index + 1]),
+                            name: cells[index].string ?? "", kind: ResourceKind(letter: cells[index + 1].string),
                             permits: cells[index + 2].number ?? 0, available: cells[index + 3].number ?? 0,
                             waiters: cells[index + 4].number ?? 0,
                             longestWait: cells[index + 5].number.map {
@@ -138,10 +136,14 @@ extension Coordinator {
         return list
     }
 
-    /// Takes a semaphore's permits or a mutex away from its holders, for operators. They are told.
+    /// Takes a semaphore's permits or a mutex away from its holders, for operators. The holders'
+    /// leases are lost.
     ///
-    /// - Parameter holder: the ``Inspection/Holder/id`` of one holder; `nil` takes it away from all.
-    /// - Returns: how many held it.
+    /// - Parameters:
+    ///   - name: the name of the resource.
+    ///   - holder: the ``Inspection/Holder/id`` of one holder; `nil` means all.
+    /// - Returns: the number of holders that lost a lease.
+    /// - Throws: what ``inspect(_:limit:)`` throws, and `.connectionLost` with `mayHaveRun`.
     @discardableResult
     public func forceRelease(_ name: String, holder: String? = nil) async throws(RedisDCError) -> Int {
         var total = 0
@@ -157,14 +159,6 @@ extension Coordinator {
             }
             total += ended
             if ended == 0 || chosen.count < 1000 { return total }
-        }
-    }
-
-    private static func kind(_ value: RESPValue) -> String {
-        switch value.string {
-        case "z": "broken"
-        case let letter?: Resource.Kind(rawValue: letter)?.title ?? "being destroyed"
-        case nil: "being destroyed"
         }
     }
 }

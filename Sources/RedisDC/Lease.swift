@@ -1,9 +1,9 @@
-// What a holder has in hand: the fence, the deadline, and the news when it is lost.
+// What a holder has: the fence, the deadline, and notice of a loss.
+import CoordinationBase
 import Hiredis
 import Synchronization
-import CoordinationBase
 
-/// Something that is held until it is released, or until the session that holds it ends.
+/// A hold on a lock or on permits, until it is released or the session that holds it ends.
 ///
 /// ```swift
 /// try await mutex.withLock { lease in
@@ -11,12 +11,17 @@ import CoordinationBase
 /// }
 /// ```
 ///
-/// - Redis keeps it for this process as long as the coordinator's heartbeats arrive. When they do not, `isHeld` becomes
-///   false, `check()` throws and the body of a `withLock` or `withPermit` is cancelled, all before Redis may give it to
-///   anyone else.
-/// - A process that was stopped in the middle of a statement (SIGSTOP, a machine put to sleep) finds `isHeld` false as
-///   soon as it goes on, but what it was about to send may still be sent. That is what the fence is for.
-/// - When the process dies, it is free after the session's TTL at the latest.
+/// - Redis keeps it for this process while the coordinator's heartbeats arrive. When they stop
+///   arriving, ``isHeld`` becomes false, ``check()`` throws, and the body of a `withLock` or
+///   `withPermit` is cancelled, all before Redis may grant it to another holder.
+/// - A process that was paused in the middle of a statement (SIGSTOP, a suspended machine) finds
+///   ``isHeld`` false as soon as it continues, but a request that it was about to send may still be
+///   sent. The ``fence`` protects against that.
+/// - When the process dies, what it held is free after the session's TTL and one heartbeat of any
+///   other process.
+/// - When the last reference to a lease is dropped without ``release()``, the lease is released in
+///   the background. Prefer the forms with a body, which release at a known point and report a
+///   loss.
 public final class Lease: Sendable {
     private struct Hold {
         var claim: UInt64
@@ -25,21 +30,14 @@ public final class Lease: Sendable {
         var life: SessionLife
     }
 
-    /// What is held.
+    /// The name of the resource that is held.
     public let name: String
     let engine: Engine
     private let watch: LeaseWatch
     private let isReleased = Atomic<Bool>(false)
     private let hold: Locked<Hold>
-    /// While it waits for a condition, it is not held.
-    private let isLentOut = Atomic<Bool>(false)
-
-    /// What the current task holds, innermost last.
-    @TaskLocal static var all: [Lease] = []
-
-    static func heldByTask(_ name: String, _ engine: Engine) -> Lease? {
-        all.last { ByteName($0.name) == ByteName(name) && $0.engine === engine }
-    }
+    /// While its task waits for a ``Condition``, the lease is not held.
+    private let isSuspended = Atomic<Bool>(false)
 
     init(_ grant: EngineStateMachine.Grant, name: String, count: Int, engine: Engine) {
         hold = Locked(Hold(claim: grant.claim, fence: grant.fence, count: count, life: grant.life))
@@ -53,34 +51,45 @@ public final class Lease: Sendable {
         engine.releaseSoon(claim)
     }
 
-    /// A number that grows with every grant of the namespace's partition and never repeats. Who guards a resource keeps
-    /// the highest that it has seen and refuses whatever comes with a lower one. Waiting for a ``Condition`` changes it.
+    /// A number that grows with every grant in the namespace's partition and never repeats.
+    ///
+    /// The guard of a protected resource stores the highest fence that it has seen and refuses
+    /// requests with a lower one. Waiting for a ``Condition`` changes the fence.
     public var fence: UInt64 { hold.withLock { $0.fence } }
 
-    /// How many permits.
+    /// The number of permits that are held.
     public var count: Int { hold.withLock { $0.count } }
 
     var claim: UInt64 { hold.withLock { $0.claim } }
 
-    /// How long it is certainly held if no further heartbeat succeeds; zero when it is lost. Asking costs nothing.
+    /// How long the lease is certain to be held if no further heartbeat succeeds; zero when it is
+    /// lost or released.
+    ///
+    /// Reading it sends nothing.
     public var remaining: Duration {
-        isReleased.load(ordering: .acquiring) || isLentOut.load(ordering: .acquiring) || watch.isLost
+        isReleased.load(ordering: .acquiring) || isSuspended.load(ordering: .acquiring) || watch.isLost
             ? .zero : hold.withLock { $0.life }.remaining
     }
 
-    /// Until when it is certainly held. Each heartbeat moves it on.
+    /// The time until which the lease is certain to be held. Each heartbeat moves it forward.
     public var deadline: ContinuousClock.Instant { .now + remaining }
 
+    /// Whether the lease is certain to be held now.
     public var isHeld: Bool { remaining > .zero }
 
-    /// - Throws: `.lost` when it is not held any more.
+    /// Throws unless the lease is held.
+    ///
+    /// - Throws: `.lost`.
     public func check() throws(RedisDCError) {
         guard isHeld else { throw watch.error ?? RedisDCError(.lost, "\"\(name)\" is not held any more") }
     }
 
-    /// Gives it back. Releasing a second time does nothing. A cancelled task releases all the same.
+    /// Releases the lease. A second call does nothing.
     ///
-    /// - Throws: `.lost` when it was not held any more: someone else may have held it meanwhile. `.stopped`.
+    /// The release is sent even if the task is cancelled.
+    ///
+    /// - Throws: `.lost` when the lease was lost before: another holder may have had it in the
+    ///   meantime. `.stopped`.
     public func release() async throws(RedisDCError) {
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let error = watch.error
@@ -89,7 +98,8 @@ public final class Lease: Sendable {
         try await engine.release(claim)
     }
 
-    /// Turns it into a permit of another resource, in one step. If that fails, it is given back.
+    /// Turns the lease into a permit of another resource, in one step. If that fails, the lease is
+    /// released.
     func pass(to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
         try check()
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -102,69 +112,32 @@ public final class Lease: Sendable {
         }
     }
 
-    /// Calls `body` when it is lost, at once if it is already; not when it is released. It must not block.
+    /// Calls `body` when the lease is lost, immediately if it is lost already, and never after a
+    /// release.
+    ///
+    /// - Parameter body: runs on the client's executor and must not block.
     public func onLoss(_ body: @escaping @Sendable (RedisDCError) -> Void) { watch.onLoss(body) }
 
-    // MARK: For the primitives
+    // MARK: For conditions and downgrades
 
-    /// From here to ``adopt(_:)`` or ``fail(_:)`` it is not held.
-    func lendOut() { isLentOut.store(true, ordering: .releasing) }
+    /// Marks the lease as not held, until ``replaceGrant(_:)`` or ``fail(_:)``.
+    func suspend() { isSuspended.store(true, ordering: .releasing) }
 
-    /// It is held again, under another claim.
-    func adopt(_ grant: EngineStateMachine.Grant?) {
+    /// Marks the lease as held again: under the claim of `grant`, or under its own if there is
+    /// none.
+    func replaceGrant(_ grant: EngineStateMachine.Grant?) {
         if let grant {
             hold.withLock { ($0.claim, $0.fence, $0.life) = (grant.claim, grant.fence, grant.life) }
             grant.watch?.onLoss { [watch] in watch.lose($0) }
         }
-        isLentOut.store(false, ordering: .releasing)
-        // Given back while it was not held: nobody else will.
+        isSuspended.store(false, ordering: .releasing)
+        // Released while it was suspended: that release could not know the new claim.
         if isReleased.load(ordering: .acquiring), let grant { engine.releaseSoon(grant.claim) }
     }
 
-    /// It could not be had again.
+    /// Marks the lease as lost because it could not be acquired again.
     func fail(_ error: RedisDCError) { watch.lose(error) }
 
+    /// Records that only `count` permits are held from now on.
     func keep(_ count: Int) { hold.withLock { $0.count = count } }
-}
-
-/// Hears that a lease is lost.
-final class LeaseWatch: Sendable {
-    private enum State {
-        case held([@Sendable (RedisDCError) -> Void])
-        case lost(RedisDCError)
-        case over
-    }
-    private let state = Locked(State.held([]))
-
-    var error: RedisDCError? {
-        state.withLock { state in if case .lost(let error) = state { error } else { nil } }
-    }
-    var isLost: Bool { error != nil }
-
-    func lose(_ error: RedisDCError) {
-        let listeners = state.withLock { state -> [@Sendable (RedisDCError) -> Void] in
-            guard case .held(let listeners) = state else { return [] }
-            state = .lost(error)
-            return listeners
-        }
-        for listener in listeners { listener(error) }
-    }
-
-    /// Nobody needs to hear of it any more.
-    func finish() {
-        state.withLock { state in if case .held = state { state = .over } }
-    }
-
-    func onLoss(_ body: @escaping @Sendable (RedisDCError) -> Void) {
-        let error = state.withLock { state -> RedisDCError? in
-            switch state {
-            case .held(let listeners):
-                state = .held(listeners + [body])
-                return nil
-            case .lost(let error): return error
-            case .over: return nil
-            }
-        }
-        if let error { body(error) }
-    }
 }

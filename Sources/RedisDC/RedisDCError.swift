@@ -1,8 +1,9 @@
 import Hiredis
 
-/// What a coordination operation throws.
+/// The error of a coordination operation: a code, a message, and whether the operation may have
+/// taken effect.
 public struct RedisDCError: Error, Sendable {
-    /// The kind of a failure. More kinds may be added: switch over it with a `default`.
+    /// The kind of a failure. More codes may be added: switch over it with a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, timedOut, cancelled, destroyed, conflict, connectionLost, notConnected, notPermitted
@@ -11,45 +12,54 @@ public struct RedisDCError: Error, Sendable {
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// A value that is not allowed: the message says which and what is expected. Nothing has been sent.
+        /// An argument is not allowed: the message says which, and what is expected. Nothing was
+        /// sent.
         public static let invalidArgument = Code(.invalidArgument)
-        /// The time was up. Nothing was acquired.
+        /// The timeout has passed. Nothing was acquired.
         public static let timedOut = Code(.timedOut)
-        /// The task was cancelled. Nothing was acquired, or it was given back.
+        /// The task was cancelled. Nothing is held: what was acquired has been released.
         public static let cancelled = Code(.cancelled)
-        /// Someone has destroyed the object while we waited for it.
+        /// The resource was destroyed during the wait.
         public static let destroyed = Code(.destroyed)
-        /// It is not held any more: the session was lost, or an operator took it away. Somebody else may hold it.
+        /// The lease is not held any more: the session was lost, or an operator released it.
+        /// Another holder may have it.
         public static let lost = Code(.lost)
-        /// Someone whom a barrier or a latch was counting on has died or given up. It stays so until it is destroyed.
+        /// A party that a barrier or latch counted on has died or given up. It stays broken until
+        /// it is destroyed.
         public static let broken = Code(.broken)
-        /// There is no such object, and the call does not say how to make it.
+        /// The resource does not exist, and the handle does not say how to create it.
         public static let notFound = Code(.notFound)
-        /// The object exists with other settings: the message names both.
+        /// The resource exists with other settings: the message names both.
         public static let conflict = Code(.conflict)
-        /// The connection broke while the operation was under way; `mayHaveRun` says whether it may have taken effect.
+        /// The connection broke during the operation; `mayHaveRun` says whether it may have taken
+        /// effect.
         public static let connectionLost = Code(.connectionLost)
-        /// No connection within the deadline, or login refused. Nothing was sent.
+        /// There was no connection within the deadline, or the login was refused. Nothing was sent.
         public static let notConnected = Code(.notConnected)
-        /// The Redis user's ACL rules forbid it: the message is the server's.
+        /// The ACL rules of the Redis user forbid the operation: the message is the server's.
         public static let notPermitted = Code(.notPermitted)
-        /// A key of ours holds someone else's data: the message names it. It has been left alone.
+        /// A key of the library has a value of another type: the message names the key, which was
+        /// not changed.
         public static let wrongType = Code(.wrongType)
-        /// Any other error reply of the server.
+        /// The server replied with another error.
         public static let serverError = Code(.serverError)
-        /// The Redis client has stopped.
+        /// The Redis client or the coordinator has stopped.
         public static let stopped = Code(.stopped)
 
+        /// The name of the code, such as `timedOut`.
         public var description: String { kind.rawValue }
     }
 
+    /// The kind of the failure.
     public var code: Code
-    /// One sentence: what happened and, where it helps, what to do.
+    /// What happened, to which resource, and what to do.
     public var message: String
     /// Whether the operation may have taken effect although it failed.
     public var mayHaveRun: Bool
+    /// The error that caused this one, such as the Redis client's.
     public var underlying: (any Error)?
 
+    /// Creates an error.
     public init(_ code: Code, _ message: String, mayHaveRun: Bool = false, underlying: (any Error)? = nil) {
         self.code = code
         self.message = message
@@ -58,14 +68,18 @@ public struct RedisDCError: Error, Sendable {
     }
 }
 
+/// The text of an error begins with its code.
 extension RedisDCError: CustomStringConvertible {
+    /// The code, the message, and whether the operation may have taken effect.
     public var description: String {
         "\(code): \(message)" + (mayHaveRun ? " (the operation may have taken effect)" : "")
     }
 }
 
 extension RedisDCError {
-    /// The same failure, in the terms of coordination.
+    /// Translates an error of the Redis client.
+    ///
+    /// - Parameter key: the key that a message about a wrong type names.
     init(_ error: any Error, key: String) {
         guard let error = error as? RedisError else {
             self.init(.serverError, "\(error)", underlying: error)
@@ -83,7 +97,8 @@ extension RedisDCError {
             case .wrongType: .wrongType
             default: .serverError
             }
-        let message = code == .wrongType ? "the key \(key) holds something else: \(error.message)" : error.message
+        let message =
+            code == .wrongType ? "the key \(key) has a value of another type: \(error.message)" : error.message
         self.init(code, message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 }

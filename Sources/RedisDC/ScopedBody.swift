@@ -1,80 +1,67 @@
-// Runs a body that holds something, cancels it when that is lost, and gives back whatever happens.
+// Runs a body while a lease is held, cancels it when the lease is lost, and releases the lease afterwards.
 import Hiredis
 
-extension Engine {
-    /// Runs `body` with the lease and releases it.
+extension Lease {
+    /// Runs `body` in the caller's isolation, then releases the lease.
     ///
-    /// - Parameter knownToTask: whether the task, if it wants the same a second time, is to find this lease.
-    /// - Throws: what `body` throws; `.lost` when the lease was lost before the end, whatever `body` then returned or threw.
-    nonisolated func holding<Result: Sendable>(
-        _ lease: Lease, knownToTask: Bool = false, _ body: @escaping @Sendable (Lease) async throws -> Result
+    /// The body runs in a child task, so that it can be cancelled alone; the caller's cancellation
+    /// and task-local values reach it. A shutdown of the coordinator waits for it.
+    ///
+    /// - Parameter isOwnedByTask: whether a lock that asks for the same name in the body's task
+    ///   finds this lease.
+    /// - Throws: what `body` throws; `.lost` when the lease was lost before the body returned,
+    ///   whatever `body` then returned or threw; `.cancelled` when the task was cancelled before
+    ///   the body began.
+    func whileHeld<Result>(
+        isOwnedByTask: Bool = false, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        if knownToTask {
-            return try await Lease.$all.withValue(Lease.all + [lease]) { try await holding(lease, body) }
-        }
         if Task.isCancelled {
-            try? await lease.release()
-            throw RedisDCError(.cancelled, "the task was cancelled")
+            try? await release()
+            throw RedisDCError(.cancelled, "cannot run the body that holds \"\(name)\": the task was cancelled")
         }
-        bodyBegan()
-        let result = await instruments.holding { () async -> Swift.Result<Result, any Error> in
-            do { return .success(try await cancelledOnLoss(lease, body)) } catch { return .failure(error) }
+        // The calling task waits while the body runs, so the body's task owns what the calling task owns.
+        let owned = LeaseOwnership.ofCurrentTask + (isOwnedByTask ? [self] : [])
+        engine.bodyBegan()
+        let result = await engine.instruments.holding {
+            await cancelledOnLoss(owning: owned, isolation: isolation, body)
         }
-        bodyEnded()
-        try await lease.release()
+        engine.bodyEnded()
+        try await release()
         return try result.get()
     }
 
-    private nonisolated func cancelledOnLoss<Result: Sendable>(
-        _ lease: Lease, _ body: @escaping @Sendable (Lease) async throws -> Result
-    ) async throws -> Result {
-        try await withThrowingTaskGroup(of: Result.self) { group in
-            let end = BodyEnd()
-            lease.onLoss { _ in end.reach(.lost) }
-            group.addTask {
-                defer { end.reach(.finished) }
-                return try await body(lease)
+    private func cancelledOnLoss<Result>(
+        owning leases: [Lease], isolation: isolated (any Actor)?, _ body: (Lease) async throws -> Result
+    ) async -> Swift.Result<Result, any Error> {
+        await withoutActuallyEscaping(body) { body in
+            // One child task uses both, isolated as the caller is, while the caller waits for the end of the group: no two
+            // uses are concurrent, and none is after this scope.
+            nonisolated(unsafe) let body = body
+            nonisolated(unsafe) var result: Swift.Result<Result, any Error>?
+            await withTaskGroup(of: Void.self, isolation: isolation) { group in
+                let end = BodyEnd()
+                onLoss { _ in end.reach(.lost) }
+                group.addTask { [self] in
+                    result = await run(owning: leases, isolation: isolation, body)
+                    end.reach(.finished)
+                }
+                if await end.value() == .lost { group.cancelAll() }
+                await group.waitForAll()
             }
-            if await end.value() == .lost { group.cancelAll() }
-            return try await group.next()!
+            return result!
         }
     }
-}
 
-/// What ends first: the body, or its right to run.
-private final class BodyEnd: Sendable {
-    enum Reason { case finished, lost }
-
-    private enum State {
-        case open
-        case awaited(CheckedContinuation<Reason, Never>)
-        case reached(Reason)
-    }
-    private let state = Locked(State.open)
-
-    func reach(_ reason: Reason) {
-        let continuation = state.withLock { state -> CheckedContinuation<Reason, Never>? in
-            switch state {
-            case .open:
-                state = .reached(reason)
-                return nil
-            case .awaited(let continuation):
-                state = .reached(reason)
-                return continuation
-            case .reached: return nil
+    private func run<Result>(
+        owning leases: [Lease], isolation: isolated (any Actor)?, _ body: (Lease) async throws -> Result
+    ) async -> sending Swift.Result<Result, any Error> {
+        do {
+            // Safe for the same reason: the value goes back to the caller, whose isolation this is.
+            nonisolated(unsafe) let value = try await LeaseOwnership.with(leases, isolation: isolation) {
+                try await body(self)
             }
-        }
-        continuation?.resume(returning: reason)
-    }
-
-    func value() async -> Reason {
-        await withCheckedContinuation { continuation in
-            let reason = state.withLock { state -> Reason? in
-                if case .reached(let reason) = state { return reason }
-                state = .awaited(continuation)
-                return nil
-            }
-            if let reason { continuation.resume(returning: reason) }
-        }
+            return .success(value)
+        } catch { return .failure(error) }
     }
 }

@@ -59,7 +59,7 @@ struct Barbershop: Problem {
     private func enter(_ me: Player, _ shop: Semaphore) async throws -> Lease? {
         try await me.log("comes")
         do {
-            let place = try await shop.acquire(timeout: .zero)
+            let place = try await shop.acquireLease(timeout: .zero)
             try await me.log("enters")
             return place
         } catch let error as RedisDCError where error.code == .timedOut {

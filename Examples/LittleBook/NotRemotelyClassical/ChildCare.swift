@@ -24,7 +24,7 @@ struct ChildCare: Problem {
     private func places(_ me: Player) async throws -> Semaphore {
         try await me.coordinator.semaphore("places", permits: 0).create()
         // The existing semaphore, whatever number of permits it has by now.
-        return try me.coordinator.semaphore("places", permits: nil)
+        return try me.coordinator.existingSemaphore("places")
     }
 
     func adult(_ me: Player) async throws {

@@ -48,8 +48,9 @@ struct SearchInsertDelete: Problem {
     }
 
     func deleter(_ me: Player) async throws {
+        let mutexes = [try me.coordinator.mutex("no searcher"), try me.coordinator.mutex("no inserter")]
         for round in try await me.rounds() {
-            try await me.coordinator.withLocks(["no searcher", "no inserter"]) { _ in
+            try await me.coordinator.withLocks(mutexes) { _ in
                 try await me.log("deletes", round)
                 try await me.work()
                 try await me.log("deleted", round)

@@ -1,14 +1,17 @@
-// The keys of a classic semaphore, and the way back for a permit that was taken for someone who no longer wants it.
+// The keys of a classic semaphore, and the return of a permit that was taken for a caller that has given up.
 import Hiredis
 
+/// The Redis keys of one classic semaphore.
 struct ClassicKeys: Sendable {
     static let tombstoneMilliseconds = 60_000
     static let markerSeconds = 600
 
-    /// The list that other programs know.
+    /// The list of permits, which other programs use too.
     let permits: String
-    /// What it was created with. The hash tag puts it, and the others, into the slot of the list.
+    /// The number of permits at creation. The hash tag puts this key and the others into the slot
+    /// of the list.
     let meta: String
+    /// The list of tombstones, which waiters listen to as well.
     let gone: String
     let goneBytes: [UInt8]
 
@@ -22,17 +25,19 @@ struct ClassicKeys: Sendable {
     func marker(_ id: String) -> String { "rdc:sem-back:{\(permits)}:\(id)" }
 }
 
+/// Returns what a `BRPOP` took for a caller that no longer wants it.
 struct ClassicGiveBack: Sendable {
     let redis: any Redis
     let keys: ClassicKeys
 
-    /// Undoes the reply of a BRPOP on the permits and the tombstones.
+    /// Reverses the effect of a `BRPOP` on the permits and the tombstones.
     func undo(_ reply: RESPValue) async {
         guard let parts = reply.array, parts.count == 2, let element = parts[1].bytes else { return }
         if parts[0].bytes == keys.goneBytes { await passOn() } else { await giveBack(element) }
     }
 
-    /// Puts a permit back at the end it came from, once, however many attempts that takes.
+    /// Returns a permit to the end of the list that it came from, once, however many attempts that
+    /// takes.
     func giveBack(_ permit: [UInt8]) async {
         let marker = keys.marker(Self.makeID())
         await untilDone {
@@ -42,7 +47,7 @@ struct ClassicGiveBack: Sendable {
         }
     }
 
-    /// Leaves the tombstone for the next waiter. Twice does no harm.
+    /// Adds the tombstone again, for the next waiter. Adding it twice does no harm.
     private func passOn() async {
         await untilDone {
             _ = try await redis.script(
@@ -57,7 +62,7 @@ struct ClassicGiveBack: Sendable {
                 let canRecover =
                     [.connectionLost, .timedOut, .cannotConnect, .serverNotReady, .outOfMemory, .readOnly]
                     .contains(error.code)
-                // A stopped client or a refusal by the server: no further attempt would end otherwise.
+                // The client has stopped or the server refuses: another attempt would have the same result.
                 guard canRecover else { return }
             } catch { return }
             try? await Task.sleep(for: .milliseconds(100))

@@ -1,6 +1,7 @@
 public import Hiredis
 
-/// A counting semaphore on a Redis list: `signal` is `LPUSH`, `wait` is `BRPOP`.
+/// A counting semaphore on a Redis list, which other programs share: `signal` is `LPUSH`, `wait` is
+/// `BRPOP`.
 ///
 /// ```swift
 /// let arrived = try ClassicSemaphore("a-arrived", redis: redis)
@@ -9,35 +10,49 @@ public import Hiredis
 /// try await arrived.wait(timeout: .seconds(5))     // on another
 /// ```
 ///
-/// The permits are the elements of the list `rdc:sem:NAME`, so a program in any language, or a person with redis-cli,
-/// takes part with bare `LPUSH rdc:sem:NAME 1` and `BRPOP rdc:sem:NAME 0`.
+/// The permits are the elements of the list `rdc:sem:NAME`, so a program in any language, or a
+/// person with redis-cli, signals with `LPUSH rdc:sem:NAME 1` and waits with `BRPOP rdc:sem:NAME
+/// 0`.
 ///
 /// **Guarantees**
-/// - First come, first served among all waiters of all programs, by Redis's own rule for blocked clients.
+/// - First come, first served among all waiters of all programs, by Redis's own rule for blocked
+///   clients.
 /// - `signal(n)` is one command: all n permits are there at once, or none.
 /// - `create(permits:)` takes effect once, however many programs call it.
-/// - A wait that is cancelled or times out holds nothing and has taken nothing: the server is asked to end it, its reply
-///   is read all the same, and a permit that came after all is given back at the end it came from, exactly once.
-/// - A waiter whose connection breaks goes on waiting, on a new one and at the end of the queue, until its deadline.
+/// - A wait that is cancelled or times out has taken nothing: the server is asked to end it, its
+///   reply is still read, and a permit that arrived nevertheless is returned to the end of the list
+///   that it came from, exactly once.
+/// - A waiter whose connection breaks goes on waiting, over a new connection and at the end of the
+///   queue, until its deadline.
 ///
 /// **Limits**
-/// - Each blocked waiter takes a connection of its own (`RedisConfiguration.maxLanes`).
-/// - A permit belongs to nobody: it is lost when the process that took it dies before it signals, and when a connection
-///   dies with the reply that carries it.
-/// - `signal` that throws `.connectionLost` with `mayHaveRun` may have taken effect; sending it again may signal twice.
-/// - Without the right to call `CLIENT UNBLOCK` waits are sent in slices (`RedisConfiguration.blockingSlice`): nothing is
-///   lost, but cancelling takes up to a slice, timeouts are precise to about 0.1 s, and a waiter queues anew with
-///   each slice.
-/// - The data is as durable as the Redis: what a restart or a failover loses is gone.
+/// - Each blocked waiter uses a connection of its own (`RedisConfiguration.maxLanes`).
+/// - A permit belongs to nobody: it is lost when the process that took it dies before it signals,
+///   and when a connection dies with the reply that carries it.
+/// - `signal` that throws `.connectionLost` with `mayHaveRun` may have taken effect; sending it
+///   again may signal twice.
+/// - Without the right to call `CLIENT UNBLOCK` a wait is sent in slices
+///   (`RedisConfiguration.blockingSlice`): no permit is lost, but cancelling takes up to a slice,
+///   timeouts are precise to about 0.1 s, and the waiter moves to the end of the queue with each
+///   slice.
+/// - The permits are as durable as the Redis: what a restart or a failover loses is gone.
 ///
-/// When a process dies, what it was waiting for stays with the others, and what it had taken stays taken.
+/// When a process dies, its waits take nothing, and the permits that it had taken stay taken.
+///
+/// A ``Semaphore`` survives crashes and lost replies, and its waits need no connection of their
+/// own.
 public struct ClassicSemaphore: Sendable {
-    /// 1 to 512 bytes of UTF-8 without control characters or braces.
+    /// The name of the semaphore.
     public let name: String
     private let redis: any Redis
     private let keys: ClassicKeys
 
-    /// - Throws: `.invalidArgument` for a name that is not allowed. Nothing is sent.
+    /// Creates a handle of a semaphore.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   - redis: the client.
+    /// - Throws: `.invalidArgument`. Nothing is sent.
     public init(_ name: String, redis: any Redis) throws(RedisDCError) {
         try ResourceName.validate(name)
         self.name = name
@@ -47,18 +62,22 @@ public struct ClassicSemaphore: Sendable {
 
     // MARK: Create and destroy
 
-    /// Most permits of one `create` or `signal`.
+    /// The maximum number of permits of one `create` or `signal`.
     public static let maxPermits = 1_000_000
 
-    /// Puts the first permits there, once: later calls, by whomever, change nothing.
+    /// Creates the semaphore with its first permits. Later calls by any program change nothing.
     ///
     /// - Parameter permits: 0 to 1,000,000.
     /// - Returns: whether this call created it.
-    /// - Throws: `.conflict` when it was created with another number, `.invalidArgument`, and what every operation throws.
+    /// - Throws: `.conflict` when it was created with another number, `.invalidArgument`,
+    ///   `.cancelled`, `.connectionLost` (calling again is safe), `.notConnected`, `.wrongType`,
+    ///   `.stopped`, and what the server refuses.
     @discardableResult
     public func create(permits: Int) async throws(RedisDCError) -> Bool {
         guard (0...Self.maxPermits).contains(permits) else {
-            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maxPermits)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot create semaphore \"\(name)\": permits is \(permits), expected 0 to \(Self.maxPermits)")
         }
         let reply = try await run(Scripts.classicCreate, [keys.permits, keys.meta, keys.gone], [.integer(permits)])
         guard let parts = reply.array, parts.count == 2, let existing = parts[1].integer else {
@@ -66,17 +85,19 @@ public struct ClassicSemaphore: Sendable {
         }
         if existing != permits {
             throw RedisDCError(
-                .conflict, "semaphore \"\(name)\" was created with \(existing) permits, this call wants \(permits)")
+                .conflict,
+                "cannot create semaphore \"\(name)\" with \(permits) permits: it was created with \(existing)")
         }
         return parts[0].integer == 1
     }
 
-    /// Deletes the semaphore and wakes everyone who waits for it with `.destroyed`.
+    /// Deletes the semaphore. All waiters throw `.destroyed`.
     ///
-    /// Programs that wait with a bare `BRPOP` are not woken. For a minute a `wait` finds it destroyed, unless it is
-    /// created anew.
+    /// Programs that wait with a bare `BRPOP` are not woken. For a minute later waits throw
+    /// `.destroyed` too, unless the semaphore is created again.
     ///
     /// - Returns: whether there was one.
+    /// - Throws: what ``create(permits:)`` throws, except `.conflict`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
         let reply = try await run(
@@ -86,23 +107,31 @@ public struct ClassicSemaphore: Sendable {
 
     // MARK: Signal
 
-    /// Adds one permit, or hands it to the waiter that came first.
+    /// Adds one permit, or passes it to the first waiter.
+    ///
+    /// - Throws: what ``signal(_:)`` throws.
     public func signal() async throws(RedisDCError) { try await signal(1) }
 
-    /// Adds `count` permits at once.
+    /// Adds `count` permits, all at once.
     ///
     /// - Parameter count: 1 to 1,000,000.
-    /// - Throws: `.connectionLost`; with `mayHaveRun` it may have signalled.
+    /// - Throws: `.connectionLost` (with `mayHaveRun` the permits may have been added),
+    ///   `.cancelled`, `.invalidArgument`, `.notConnected`, `.wrongType`, `.stopped`, and what the
+    ///   server refuses.
     public func signal(_ count: Int) async throws(RedisDCError) {
         guard (1...Self.maxPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Self.maxPermits)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot signal semaphore \"\(name)\": count is \(count), expected 1 to \(Self.maxPermits)")
         }
         var command = RedisCommand("LPUSH", .string(keys.permits))
         command.arguments.append(contentsOf: repeatElement("1", count: count))
         do { _ = try await redis.send(command) } catch { throw RedisDCError(error, key: keys.permits) }
     }
 
-    /// How many permits there are now. Others change it at any time.
+    /// The number of permits now. Others change it at any time.
+    ///
+    /// - Throws: `.connectionLost`, `.notConnected`, `.cancelled`, `.wrongType`, `.stopped`.
     public var value: Int {
         get async throws(RedisDCError) {
             do {
@@ -114,39 +143,46 @@ public struct ClassicSemaphore: Sendable {
 
     // MARK: Wait
 
-    /// Takes a permit, waiting for it as long as it takes.
+    /// Takes a permit, and waits without limit until there is one.
     ///
-    /// - Throws: `.cancelled` (no permit was taken), `.destroyed`, `.stopped`, and what the server refuses.
-    public func wait() async throws(RedisDCError) { try await wait(until: nil) }
+    /// - Throws: `.cancelled` (no permit was taken), `.destroyed`, `.notConnected`, `.wrongType`,
+    ///   `.stopped`, and what the server refuses.
+    public func wait() async throws(RedisDCError) { try await wait(nil, until: nil) }
 
-    /// Takes a permit, waiting at most so long.
+    /// Takes a permit, and waits for it until the timeout.
     ///
-    /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once without waiting.
-    /// - Throws: `.timedOut` (no permit was taken), and what `wait()` throws.
+    /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
+    /// - Throws: `.timedOut` (no permit was taken), and what ``wait()`` throws.
     public func wait(timeout: Duration) async throws(RedisDCError) {
         guard timeout >= .zero else {
-            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot wait for semaphore \"\(name)\": timeout is \(timeout), expected 0 or more")
         }
         if timeout == .zero {
-            guard try await tryWait() else { throw timedOut }
+            guard try await tryWait() else { throw timedOut(timeout) }
         } else {
-            try await wait(until: .now + timeout)
+            try await wait(timeout, until: .now + timeout)
         }
     }
 
     /// Takes a permit if there is one now.
+    ///
+    /// - Returns: whether a permit was taken.
+    /// - Throws: what ``wait()`` throws, except `.destroyed`; `.connectionLost` with `mayHaveRun`
+    ///   when a permit may have been taken and lost.
     public func tryWait() async throws(RedisDCError) -> Bool {
         let giver = giveBack
         do {
             let reply = try await redis.send(["RPOP", .string(keys.permits)], timeout: nil) { late in
-                // The caller has gone; a permit that was popped for it goes back.
+                // The caller was cancelled: a permit that was popped for it is returned.
                 if let permit = late.bytes { Task { await giver.giveBack(permit) } }
             }
             return !reply.isNull
         } catch { throw RedisDCError(error, key: keys.permits) }
     }
 
-    private func wait(until deadline: ContinuousClock.Instant?) async throws(RedisDCError) {
+    private func wait(_ timeout: Duration?, until deadline: ContinuousClock.Instant?) async throws(RedisDCError) {
         while true {
             let left = deadline.map { max(.zero, $0 - .now) }
             do {
@@ -154,18 +190,18 @@ public struct ClassicSemaphore: Sendable {
                 let reply = try await redis.block(.brpop(keys.permits, keys.gone), timeout: left) { late in
                     await giver.undo(late)
                 }
-                guard let reply else { throw timedOut }
+                guard let reply else { throw timedOut(timeout) }
                 if case .array(let parts) = reply, parts.first == .bytes(keys.goneBytes) {
                     await giver.undo(reply)
-                    throw RedisDCError(.destroyed, "semaphore \"\(name)\" has been destroyed")
+                    throw RedisDCError(.destroyed, "cannot wait for semaphore \"\(name)\": it was destroyed")
                 }
                 return
             } catch let error as RedisDCError {
                 throw error
             } catch let error as RedisError where error.code == .connectionLost || error.code == .serverNotReady {
-                // Wait on, over a new connection; the pause keeps a connection that always breaks from spinning.
+                // Go on over a new connection. The pause keeps a connection that always breaks from spinning.
                 do { try await Task.sleep(for: .milliseconds(10)) } catch {
-                    throw RedisDCError(.cancelled, "the task was cancelled")
+                    throw RedisDCError(.cancelled, "cannot wait for semaphore \"\(name)\": the task was cancelled")
                 }
             } catch {
                 throw RedisDCError(error, key: keys.permits)
@@ -173,8 +209,8 @@ public struct ClassicSemaphore: Sendable {
         }
     }
 
-    private var timedOut: RedisDCError {
-        RedisDCError(.timedOut, "no permit of semaphore \"\(name)\" in time")
+    private func timedOut(_ timeout: Duration?) -> RedisDCError {
+        .timedOut("take a permit of semaphore \"\(name)\"", after: timeout)
     }
 
     private var giveBack: ClassicGiveBack { ClassicGiveBack(redis: redis, keys: keys) }

@@ -46,7 +46,7 @@ where Progress == EngineWork, Output == EngineStateMachine.Outcome, Failure == R
         guard case .acquire(let request, _) = progress else {
             return RedisDCError(.timedOut, "the operation was not available immediately")
         }
-        return .acquireTimedOut(request.resource, .zero)
+        return .timedOut("acquire \(request.resource)", after: .zero)
     }
 
     func count() throws(RedisDCError) -> Int {

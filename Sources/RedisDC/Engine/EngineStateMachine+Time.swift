@@ -59,7 +59,7 @@ extension EngineStateMachine {
         switch claim.state {
         case .idle, .requested, .queued:
             if let timeout = claim.timeout {
-                return abandon(id, .acquireTimedOut(claim.request.resource, timeout), now: now)
+                return abandon(id, .timedOut("acquire \(claim.request.resource)", after: timeout), now: now)
             }
             guard !claim.request.queues, claim.number == nil, drop(id) else { return .none }
             return .fail(id, notConnected)
@@ -116,12 +116,5 @@ extension EngineStateMachine {
             live.heartbeat = .due(at: now + .milliseconds(10))
         }
         return actions
-    }
-}
-
-extension RedisDCError {
-    /// The wait for a resource has timed out.
-    static func acquireTimedOut(_ resource: Resource, _ timeout: Duration) -> RedisDCError {
-        RedisDCError(.timedOut, "cannot acquire \(resource): timed out after \(timeout)")
     }
 }

@@ -1,4 +1,4 @@
-// What the engine logs, counts and traces; empty where a trait is off or nothing was bootstrapped.
+// Logs, metrics and traces of the engine; each does nothing where its trait is off or no backend was bootstrapped.
 import Hiredis
 
 #if LoggingSupport
@@ -8,16 +8,19 @@ import Hiredis
     import CoreMetrics
 #endif
 
-/// - Log lines carry keys that begin with `redisdc_`; never a name of a semaphore or mutex.
-/// - Metrics: `redisdc_grants`, `redisdc_wait_duration` (of what was granted), `redisdc_hold_duration`, `redisdc_waiting`
-///   (gauge, taken with each heartbeat), `redisdc_sessions_lost`, `redisdc_leases_lost`, `redisdc_retries`.
+/// The logs, metrics and traces of the engine.
+///
+/// - Log metadata keys begin with `redisdc_` and never contain the name of a resource.
+/// - Metrics: `redisdc_grants`, `redisdc_wait_duration` (of granted waits),
+///   `redisdc_hold_duration`, `redisdc_waiting` (a gauge, recorded with each heartbeat),
+///   `redisdc_sessions_lost`, `redisdc_leases_lost`, `redisdc_retries`.
 /// - Spans: `redisdc wait` and `redisdc hold`.
 struct EngineInstruments: Sendable {
     private let backends: Backends
     #if MetricsSupport
         private let meters: EngineMeters?
     #endif
-    /// Nothing to time and to trace.
+    /// Whether there is neither a metrics backend nor a tracer.
     var isDisabled: Bool { backends.isDisabled }
 
     init(_ instruments: RedisInstruments) {
@@ -89,7 +92,7 @@ struct EngineInstruments: Sendable {
         #if LoggingSupport
             switch event {
             case .sessionStarted(let id):
-                backends.logger?.info("session with Redis begun", metadata: ["redisdc_session": "\(id)"])
+                backends.logger?.info("session with Redis began", metadata: ["redisdc_session": "\(id)"])
             case .sessionLost(let id, let reason):
                 backends.logger?.warning(
                     "session with Redis lost", metadata: ["redisdc_session": "\(id)", "redisdc_reason": "\(reason)"])
@@ -103,7 +106,7 @@ struct EngineInstruments: Sendable {
 }
 
 #if MetricsSupport
-    /// Made once.
+    /// The metrics, created once.
     private struct EngineMeters: Sendable {
         let grants: Counter
         let wait: CoreMetrics.Timer

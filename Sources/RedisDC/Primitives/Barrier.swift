@@ -1,17 +1,7 @@
-// A meeting point for a fixed number, again and again.
+// A repeated meeting point for a fixed number of parties.
 import Hiredis
 
-/// What a party of a barrier or a phaser learns when it passes.
-public struct Arrival: Sendable, Hashable {
-    /// How often it has opened before: 0 for the first time.
-    public var generation: UInt64
-    /// Which arrival it was, from 0. The last one may do what is to be done once.
-    public var index: Int
-
-    public init(generation: UInt64, index: Int) { (self.generation, self.index) = (generation, index) }
-}
-
-/// Lets nobody pass until so many have come, then all of them, and begins anew.
+/// A barrier that opens when a fixed number of parties have arrived, again and again.
 ///
 /// ```swift
 /// let barrier = try coordinator.barrier("frame", parties: 4)
@@ -23,67 +13,92 @@ public struct Arrival: Sendable, Hashable {
 /// ```
 ///
 /// **Guarantees**
-/// - It opens when so many wait whose sessions live, for all of them in one step: one that is fast and comes again is in the
-///   next generation, whatever the others do.
-/// - Who gives up (timeout, cancel) or dies before it opens is taken out, and another may come in its place; or it breaks
-///   the barrier, as it was made, and the others get `.broken`.
-/// - Who dies after it has opened holds nobody up: the others have passed.
+/// - It opens when that many parties with live sessions wait, for all of them in one step. A fast
+///   party that arrives again is in the next generation, whatever the others do.
+/// - A party that times out, is cancelled or dies before the barrier opens is removed, and another
+///   may take its place; or it breaks the barrier, if the barrier was made so, and the others get
+///   `.broken`.
+/// - A party that dies after the barrier opened delays nobody: the others have passed.
+///
+/// **Limits**
+/// - At most ``maxParties`` parties: they pass in one step, during which the server does nothing
+///   else.
+/// - The death of a waiting party is noticed after its session's TTL.
+///
+/// Parties that come and go between generations use a ``Phaser``; parties that exchange values an
+/// ``Exchanger``.
 public struct Barrier: Sendable {
-    /// What it is when a party gives up or dies before it opens.
-    public enum Failure: Sendable { case removesParty, breaks }
+    /// What happens when a party gives up or dies before the barrier opens.
+    public enum Failure: Sendable {
+        /// The party is removed, and another may arrive in its place.
+        case removesParty
+        /// The barrier breaks: all its parties, and all that arrive later, get `.broken` until it
+        /// is destroyed.
+        case breaks
+    }
 
-    /// Most parties: they pass in one step, in which the server does nothing else.
+    /// The maximum number of parties.
     public static let maxParties = 1024
 
     let resource: Resource
     let engine: Engine
 
+    /// The name of the barrier.
     public var name: String { resource.name }
 
-    /// Arrives, and waits for the others.
+    /// Arrives and waits for the other parties.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits as long as it takes.
-    /// - Throws: `.timedOut`, `.cancelled` (then it has not arrived, unless `mayHaveRun`: Redis did not
-    ///   answer), `.broken`, `.destroyed`, `.conflict`, `.stopped`.
+    /// - Parameter timeout: from 1 ms; `nil` waits without limit.
+    /// - Returns: the generation and this party's place in it.
+    /// - Throws: `.timedOut` or `.cancelled` (the party has not arrived, unless `mayHaveRun` is set
+    ///   because Redis did not answer), `.broken`, `.destroyed`, `.conflict` (the barrier has
+    ///   another number of parties), `.stopped`, `.invalidArgument` (the timeout is 0).
     @discardableResult
     public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
         try await engine.arrive(resource, timeout: timeout)
     }
 
-    /// Deletes it, broken or not, and wakes everyone who waits with `.destroyed`. The next arrival makes a new one.
+    /// Deletes the barrier, broken or not. All waiting parties throw `.destroyed`. The next arrival
+    /// creates a new barrier.
+    ///
+    /// - Returns: whether there was one.
+    /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
 }
 
 extension Engine {
+    /// Arrives at a barrier or phaser and waits for the other parties.
     nonisolated func arrive(_ resource: Resource, timeout: Duration?) async throws(RedisDCError) -> Arrival {
         if timeout == .zero {
-            throw RedisDCError(.invalidArgument, "the timeout is 0: who does not wait does not arrive")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot arrive at \(resource.kind.title) \"\(resource.name)\": timeout is 0, expected at least 1 ms")
         }
         guard let grant = try await acquire(AcquireRequest(resource: resource, way: .arrive), timeout: timeout) else {
-            throw RedisDCError(.timedOut, "not all came to \"\(resource.name)\" in time")
+            throw .timedOut("pass \(resource.kind.title) \"\(resource.name)\"", after: timeout)
         }
         return Arrival(grant)
     }
 }
 
-extension Arrival {
-    init(_ grant: EngineStateMachine.Grant) {
-        self.init(generation: grant.value / 1024, index: Int(grant.value % 1024))
-    }
-}
-
 extension Coordinator {
-    /// A barrier that all nodes share. All must make it for the same number and with the same meaning of a failure.
+    /// Returns a barrier that all nodes share. All nodes must use the same number of parties and
+    /// the same `failure`.
     ///
-    /// - Parameter parties: 1 to 1,024.
+    /// - Parameters:
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   - parties: how many must arrive, 1 to 1,024.
+    ///   - failure: what happens when a party gives up or dies before the barrier opens.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func barrier(
         _ name: String, parties: Int, failure: Barrier.Failure = .removesParty
     ) throws(RedisDCError) -> Barrier {
         try ResourceName.validate(name)
         guard (1...Barrier.maxParties).contains(parties) else {
-            throw RedisDCError(.invalidArgument, "parties is \(parties), expected 1 to \(Barrier.maxParties)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot make barrier \"\(name)\": parties is \(parties), expected 1 to \(Barrier.maxParties)")
         }
         let resource = Resource(name: name, kind: .barrier, permits: parties, policy: failure == .breaks ? "b" : "o")
         return Barrier(resource: resource, engine: engine(of: name))

@@ -1,7 +1,7 @@
-// Producers, consumers, and so many places between them.
+// A queue of limited capacity between producers and consumers.
 import Hiredis
 
-/// A queue of so many places: who puts waits for a free one, who takes waits for an item.
+/// A queue of fixed capacity: producers wait for a free place, consumers wait for an item.
 ///
 /// ```swift
 /// let jobs = try coordinator.boundedBuffer("jobs", of: Job.self, capacity: 100)
@@ -9,76 +9,102 @@ import Hiredis
 /// try await jobs.withItem { job in try await perform(job) } // consumers
 /// ```
 ///
-/// Places and items are two semaphores of the engine. A place is leased and becomes an item in one step; an item is leased
-/// and becomes a free place in one step. So whoever dies in between has changed nothing.
+/// Places and items are two semaphores. A leased place becomes an item in one step, and a leased
+/// item becomes a free place in one step, so a process that dies in between has changed nothing.
 ///
 /// **Guarantees**
-/// - First in, first out; producers and consumers are served in the order in which they came.
-/// - An item stays in its place, unseen by others, until the body of ``withItem(timeout:_:)`` has returned. When the body
-///   throws, or the process dies (after the session's TTL), it is the first again.
-/// - There are never more items, those in hand included, than places.
+/// - First in, first out. Producers and consumers are each served in the order in which they came.
+/// - An item stays in its place, invisible to other consumers, until the body of
+///   ``withItem(timeout:isolation:_:)`` has returned. When the body throws, or its process dies
+///   (after the session's TTL), the item is the first again.
+/// - There are never more items, including those that bodies hold, than places.
 /// - A put or take that is cancelled or times out has put or taken nothing.
 ///
 /// **Limits**
-/// - An item is handled at least once: a consumer that dies after its work and before the end of the body leaves it to
-///   another. What must happen once is guarded by the item's own id.
-/// - A put whose session is lost under way throws `.connectionLost` with `mayHaveRun`: the item may be there.
+/// - An item is handled at least once: a consumer that dies after its work and before its body
+///   returns leaves the item to another. Work that must happen once is guarded by an id in the
+///   item.
+/// - A put whose session is lost in the middle throws `.connectionLost` with `mayHaveRun`: the item
+///   may have been put.
+///
+/// A ``Semaphore`` with `signal` and `wait` coordinates producers and consumers without carrying
+/// items; an ``Exchanger`` hands values over among parties that wait at the same time.
 public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     let places: Resource
     let items: Resource
     let engine: Engine
     let coordinator: Coordinator
 
+    /// The name of the buffer.
     public var name: String { places.name }
 
-    /// Waits for a free place, and puts the item there.
+    /// Waits for a free place and puts the item there.
     ///
     /// - Parameters:
     ///   - item: at most 1 MiB as JSON.
-    ///   - timeout: from 1 ms; `nil` waits as long as it takes, 0 tries once.
-    /// - Throws: `.timedOut`, `.cancelled`, `.lost`, `.destroyed`, `.conflict` (it has another capacity), `.stopped`,
-    ///   `.connectionLost` with `mayHaveRun`, `.invalidArgument` (the item is too big), and what its coding throws.
+    ///   - timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled`, `.lost`, `.destroyed`, `.conflict` (the buffer has
+    ///   another capacity), `.stopped`, `.connectionLost` with `mayHaveRun`, `.invalidArgument`
+    ///   (the item is too large), and what encoding the item throws.
     public func put(_ item: Item, timeout: Duration? = nil) async throws {
         let bytes = try JSONMessageCodec(Item.self).encode(item)
         guard bytes.count <= Buffer.maxBytes else {
             throw RedisDCError(
-                .invalidArgument, "the item is \(bytes.count) bytes as JSON, expected at most \(Buffer.maxBytes)")
+                .invalidArgument,
+                "cannot put an item of \(bytes.count) bytes as JSON into bounded buffer \"\(name)\": "
+                    + "expected at most \(Buffer.maxBytes)")
         }
         let place = try await engine.lease(AcquireRequest(resource: places, mode: .lease), timeout: timeout)
         try await place.pass(to: items, item: bytes)
     }
 
-    /// Runs `body` with the first item, which is gone when it has returned and comes back when it throws.
+    /// Runs `body` with the first item, and removes the item when `body` returns. When `body`
+    /// throws, the item is the first again.
     ///
-    /// - Parameter timeout: how long to wait for an item; `nil` as long as it takes, 0 tries once.
-    /// - Throws: what `body` throws; what ``put(_:timeout:)`` throws. An item that cannot be decoded stays, and its coding's
-    ///   error is thrown: ``takeBytes(timeout:)`` takes it out.
-    public func withItem<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable (Item) async throws -> Result
+    /// `body` runs in the caller's isolation. It is cancelled when the caller is cancelled or the
+    /// session is lost; then another consumer gets the item.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait for an item, from 1 ms; `nil` waits without limit, 0 tries
+    ///     once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the item.
+    /// - Throws: what `body` throws, and what ``put(_:timeout:)`` throws. An item that cannot be
+    ///   decoded stays, and the decoding error is thrown: ``takeBytes(timeout:)`` removes it.
+    public func withItem<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Item) async throws -> Result
     ) async throws -> Result {
         try await withBytes(timeout: timeout) { try await body(JSONMessageCodec(Item.self).decode($0)) }
     }
 
-    /// Takes the first item out for good.
+    /// Removes and returns the first item.
     ///
-    /// A process that dies in the moment when it gets the item may lose it. ``withItem(timeout:_:)`` does not.
+    /// A process that dies at the moment when it receives the item may lose it.
+    /// ``withItem(timeout:isolation:_:)`` does not.
+    ///
+    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Throws: what ``withItem(timeout:isolation:_:)`` throws.
     public func take(timeout: Duration? = nil) async throws -> Item {
         try await withItem(timeout: timeout) { $0 }
     }
 
-    /// Takes the first item out for good, as it was put.
+    /// Removes and returns the first item as the JSON that was put.
+    ///
+    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Throws: what ``take(timeout:)`` throws, except decoding errors.
     public func takeBytes(timeout: Duration? = nil) async throws -> [UInt8] {
         try await withBytes(timeout: timeout) { $0 }
     }
 
-    private func withBytes<Result: Sendable>(
-        timeout: Duration?, _ body: @escaping @Sendable ([UInt8]) async throws -> Result
+    private func withBytes<Result>(
+        timeout: Duration?, isolation: isolated (any Actor)? = #isolation,
+        _ body: ([UInt8]) async throws -> Result
     ) async throws -> Result {
         let lease = try await engine.lease(AcquireRequest(resource: items, mode: .lease), timeout: timeout)
-        let (engine, places) = (engine, places)
-        return try await engine.holding(lease) { lease in
+        return try await lease.whileHeld { lease in
             guard let bytes = try await engine.read(lease.claim).first else {
-                throw RedisDCError(.lost, "the items of \"\(places.name)\" are not there any more")
+                throw RedisDCError(.lost, "the item of bounded buffer \"\(name)\" is gone: the buffer was destroyed")
             }
             let result = try await body(bytes)
             try await lease.pass(to: places)
@@ -86,14 +112,18 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
         }
     }
 
-    /// How many items are there to be taken now, without those in hand.
+    /// The number of items that can be taken now, without those that bodies hold.
+    ///
+    /// - Throws: what ``Coordinator/inspect(_:limit:)`` throws.
     public var count: Int {
         get async throws(RedisDCError) { try await coordinator.inspect(items.name, limit: 1)?.available ?? 0 }
     }
 
-    /// Deletes it and its items, and wakes everyone who waits with `.destroyed`. Items in hand are gone with their body.
+    /// Deletes the buffer and its items. All waiters throw `.destroyed`. An item that a body holds
+    /// is gone when the body ends.
     ///
-    /// - Returns: whether there was one.
+    /// - Returns: whether there was a buffer.
+    /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
         let hadItems = try await engine.call(.destroy(items)) == 1
@@ -103,16 +133,19 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
 
 /// The limits of every ``BoundedBuffer``.
 public enum Buffer {
-    /// Most places.
+    /// The maximum capacity.
     public static let maxCapacity = 10_000
-    /// Most that an item may be, as JSON: 1 MiB.
+    /// The maximum size of an item as JSON: 1 MiB.
     public static let maxBytes = 1 << 20
 }
 
 extension Coordinator {
-    /// A bounded buffer that all nodes share. All must make it with the same capacity.
+    /// Returns a bounded buffer that all nodes share. All nodes must use the same capacity.
     ///
-    /// - Parameter capacity: 1 to 10,000.
+    /// - Parameters:
+    ///   - name: 1 to 506 bytes of UTF-8 without control characters or braces.
+    ///   - type: the type of the items.
+    ///   - capacity: the number of places, 1 to 10,000.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func boundedBuffer<Item>(
         _ name: String, of type: Item.Type = Item.self, capacity: Int
@@ -121,7 +154,9 @@ extension Coordinator {
         try ResourceName.validate(name)
         try ResourceName.validate(items)
         guard (1...Buffer.maxCapacity).contains(capacity) else {
-            throw RedisDCError(.invalidArgument, "capacity is \(capacity), expected 1 to \(Buffer.maxCapacity)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot make bounded buffer \"\(name)\": capacity is \(capacity), expected 1 to \(Buffer.maxCapacity)")
         }
         return BoundedBuffer(
             places: Resource(name: name, kind: .boundedBuffer, permits: capacity),

@@ -1,99 +1,119 @@
 // Waiting, while holding a mutex, for something to become true.
-import Hiredis
 import CoordinationBase
+import Hiredis
 
-/// A condition of a ``DistributedMutex``: wait for something that is looked at under the mutex.
+/// A condition variable of a ``DistributedMutex``: waits for a change of what the mutex protects.
 ///
 /// ```swift
 /// let mutex = try coordinator.mutex("stock")
 /// let arrived = try mutex.condition("arrived")
 ///
-/// try await mutex.withLock { lease in               // one waits
+/// try await mutex.withLock { lease in               // one task waits
 ///     while await stock.isEmpty { try await arrived.wait(lease) }
 ///     await stock.take()
 /// }
-/// try await mutex.withLock { _ in                   // another one tells
+/// try await mutex.withLock { _ in                   // another task notifies
 ///     await stock.add(item)
 ///     try await arrived.notify()
 /// }
 /// ```
 ///
 /// **Guarantees**
-/// - The mutex is released only after the place in the queue is taken, so that no `notify` that follows is missed.
-/// - Whatever ends a wait (a notify, a timeout, a cancel), the mutex is held again when it returns or throws, under a new
-///   ``Lease/fence``; if that cannot be, the lease is lost and its body cancelled.
-/// - A `notify` is for those who wait then, first come, first served. What was meant for one who gave up, or died before it
-///   knew, goes to the next. Nothing is kept for those who come later.
+/// - The mutex is released only after the waiter has its place in the queue, so that no later
+///   `notify` is missed.
+/// - However a wait ends (notified, timed out, cancelled), the mutex is held again when it returns
+///   or throws, under a new ``Lease/fence``. If the mutex cannot be acquired again, the lease is
+///   lost and its body is cancelled.
+/// - A `notify` is for the tasks that wait at that time, first come, first served. A notification
+///   for a task that gave up, or whose process died before it received it, goes to the next. None
+///   is kept for tasks that wait later.
 ///
-/// Look again after each wait: others may have been under the mutex in between, and a wait may end for no reason.
+/// **Limits**
+/// - Check the predicate again after each wait: another task may have held the mutex in between,
+///   and a wait may end without a reason.
+///
+/// A ``Semaphore`` keeps its signals for later waiters; a ``Latch`` stays open.
 public struct Condition: Sendable {
     let resource: Resource
     let mutex: DistributedMutex
 
-    /// The mutex's name, `#`, and its own.
+    /// The mutex's name, `#`, and the condition's own name.
     public var name: String { resource.name }
 
-    /// Lets the mutex go, waits to be notified, and takes the mutex again.
+    /// Releases the mutex, waits to be notified, and acquires the mutex again.
     ///
     /// - Parameters:
-    ///   - lease: of the mutex. Until this returns it is not held.
-    ///   - timeout: how long to wait for a notify, from 1 ms; `nil` as long as it takes. Taking the mutex again is not
-    ///     limited by it.
-    /// - Throws: `.timedOut`, `.cancelled`, `.lost` (the session ended, and a notify may have been missed); then too the
-    ///   mutex is held. `.invalidArgument` when the lease is of another mutex.
+    ///   - lease: the lease of the mutex. It is not held until this call returns or throws.
+    ///   - timeout: how long to wait for a notification, from 1 ms; `nil` waits without limit. It
+    ///     does not limit how long it takes to acquire the mutex again.
+    /// - Throws: `.timedOut`, `.cancelled`, `.lost` (the session ended, and a notification may have
+    ///   been missed): in these cases too the mutex is held again, unless the lease is lost.
+    ///   `.invalidArgument` when the lease is of another mutex.
     public func wait(_ lease: Lease, timeout: Duration? = nil) async throws(RedisDCError) {
         let engine = mutex.engine
         guard ByteName(lease.name) == ByteName(mutex.name), lease.engine === engine else {
-            throw RedisDCError(.invalidArgument, "the lease is of \"\(lease.name)\", not of \"\(mutex.name)\"")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot wait for condition \"\(name)\" with a lease of \"\(lease.name)\": "
+                    + "pass the lease of mutex \"\(mutex.name)\"")
         }
         try lease.check()
         let request = AcquireRequest(resource: resource, failsOnLoss: true, detail: .releases(lease.claim))
-        lease.lendOut()
+        lease.suspend()
         let outcome: Result<Bool, RedisDCError>
         do { outcome = .success(try await engine.acquire(request, timeout: timeout) != nil) } catch {
             outcome = .failure(error)
         }
-        try await takeAgain(lease)
-        guard try outcome.get() else { throw RedisDCError(.timedOut, "\"\(name)\" was not notified in time") }
+        try await reacquire(lease)
+        guard try outcome.get() else { throw .timedOut("wait for condition \"\(name)\"", after: timeout) }
     }
 
-    private func takeAgain(_ lease: Lease) async throws(RedisDCError) {
+    private func reacquire(_ lease: Lease) async throws(RedisDCError) {
         let engine = mutex.engine
         if await engine.holds(lease.claim) {
-            lease.adopt(nil)
+            lease.replaceGrant(nil)
             return
         }
-        // Not in this task, which may be cancelled.
+        // In a task of its own, because this one may be cancelled.
         let request = mutex.request
         let again = await Task { () -> Result<EngineStateMachine.Grant?, RedisDCError> in
             do { return .success(try await engine.acquire(request, timeout: nil)) } catch {
                 return .failure(error as? RedisDCError ?? RedisDCError(.lost, "\(error)"))
             }
         }.value
-        do { lease.adopt(try again.get()) } catch {
+        do { lease.replaceGrant(try again.get()) } catch {
             lease.fail(error)
             throw error
         }
     }
 
-    /// Wakes those who have waited longest.
+    /// Wakes the tasks that have waited longest.
     ///
-    /// - Parameter count: at most so many, 1 to 1,000,000.
-    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while it was under way.
+    /// The caller need not hold the mutex.
+    ///
+    /// - Parameter count: the maximum number of tasks to wake, 1 to 1,000,000.
+    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost in the middle,
+    ///   `.notConnected`, `.conflict`, `.stopped`, `.invalidArgument`.
     public func notify(_ count: Int = 1) async throws(RedisDCError) {
         guard (1...Semaphore.maxPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Semaphore.maxPermits)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot notify condition \"\(name)\": count is \(count), expected 1 to \(Semaphore.maxPermits)")
         }
         _ = try await mutex.engine.call(.signal(resource, count: count))
     }
 
-    /// Wakes all who wait now.
+    /// Wakes all tasks that wait now.
+    ///
+    /// - Throws: what ``notify(_:)`` throws.
     public func notifyAll() async throws(RedisDCError) { try await notify(Semaphore.maxPermits) }
 }
 
 extension DistributedMutex {
-    /// A condition of this mutex. It can have several, with different names.
+    /// Returns a condition of this mutex. A mutex can have several, with different names.
     ///
+    /// - Parameter name: with the mutex's name and a `#` at most 512 bytes of UTF-8, without
+    ///   control characters or braces.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func condition(_ name: String) throws(RedisDCError) -> Condition {
         let full = "\(self.name)#\(name)"

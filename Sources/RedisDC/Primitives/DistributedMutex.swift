@@ -1,7 +1,7 @@
 // Mutual exclusion among nodes.
 import Hiredis
 
-/// A lock that one task of one node holds at a time.
+/// A lock that at most one task of all nodes holds at a time.
 ///
 /// ```swift
 /// let mutex = try coordinator.mutex("orders")
@@ -11,64 +11,96 @@ import Hiredis
 /// ```
 ///
 /// **Guarantees**
-/// - As long as ``Lease/isHeld`` is true, nobody else holds it. When that cannot be said any more (heartbeats fail, Redis
-///   loses data, an operator takes it away), the body is cancelled and `withLock` throws `.lost`.
-/// - First come, first served. Only who holds it releases it.
-/// - ``Lease/fence`` grows with every grant, so that a guarded resource can refuse a holder that was paused and does not
-///   know yet that it lost the lock. A script with which a Redis key does that is in docs/failure-model.md.
-/// - When the process dies, the lock is free after the session's TTL.
+/// - While ``Lease/isHeld`` is true, no other task holds the lock. When that is no longer certain
+///   (heartbeats fail, Redis loses data, an operator releases the lock), the body is cancelled and
+///   `withLock` throws `.lost`.
+/// - First come, first served. Only its holder releases the lock.
+/// - ``Lease/fence`` grows with every grant, so that a guarded resource can refuse a holder that
+///   was paused and has not noticed that it lost the lock. docs/failure-model.md has a script with
+///   which a Redis key does that.
+/// - When the process dies, the lock is free after the session's TTL and one heartbeat of any other
+///   process.
+/// - The lock belongs to the task that runs the body, and not to child tasks or a `Task {}` made
+///   there: they wait like any other task. A body that waits for such a child without a timeout
+///   waits forever.
 ///
 /// **Limits**
-/// - No lock with leases excludes a paused process by itself: between its last look at `isHeld` and its write, time may
-///   pass. Where that matters, use the fence.
-/// - A failover of Redis can lose the last grants; then two may hold it for a moment, told apart by their fences.
+/// - No lock based on leases excludes a paused process by itself: between the last time it read
+///   `isHeld` and its write, time may pass. Where that matters, use the fence.
+/// - A failover of Redis can lose the last grants. Then two tasks may hold the lock for a moment;
+///   their fences differ.
+///
+/// Where readers need not exclude each other use a ``ReadWriteLock``; for more than one holder at a
+/// time a ``Semaphore``; for several locks at once
+/// ``Coordinator/withLocks(_:timeout:isolation:_:)``.
 public struct DistributedMutex: Sendable {
     let resource: Resource
     let engine: Engine
     let coordinator: Coordinator
+    /// Whether a task that holds the mutex may lock it again.
     public let isReentrant: Bool
 
+    /// The name of the mutex.
     public var name: String { resource.name }
 
-    /// Runs `body` with the lock held.
+    /// Runs `body` while holding the lock.
     ///
-    /// - Parameter timeout: how long to wait for it; `nil` as long as it takes, 0 tries once.
-    /// - Throws: what `body` throws, and what ``lock(timeout:)`` and ``Lease/release()`` throw. `.invalidArgument` when the
-    ///   task holds it already and it is not reentrant: it would wait for itself.
-    public func withLock<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
+    /// `body` runs in the caller's isolation, so an actor's method can use the actor's state in it.
+    /// It is cancelled when the caller is cancelled or the lock is lost, and a shutdown of the
+    /// coordinator waits for it. With a reentrant mutex, a body of the same task that holds the
+    /// lock already gets the same lease, with the same fence.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
+    ///     once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the lease.
+    /// - Throws: what `body` throws, and what ``lock(timeout:)`` and ``Lease/release()`` throw.
+    ///   `.invalidArgument` when this task holds the lock already and the mutex is not reentrant.
+    public func withLock<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        if let outer = Lease.heldByTask(name, engine) {
+        if let outer = LeaseOwnership.lease(on: name, of: engine) {
             guard isReentrant else {
                 throw RedisDCError(
                     .invalidArgument,
-                    "this task holds \"\(name)\" already and would wait for itself; make the mutex with isReentrant: true"
-                )
+                    "cannot lock mutex \"\(name)\": this task holds it already and would wait for itself; "
+                        + "make the mutex with isReentrant: true")
             }
-            // The same lease: its fence stays, and the outermost body releases.
+            // The outermost body releases.
             try outer.check()
             return try await body(outer)
         }
-        return try await engine.holding(try await lock(timeout: timeout), knownToTask: true, body)
+        return try await lock(timeout: timeout).whileHeld(isOwnedByTask: true, body)
     }
 
-    /// Locks it until ``Lease/release()``.
+    /// Acquires the lock until ``Lease/release()``.
     ///
-    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
-    /// - Throws: `.timedOut`, `.cancelled`, `.stopped`, `.conflict` (the name is a semaphore's), `.destroyed`.
+    /// A reentrant mutex does not recognize this lease: only bodies of
+    /// ``withLock(timeout:isolation:_:)`` are reentrant.
+    ///
+    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits without limit.
+    /// - Throws: `.timedOut`, `.cancelled` (in both cases nothing is held), `.stopped`, `.conflict`
+    ///   (the name belongs to another kind of resource), `.destroyed`, `.invalidArgument`.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(request, timeout: timeout)
     }
 
-    /// Locks it if it is free now.
+    /// Acquires the lock if it is free now.
+    ///
+    /// - Returns: the lease, or `nil` when the lock is held.
+    /// - Throws: what ``lock(timeout:)`` throws, except `.timedOut`.
     public func tryLock() async throws(RedisDCError) -> Lease? {
         guard let grant = try await engine.acquire(request, timeout: .zero) else { return nil }
         return Lease(grant, name: name, count: 1, engine: engine)
     }
 
-    /// Takes it away from whoever holds it, for operators. The holder is told, and the next in the queue gets it.
+    /// Takes the lock away from its holder, for operators. The holder's lease is lost, and the
+    /// first waiter gets the lock.
     ///
-    /// - Returns: whether anybody held it.
+    /// - Returns: whether the lock was held.
+    /// - Throws: what ``Coordinator/forceRelease(_:holder:)`` throws.
     @discardableResult
     public func forceRelease() async throws(RedisDCError) -> Bool {
         try await coordinator.forceRelease(name) > 0

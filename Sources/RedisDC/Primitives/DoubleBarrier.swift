@@ -1,4 +1,4 @@
-// Entering together and leaving together.
+// Starting together and finishing together.
 import Hiredis
 
 /// A barrier before and after a common piece of work.
@@ -8,18 +8,38 @@ import Hiredis
 /// try await together.run { try await importMyPart() }
 /// ```
 ///
-/// It is a ``Barrier`` at the entrance and a ``Phaser`` at the exit, at which each party is registered before it enters: who
-/// dies inside is not waited for at the exit.
+/// It is a ``Barrier`` at the entrance and a ``Phaser`` at the exit. Each party registers at the
+/// exit before it enters.
+///
+/// **Guarantees**
+/// - No body begins before all parties have arrived, and no `run` returns before all bodies have
+///   ended.
+/// - A party whose body throws, or that dies inside (after its session's TTL), is not awaited at
+///   the exit.
+///
+/// **Limits**
+/// - At most 1,024 parties.
+/// - The wait at the exit has no timeout; cancel the task to end it.
+///
+/// Use a ``Barrier`` where the parties need not finish together.
 public struct DoubleBarrier: Sendable {
     let entrance: Barrier
     let exit: Phaser
 
-    /// Waits until all have come, runs `body`, and waits until all have ended.
+    /// Waits until all parties have arrived, runs `body`, and waits until all bodies have ended.
     ///
-    /// - Parameter timeout: how long to wait at the entrance, from 1 ms; `nil` as long as it takes.
-    /// - Throws: what `body` throws (then it is not waited for at the exit); what ``Barrier/arriveAndWait(timeout:)`` throws.
-    public func run<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable () async throws -> Result
+    /// `body` runs in the caller's isolation. It is cancelled when the caller is cancelled or the
+    /// session is lost.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait at the entrance, from 1 ms; `nil` waits without limit.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: the party's part of the work.
+    /// - Throws: what `body` throws; what ``Barrier/arriveAndWait(timeout:)`` throws; `.lost` when
+    ///   the session was lost.
+    public func run<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: () async throws -> Result
     ) async throws -> Result {
         try await exit.withParty { party in
             try await entrance.arriveAndWait(timeout: timeout)
@@ -31,9 +51,12 @@ public struct DoubleBarrier: Sendable {
 }
 
 extension Coordinator {
-    /// A double barrier that all nodes share.
+    /// Returns a double barrier that all nodes share. All nodes must use the same number of
+    /// parties.
     ///
-    /// - Parameter parties: 1 to 1,024.
+    /// - Parameters:
+    ///   - name: 1 to 503 bytes of UTF-8 without control characters or braces.
+    ///   - parties: how many take part, 1 to 1,024.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func doubleBarrier(_ name: String, parties: Int) throws(RedisDCError) -> DoubleBarrier {
         DoubleBarrier(

@@ -1,18 +1,8 @@
 // One leader among nodes.
-import Hiredis
 import CoordinationBase
+import Hiredis
 
-/// Who leads.
-public struct Leader: Sendable, Hashable {
-    /// Host, process id and name of the program.
-    public var node: String
-    /// The session of its process.
-    public var session: String
-    /// The fence of its leadership: a later leader has a higher one.
-    public var term: UInt64
-}
-
-/// Elects one leader at a time among those who campaign, and tells observers who it is.
+/// An election of one leader at a time among candidates, with notice of each change for observers.
 ///
 /// ```swift
 /// let election = try coordinator.election("scheduler")
@@ -22,79 +12,109 @@ public struct Leader: Sendable, Hashable {
 /// for await leader in election.changes() { show(leader) }  // on any node
 /// ```
 ///
-/// It is a ``DistributedMutex`` of the same name, whose holder leads. So candidates follow one another in the order in which
-/// they came, a leader that dies is followed within the session's TTL and one heartbeat, and one that resigns at once.
+/// The leader is the holder of the ``DistributedMutex`` of the same name.
 ///
-/// There are never two leaders with the same term, and never an older one after a newer one for whoever looks at the fence. A
-/// leader that is paused may believe that it leads until it looks at ``Lease/isHeld``: see there.
+/// **Guarantees**
+/// - Candidates lead in the order in which they came.
+/// - A leader that resigns is followed immediately, and one that dies within the session's TTL and
+///   one heartbeat.
+/// - No two leaders have the same term, and a later leader has a higher one: a resource that checks
+///   the fence never accepts an older leader after a newer one.
+///
+/// **Limits**
+/// - A leader that is paused may believe that it leads until it reads ``Lease/isHeld``, as with
+///   every lease.
+///
+/// Use a ``DistributedMutex`` where no other node needs to know the holder.
 public struct Election: Sendable {
     let mutex: DistributedMutex
     let redis: any Redis
+    let clock: MonotonicClock
     let channel: SubscriptionTopic
     let pollInterval: Duration
 
+    /// The name of the election.
     public var name: String { mutex.name }
 
-    /// Waits until this task leads, and runs `body`. At its end it resigns. When the leadership is lost, `body` is cancelled.
+    /// Waits until this task leads, runs `body`, and resigns.
     ///
-    /// - Parameter timeout: how long to wait; `nil` as long as it takes, 0 tries once.
-    /// - Throws: what `body` throws, and what ``DistributedMutex/withLock(timeout:_:)`` throws.
-    public func withLeadership<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable (_ term: Lease) async throws -> Result
+    /// `body` runs in the caller's isolation. It is cancelled when the caller is cancelled or the
+    /// leadership is lost.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait for the leadership, from 1 ms; `nil` waits without limit, 0
+    ///     tries once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the leadership.
+    /// - Throws: what `body` throws, and what ``DistributedMutex/withLock(timeout:isolation:_:)``
+    ///   throws.
+    public func withLeadership<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (_ term: Lease) async throws -> Result
     ) async throws -> Result {
         do {
             let result = try await mutex.withLock(timeout: timeout) { term in
-                await tell()
+                await notify()
                 return try await body(term)
             }
-            await tell()
+            await notify()
             return result
         } catch {
-            await tell()
+            await notify()
             throw error
         }
     }
 
-    /// Waits until this process leads. It does until ``resign(_:)``, or until the lease is lost or let go.
+    /// Waits until this process leads. It leads until ``resign(_:)``, or until the lease is lost or
+    /// dropped.
+    ///
+    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Throws: what ``DistributedMutex/lock(timeout:)`` throws.
     public func campaign(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         let term = try await mutex.lock(timeout: timeout)
-        await tell()
+        await notify()
         return term
     }
 
-    /// Lets the next candidate lead.
+    /// Ends the leadership. The next candidate leads.
+    ///
+    /// - Parameter term: the lease from ``campaign(timeout:)``.
+    /// - Throws: what ``Lease/release()`` throws.
     public func resign(_ term: Lease) async throws(RedisDCError) {
         try await term.release()
-        await tell()
+        await notify()
     }
 
-    /// Who leads now, if anyone does.
+    /// Returns the current leader, or `nil` when there is none.
+    ///
+    /// - Throws: what ``Coordinator/inspect(_:limit:)`` throws.
     public func leader() async throws(RedisDCError) -> Leader? {
         guard let holder = try await mutex.coordinator.inspect(name, limit: 1)?.holders.first else { return nil }
         return Leader(node: holder.node, session: holder.session, term: holder.fence)
     }
 
-    /// Who leads now, and each time that it is another one or nobody. Who reads slowly misses leaders, but not the last.
+    /// Returns the current leader and every change: another leader, or none.
     ///
-    /// A leader tells that it leads or has resigned; one that dies is found out by looking each `pollInterval`. It ends when
-    /// the reader stops.
+    /// A slow reader misses intermediate leaders, never the last one. A leader publishes that it
+    /// leads or has resigned; the death of a leader is noticed by reading every `pollInterval`.
+    /// While Redis cannot be reached, nothing is reported. The stream ends when its reader stops.
     public func changes() -> AsyncStream<Leader?> {
         let (stream, continuation) = AsyncStream.makeStream(of: Leader?.self, bufferingPolicy: .bufferingNewest(1))
         let watching = Task {
-            let (looks, look) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-            look.yield()
+            let (hints, hint) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            hint.yield()
             await withTaskGroup(of: Void.self) { group in
-                group.addTask { await self.hear(look) }
+                group.addTask { await listen(hint) }
                 group.addTask {
                     while !Task.isCancelled {
-                        try? await Task.sleep(for: pollInterval)
-                        look.yield()
+                        try? await clock.sleep(pollInterval)
+                        hint.yield()
                     }
                 }
                 var last: Leader??
-                for await _ in looks {
-                    // Where it cannot be had now, the next look is soon.
-                    guard case .success(let now) = await lookedUp() else { continue }
+                for await _ in hints {
+                    // The next hint or poll tries again.
+                    guard case .success(let now) = await read() else { continue }
                     if last != .some(now) { continuation.yield(now) }
                     last = .some(now)
                 }
@@ -105,33 +125,35 @@ public struct Election: Sendable {
         return stream
     }
 
-    private func lookedUp() async -> Result<Leader?, RedisDCError> {
+    private func read() async -> Result<Leader?, RedisDCError> {
         do { return .success(try await leader()) } catch { return .failure(error) }
     }
 
-    private func hear(_ look: AsyncStream<Void>.Continuation) async {
+    private func listen(_ hint: AsyncStream<Void>.Continuation) async {
         while !Task.isCancelled {
             try? await redis.withSubscription(to: [channel]) { events in
-                look.yield()
-                for try await _ in events { look.yield() }
+                hint.yield()
+                for try await _ in events { hint.yield() }
             }
-            try? await Task.sleep(for: pollInterval)
+            try? await clock.sleep(pollInterval)
         }
     }
 
-    /// A hint: who does not hear it looks later.
-    private func tell() async { _ = try? await redis.publish("", to: channel) }
+    /// Publishes a hint. An observer that misses it reads the leader with its next poll.
+    private func notify() async { _ = try? await redis.publish("", to: channel) }
 }
 
 extension Coordinator {
-    /// An election that all nodes share.
+    /// Returns an election that all nodes share.
     ///
+    /// - Parameter name: 1 to 512 bytes of UTF-8 without control characters or braces. A mutex of
+    ///   the same name is the same resource.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func election(_ name: String) throws(RedisDCError) -> Election {
         let mutex = try mutex(name)
-        let channel = EngineKeys(place).leaderChannel(name)
+        let channel = EngineKeys(keyspace).leaderChannel(name)
         return Election(
-            mutex: mutex, redis: redis, channel: .channel(channel),
+            mutex: mutex, redis: redis, clock: clock, channel: .channel(channel),
             pollInterval: min(configuration.pollInterval, .longest))
     }
 }

@@ -1,7 +1,7 @@
-// Waiting until so many resources have happened.
+// Waiting until a number of events have happened.
 import Hiredis
 
-/// Opens once, when it has been counted down so often.
+/// A latch that opens once, when it has been counted down a given number of times, and stays open.
 ///
 /// ```swift
 /// let loaded = try coordinator.latch("loaded", count: 3)
@@ -10,54 +10,82 @@ import Hiredis
 /// ```
 ///
 /// **Guarantees**
-/// - An id counts once, however often and from wherever it is counted down.
-/// - Once open it stays open, for those too who come later, until it is destroyed.
-/// - Who takes part with ``withParticipation(_:)`` is counted when its body ends. When its process dies, it counts as down
-///   or breaks the latch, as the latch was made: then everyone who waits, or comes to wait, gets `.broken`.
+/// - An id counts once, however often and from whichever node it is counted down.
+/// - An open latch stays open, also for later waiters, until it is destroyed.
+/// - A participant of ``withParticipation(isolation:_:)`` is counted when its body ends. When its
+///   process dies, it is counted, or breaks the latch, as the latch was made: waiters of a broken
+///   latch get `.broken`, now and later.
+///
+/// **Limits**
+/// - The death of a participant is noticed after its session's TTL.
+/// - Counting down without an id and getting `.connectionLost` with `mayHaveRun` may have counted;
+///   with an id it can be repeated safely.
+///
+/// A ``Barrier`` opens again and again, and its parties wait for each other; a ``Condition`` keeps
+/// no notification for later waiters.
 public struct Latch: Sendable {
-    /// What the death of a participant is.
-    public enum Death: Sendable { case countsAsDown, breaks }
+    /// What the death of a participant does.
+    public enum Death: Sendable {
+        /// The participant is counted as if its body had ended.
+        case countsAsDown
+        /// The latch breaks and stays broken until it is destroyed.
+        case breaks
+    }
 
-    /// Most to count.
+    /// The maximum count.
     public static let maxCount = 1_000_000
 
     let resource: Resource
     let engine: Engine
     let coordinator: Coordinator
 
+    /// The name of the latch.
     public var name: String { resource.name }
 
     /// Counts down by one.
     ///
-    /// - Parameter id: counts once; 1 to 512 bytes without control characters. `nil` counts each call.
-    /// - Returns: how many are still to come: 0 for the last one, and for those after it. A retry after a lost reply is told the
-    ///   same again.
-    /// - Throws: `.broken`, `.destroyed`, `.conflict`, `.invalidArgument`, `.connectionLost` with `mayHaveRun`.
+    /// - Parameter id: counts once; 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   `nil` counts every call.
+    /// - Returns: the remaining count: 0 for the last call and all later ones. A request that is
+    ///   sent again after a lost reply gets the same answer.
+    /// - Throws: `.broken`, `.destroyed`, `.conflict`, `.invalidArgument`, `.stopped`,
+    ///   `.notConnected`, `.connectionLost` with `mayHaveRun`.
     @discardableResult
     public func countDown(id: String? = nil) async throws(RedisDCError) -> Int {
         if let id { try ResourceName.validate(id) }
         return try await engine.call(.countDown(resource, id: id))
     }
 
-    /// Waits until it is open.
+    /// Waits until the latch is open. An open latch returns immediately.
     ///
-    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
+    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits without limit.
     /// - Throws: `.timedOut`, `.cancelled`, `.broken`, `.destroyed`, `.conflict`, `.stopped`.
     public func wait(timeout: Duration? = nil) async throws(RedisDCError) {
         guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
-            throw RedisDCError(.timedOut, "the latch \"\(name)\" did not open in time")
+            throw .timedOut("pass latch \"\(name)\"", after: timeout)
         }
     }
 
-    /// Runs `body` as one of those who count. At its end, however it ends, it counts as down.
-    public func withParticipation<Result: Sendable>(
-        _ body: @escaping @Sendable (Lease) async throws -> Result
+    /// Runs `body` as a participant, and counts down when it ends, whether it returns or throws.
+    ///
+    /// `body` runs in the caller's isolation. It is cancelled when the caller is cancelled or the
+    /// session is lost.
+    ///
+    /// - Parameters:
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the participation, which is lost with the session.
+    /// - Throws: what `body` throws; `.lost` when the session was lost; `.cancelled`, `.broken`,
+    ///   `.destroyed`, `.conflict`, `.stopped`.
+    public func withParticipation<Result>(
+        isolation: isolated (any Actor)? = #isolation, _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         let request = AcquireRequest(resource: resource, way: .register, mode: .lease)
-        return try await engine.holding(try await engine.lease(request, timeout: nil), body)
+        return try await engine.lease(request, timeout: nil).whileHeld(body)
     }
 
-    /// How many are still to come.
+    /// The remaining count.
+    ///
+    /// - Throws: what ``Coordinator/inspect(_:limit:)`` throws.
     public var remaining: Int {
         get async throws(RedisDCError) {
             guard let inspection = try await coordinator.inspect(name, limit: 1) else { return resource.permits ?? 0 }
@@ -65,22 +93,31 @@ public struct Latch: Sendable {
         }
     }
 
-    /// Deletes it, and wakes everyone who waits with `.destroyed`. The next use makes a new one.
+    /// Deletes the latch. All waiters throw `.destroyed`. The next operation creates a new latch.
+    ///
+    /// - Returns: whether there was one.
+    /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
 }
 
 extension Coordinator {
-    /// A latch that all nodes share. All must make it with the same count and the same meaning of a death.
+    /// Returns a latch that all nodes share. All nodes must use the same count and the same
+    /// `death`.
     ///
-    /// - Parameter count: 0 to 1,000,000.
+    /// - Parameters:
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   - count: 0 to 1,000,000. A latch of 0 is open.
+    ///   - death: what the death of a participant does.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func latch(
         _ name: String, count: Int, death: Latch.Death = .countsAsDown
     ) throws(RedisDCError) -> Latch {
         try ResourceName.validate(name)
         guard (0...Latch.maxCount).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 0 to \(Latch.maxCount)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot make latch \"\(name)\": count is \(count), expected 0 to \(Latch.maxCount)")
         }
         let resource = Resource(name: name, kind: .latch, permits: count, policy: death == .breaks ? "f" : "d")
         return Latch(resource: resource, engine: engine(of: name), coordinator: self)

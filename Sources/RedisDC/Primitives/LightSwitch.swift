@@ -1,9 +1,8 @@
-// A group that holds one permit together.
-import Hiredis
+// A group that shares one permit.
 import CoordinationBase
+import Hiredis
 
-/// The first of a group to come in takes a mutex, or a permit of a semaphore, for all of them; the last one to go out gives
-/// it back.
+/// A group whose members hold one mutex, or one permit of a semaphore, together.
 ///
 /// ```swift
 /// let room = try coordinator.mutex("room")
@@ -12,38 +11,59 @@ import CoordinationBase
 /// try await room.withLock { _ in try await clean() }    // nobody else in the room
 /// ```
 ///
-/// Two groups of one mutex exclude each other, and each lets its own in freely.
+/// The first member to enter acquires the permit for the group, and the last one to leave releases
+/// it: the first into a room turns the light on, and the last one out turns it off. Two groups of
+/// one mutex exclude each other, and each admits its own members freely.
 ///
 /// **Guarantees**
-/// - Whoever comes while the group is in comes in at once, even if others wait for the room: as long as its members keep
-///   coming, they starve. Let all pass a ``Turnstile`` or a mutex first where that matters, or use a ``ReadWriteLock``.
-/// - The group waits where the first of its waiters waits. When that one comes in, all of the group come in with it.
-/// - Who dies counts as out after the session's TTL; who gives up waiting holds nothing.
+/// - While the group holds the permit, a member enters immediately, even if others wait for the
+///   permit. The group waits where the first of its waiters waits, and when that one enters, all
+///   waiting members enter.
+/// - A member that dies has left after its session's TTL. A member that gives up waiting holds
+///   nothing.
 /// - Each member has a ``Lease`` and a fence of its own.
+///
+/// **Limits**
+/// - While members keep coming, all others starve. Where that matters, let everyone pass a
+///   ``Turnstile`` or a mutex first, or use a ``ReadWriteLock``.
 public struct LightSwitch: Sendable {
     let request: AcquireRequest
     let engine: Engine
+    /// The name of the group.
     public let group: String
 
-    /// What the group holds.
+    /// The name of the mutex or semaphore that the group holds.
     public var name: String { request.resource.name }
 
-    /// Runs `body` as one of the group.
+    /// Runs `body` as a member of the group.
     ///
-    /// - Parameter timeout: how long to wait for it; `nil` as long as it takes, 0 tries once.
-    /// - Throws: what `body` throws; `.timedOut`, `.cancelled`, `.lost`, `.stopped`, `.destroyed`, `.conflict`. `.invalidArgument`
-    ///   when the task holds the mutex alone: it would wait for itself.
-    public func withLock<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
+    /// `body` runs in the caller's isolation. It is cancelled when the caller is cancelled or the
+    /// lease is lost.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait to enter, from 1 ms; `nil` waits without limit, 0 tries once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the member's lease.
+    /// - Throws: what `body` throws, and what ``lock(timeout:)`` and ``Lease/release()`` throw.
+    ///   `.invalidArgument` when this task holds the mutex alone: it would wait for itself.
+    public func withLock<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        if Lease.heldByTask(name, engine) != nil {
+        if LeaseOwnership.lease(on: name, of: engine) != nil {
             throw RedisDCError(
-                .invalidArgument, "this task holds \"\(name)\" already; its group \"\(group)\" would wait for it")
+                .invalidArgument,
+                "cannot enter group \"\(group)\" of \"\(name)\": this task holds \"\(name)\" alone and would wait for "
+                    + "itself; release it first")
         }
-        return try await engine.holding(try await lock(timeout: timeout), body)
+        return try await lock(timeout: timeout).whileHeld(body)
     }
 
-    /// Comes in until ``Lease/release()``.
+    /// Enters the group until ``Lease/release()``.
+    ///
+    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled` (in both cases nothing is held), `.lost`, `.stopped`,
+    ///   `.destroyed`, `.conflict`, `.notFound`, `.invalidArgument`.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(request, timeout: timeout)
     }
@@ -56,9 +76,10 @@ public struct LightSwitch: Sendable {
 }
 
 extension DistributedMutex {
-    /// A group that holds this mutex together.
+    /// Returns a group that holds this mutex together.
     ///
-    /// - Parameter group: its name, by the rules for names. Other groups of the mutex have other names.
+    /// - Parameter group: the name of the group, 1 to 512 bytes of UTF-8 without control characters
+    ///   or braces. Other groups of the mutex have other names.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func lightSwitch(_ group: String) throws(RedisDCError) -> LightSwitch {
         try LightSwitch(group, of: resource, engine)
@@ -66,9 +87,10 @@ extension DistributedMutex {
 }
 
 extension Semaphore {
-    /// A group that holds one permit of this semaphore together.
+    /// Returns a group that holds one permit of this semaphore together.
     ///
-    /// - Parameter group: its name, by the rules for names.
+    /// - Parameter group: the name of the group, 1 to 512 bytes of UTF-8 without control characters
+    ///   or braces.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func lightSwitch(_ group: String) throws(RedisDCError) -> LightSwitch {
         try LightSwitch(group, of: resource, engine)

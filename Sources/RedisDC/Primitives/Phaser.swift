@@ -1,7 +1,7 @@
-// A barrier whose parties come and go.
+// A barrier whose parties register and leave.
 import Hiredis
 
-/// A barrier for as many as have registered, who come and go between the phases.
+/// A barrier for all registered parties, which may register and leave between its phases.
 ///
 /// ```swift
 /// let phaser = try coordinator.phaser("round")
@@ -14,56 +14,78 @@ import Hiredis
 /// ```
 ///
 /// **Guarantees**
-/// - A phase ends when all who are registered then have arrived, for all of them in one step.
-/// - Who deregisters, or dies (after the session's TTL), is not waited for any more.
-/// - When the last one has left, nothing of it stays: the phases begin at 0 again.
+/// - A phase ends when all parties that are registered then have arrived, for all of them in one
+///   step.
+/// - A party that deregisters, or dies (after its session's TTL), is not awaited any more.
+/// - When the last party has left, nothing of the phaser remains: the phases begin at 0 again.
+///
+/// **Limits**
+/// - At most 1,024 parties at a time.
+///
+/// A ``Barrier`` has a fixed number of parties that need not register.
 public struct Phaser: Sendable {
     let resource: Resource
     let engine: Engine
 
+    /// The name of the phaser.
     public var name: String { resource.name }
 
-    /// Someone who is waited for.
+    /// A registered party, which each phase waits for.
     public struct Party: Sendable {
         let phaser: Phaser
         /// The registration. It is lost with the session.
         public let lease: Lease
 
-        /// Arrives at the end of the phase, and waits for the others.
+        /// Arrives at the end of the phase and waits for the other parties.
         ///
-        /// - Parameter timeout: from 1 ms; `nil` waits as long as it takes.
-        /// - Throws: `.timedOut`, `.cancelled` (then it has not arrived, unless `mayHaveRun`: Redis did not
-        ///   answer), `.lost` (it is not registered any more), `.stopped`.
+        /// - Parameter timeout: from 1 ms; `nil` waits without limit.
+        /// - Returns: the phase and this party's place in it.
+        /// - Throws: `.timedOut` or `.cancelled` (the party has not arrived, unless `mayHaveRun` is
+        ///   set because Redis did not answer; it stays registered), `.lost` (the party is not
+        ///   registered any more), `.stopped`, `.invalidArgument` (the timeout is 0).
         @discardableResult
         public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
             try lease.check()
             return try await phaser.engine.arrive(phaser.resource, timeout: timeout)
         }
 
-        /// Is not waited for any more.
+        /// Ends the registration: the phaser waits for this party no longer.
+        ///
+        /// - Throws: what ``Lease/release()`` throws.
         public func deregister() async throws(RedisDCError) { try await lease.release() }
     }
 
     /// Registers one more party.
     ///
-    /// - Throws: `.serverError` when there are 1,024 already; `.cancelled`, `.conflict`, `.stopped`.
+    /// - Returns: the party, until ``Party/deregister()``.
+    /// - Throws: `.serverError` when there are 1,024 parties already; `.cancelled`, `.conflict`,
+    ///   `.stopped`.
     public func register() async throws(RedisDCError) -> Party {
         let request = AcquireRequest(resource: resource, way: .register, mode: .lease)
         return Party(phaser: self, lease: try await engine.lease(request, timeout: nil))
     }
 
-    /// Runs `body` as a party, which is deregistered at its end.
-    public func withParty<Result: Sendable>(
-        _ body: @escaping @Sendable (Party) async throws -> Result
+    /// Registers a party, runs `body`, and deregisters the party.
+    ///
+    /// `body` runs in the caller's isolation. It is cancelled when the caller is cancelled or the
+    /// registration is lost.
+    ///
+    /// - Parameters:
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the party.
+    /// - Throws: what `body` throws, and what ``register()`` and ``Lease/release()`` throw.
+    public func withParty<Result>(
+        isolation: isolated (any Actor)? = #isolation, _ body: (Party) async throws -> Result
     ) async throws -> Result {
         let party = try await register()
-        return try await engine.holding(party.lease) { _ in try await body(party) }
+        return try await party.lease.whileHeld { _ in try await body(party) }
     }
 }
 
 extension Coordinator {
-    /// A phaser that all nodes share. At most 1,024 parties at a time.
+    /// Returns a phaser that all nodes share.
     ///
+    /// - Parameter name: 1 to 512 bytes of UTF-8 without control characters or braces.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func phaser(_ name: String) throws(RedisDCError) -> Phaser {
         try ResourceName.validate(name)

@@ -1,8 +1,8 @@
-// So many in a time, for all nodes together.
-import Hiredis
+// A limit on how often something happens, for all nodes together.
 import CoordinationBase
+import Hiredis
 
-/// Limits how often something happens, over all nodes: the generic cell rate algorithm, in one script.
+/// A rate limit that all nodes share, by the generic cell rate algorithm in one script.
 ///
 /// ```swift
 /// let limiter = try coordinator.rateLimiter("api", rate: 100, per: .seconds(1), burst: 20)
@@ -10,33 +10,45 @@ import CoordinationBase
 /// try await limiter.acquire(timeout: .seconds(2))     // or wait for it
 /// ```
 ///
-/// - Over any time t at most `burst` + t × rate pass. Redis's clock counts, not the nodes'.
-/// - Nothing is held, so nothing is lost when a process dies. Who waits is not in a queue: who comes at the right moment
-///   passes first. For a fair turn use a ``Semaphore``.
-/// - When a reply is lost it is not asked again, and what was asked for may count.
+/// **Guarantees**
+/// - Over any time t at most `burst` + t × rate are allowed, by Redis's clock and not the nodes'.
+/// - Nothing is held, so the death of a process loses nothing.
+///
+/// **Limits**
+/// - Waiting callers do not queue: the one that asks at the right moment is allowed first. For a
+///   fair turn use a ``Semaphore``.
+/// - When a reply is lost the request is not sent again, and what it asked for may count.
 public struct RateLimiter: Sendable {
-    /// What became of a question.
+    /// The answer to one request.
     public struct Decision: Sendable, Hashable {
+        /// Whether the request is allowed.
         public var isAllowed: Bool
-        /// How long until as much would be allowed, if nobody else comes. Zero when it was.
+        /// How long until the same request would be allowed, if no other comes first. Zero when it
+        /// is allowed.
         public var retryAfter: Duration
         /// How many more would be allowed now.
         public var remaining: Int
     }
 
+    /// The name of the limit.
     public let name: String
     let key: String
     let redis: any Redis
+    let clock: MonotonicClock
     let microsecondsEach: Double
+    /// How many are allowed at once after a pause.
     public let burst: Int
 
-    /// Passes if it may now.
+    /// Asks whether a request is allowed now, and counts it if it is.
     ///
-    /// - Parameter cost: how many it counts as, 1 to `burst`.
-    /// - Throws: `.invalidArgument`; `.connectionLost`, `.notConnected` and what else keeps a command from being answered.
+    /// - Parameter cost: how many the request counts as, 1 to `burst`.
+    /// - Throws: `.invalidArgument`; `.connectionLost` with `mayHaveRun`, `.notConnected` and other
+    ///   failures of a command.
     public func tryAcquire(cost: Int = 1) async throws(RedisDCError) -> Decision {
         guard (1...burst).contains(cost) else {
-            throw RedisDCError(.invalidArgument, "cost is \(cost), expected 1 to the burst, \(burst)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot ask rate limiter \"\(name)\": cost is \(cost), expected 1 to the burst, \(burst)")
         }
         let reply: RESPValue
         do {
@@ -50,60 +62,69 @@ public struct RateLimiter: Sendable {
         return Decision(isAllowed: parts[0].integer == 1, retryAfter: .microseconds(wait), remaining: left)
     }
 
-    /// Waits until it may pass.
+    /// Waits until a request is allowed, and counts it.
     ///
-    /// - Parameter timeout: `nil` waits as long as it takes.
-    /// - Throws: `.timedOut` as soon as it is certain that the time will not do, `.cancelled`, and what
-    ///   ``tryAcquire(cost:)`` throws.
+    /// - Parameters:
+    ///   - cost: how many the request counts as, 1 to `burst`.
+    ///   - timeout: 0 or more; `nil` waits without limit.
+    /// - Throws: `.timedOut` as soon as it is certain that the request cannot be allowed in time,
+    ///   `.cancelled` (nothing was counted), and what ``tryAcquire(cost:)`` throws.
     public func acquire(cost: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) {
         if let timeout, timeout < .zero {
-            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot ask rate limiter \"\(name)\": timeout is \(timeout), expected 0 or more")
         }
-        let deadline = timeout.map { ContinuousClock.now + min($0, .longest) }
+        let deadline = timeout.map { clock.now() + min($0, .longest) }
         while true {
             let decision = try await tryAcquire(cost: cost)
             if decision.isAllowed { return }
-            if let deadline, ContinuousClock.now + decision.retryAfter > deadline {
-                throw RedisDCError(.timedOut, "\"\(name)\" will not allow it in time")
+            if let deadline, clock.now() + decision.retryAfter > deadline {
+                throw RedisDCError(
+                    .timedOut,
+                    "cannot pass rate limiter \"\(name)\" within the timeout of \(timeout ?? .zero): "
+                        + "the next is allowed in \(decision.retryAfter)")
             }
-            do { try await Task.sleep(for: decision.retryAfter) } catch {
-                throw RedisDCError(.cancelled, "the task was cancelled")
+            do { try await clock.sleep(decision.retryAfter) } catch {
+                throw RedisDCError(.cancelled, "cannot pass rate limiter \"\(name)\": the task was cancelled")
             }
         }
     }
 }
 
 extension Coordinator {
-    /// A rate limiter that all nodes share. All should give the same numbers: each decides by its own.
+    /// Returns a rate limiter that all nodes share. All nodes should use the same numbers: each
+    /// request is decided by those of its own handle.
     ///
     /// - Parameters:
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
     ///   - rate: how many in `period`, 1 to 1,000,000,000.
-    ///   - period: from 1 ms to 366 days.
-    ///   - burst: how many at once at most when there was a pause, 1 to 1,000,000,000; `nil` is `rate`. It takes at
-    ///     most 4,000 years to come back.
+    ///   - period: 1 ms to 366 days.
+    ///   - burst: the maximum number at once after a pause, 1 to 1,000,000,000; `nil` is `rate`. It
+    ///     must take at most 4,000 years to refill.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func rateLimiter(
         _ name: String, rate: Int, per period: Duration, burst: Int? = nil
     ) throws(RedisDCError) -> RateLimiter {
         try ResourceName.validate(name)
-        let most = 1_000_000_000
-        guard (1...most).contains(rate), (1...most).contains(burst ?? rate) else {
-            throw RedisDCError(
-                .invalidArgument, "rate is \(rate) and burst \(burst ?? rate), expected 1 to \(most)")
+        func require(_ holds: Bool, _ fault: @autoclosure () -> String) throws(RedisDCError) {
+            if !holds { throw RedisDCError(.invalidArgument, "cannot make rate limiter \"\(name)\": \(fault())") }
         }
-        guard (.milliseconds(1) ... .seconds(366 * 86400)).contains(period) else {
-            throw RedisDCError(.invalidArgument, "the period is \(period), expected 1 ms to 366 days")
-        }
+        let max = 1_000_000_000
+        let burst = burst ?? rate
+        try require((1...max).contains(rate), "rate is \(rate), expected 1 to \(max)")
+        try require((1...max).contains(burst), "burst is \(burst), expected 1 to \(max)")
+        try require(
+            (.milliseconds(1) ... .seconds(366 * 86400)).contains(period),
+            "period is \(period), expected 1 ms to 366 days")
         let each = Double(period.wholeMicroseconds) / Double(rate)
-        // Redis's times to live are whole numbers, and the script's are doubles.
+        // Redis's expiry times are whole numbers, and the script's numbers are doubles.
         let years = 4_000
-        guard each * Double(burst ?? rate) <= Double(years) * 366 * 86400 * 1e6 else {
-            throw RedisDCError(
-                .invalidArgument,
-                "a burst of \(burst ?? rate) at \(rate) in \(period) takes more than \(years) years to come back")
-        }
+        try require(
+            each * Double(burst) <= Double(years) * 366 * 86400 * 1e6,
+            "a burst of \(burst) at \(rate) per \(period) takes more than \(years) years to refill")
         return RateLimiter(
-            name: name, key: EngineKeys(place).rateLimiter(name), redis: redis,
-            microsecondsEach: each, burst: burst ?? rate)
+            name: name, key: EngineKeys(keyspace).rateLimiter(name), redis: redis,
+            clock: clock, microsecondsEach: each, burst: burst)
     }
 }

@@ -1,6 +1,6 @@
 // Many readers, or one writer.
-import Hiredis
 import CoordinationBase
+import Hiredis
 
 /// A lock that many readers hold together, or one writer alone, among nodes.
 ///
@@ -10,22 +10,31 @@ import CoordinationBase
 /// try await lock.withWriteLock { lease in try await catalogue.update(item, fence: lease.fence) }
 /// ```
 ///
-/// It is a semaphore of 1,000,000 permits of which a reader leases one and a writer all; what is said there of queueing,
-/// cancelling, timing out and dying holds here.
+/// It is a semaphore of 1,000,000 permits, of which a reader leases one and a writer all. Queueing,
+/// cancelling, timing out and dying are as described for ``Semaphore``.
 ///
 /// **Guarantees**
 /// - A writer is alone. Readers are only with readers.
-/// - Nobody starves with ``Policy/fifo``. With the others those who are not preferred wait as long as those who are keep
-///   coming.
-/// - A writer that becomes a reader (``downgrade(_:)``) lets no other writer in between, and keeps its fence.
-/// - When the process dies, what it holds is free after the session's TTL.
+/// - With ``Policy/fifo`` nobody starves. With the other policies, those that are not preferred
+///   wait while those that are keep coming.
+/// - A writer that becomes a reader (``downgrade(_:)``) admits no other writer in between, and
+///   keeps its fence.
+/// - When the process dies, what it holds is free after the session's TTL and one heartbeat of any
+///   other process.
+/// - The lock belongs to the task that runs the body, and not to child tasks or a `Task {}` made
+///   there: they wait like any other task. Two children of a writer's body exclude each other.
 ///
-/// A reader cannot become a writer: two that tried would wait for each other. It is refused with an error; release first,
-/// and look again at what was read.
+/// **Limits**
+/// - A reader cannot become a writer: two that tried would wait for each other. A body that tries
+///   gets an error. End the reading first, and read again under the write lock.
+/// - At most ``maxReaders`` readers at a time.
+///
+/// A ``DistributedMutex`` is enough where everyone writes; a ``LightSwitch`` forms groups other
+/// than readers.
 public struct ReadWriteLock: Sendable {
-    /// Who goes first when both wait.
+    /// Who goes first when readers and writers wait.
     public enum Policy: Sendable {
-        /// First come, first served: readers that come together go together.
+        /// First come, first served. Readers that come one after the other hold the lock together.
         case fifo
         /// A reader never waits for a waiting writer.
         case preferReaders
@@ -41,72 +50,104 @@ public struct ReadWriteLock: Sendable {
         }
     }
 
-    /// Most readers at a time.
+    /// The maximum number of readers at a time.
     public static let maxReaders = 1_000_000
 
     let resource: Resource
     let engine: Engine
+    /// Who goes first when readers and writers wait.
     public let policy: Policy
 
+    /// The name of the lock.
     public var name: String { resource.name }
 
-    /// Runs `body` while holding it together with other readers.
+    /// Runs `body` while holding the lock together with other readers.
     ///
-    /// A task that holds it already, for reading or for writing, goes on with what it has.
+    /// `body` runs in the caller's isolation, so an actor's method can use the actor's state in it.
+    /// It is cancelled when the caller is cancelled or the lock is lost, and a shutdown of the
+    /// coordinator waits for it. A body of a task that holds the lock already, for reading or for
+    /// writing, gets the same lease.
     ///
-    /// - Parameter timeout: how long to wait for it; `nil` as long as it takes, 0 tries once.
-    /// - Throws: what `body` throws; `.timedOut`, `.cancelled`, `.lost`, `.stopped`, `.conflict` (the name is something else's,
-    ///   or other nodes use another policy).
-    public func withReadLock<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
+    /// - Parameters:
+    ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
+    ///     once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the lease.
+    /// - Throws: what `body` throws, and what ``readLock(timeout:)`` and ``Lease/release()`` throw.
+    public func withReadLock<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        if let outer = Lease.heldByTask(name, engine) {
+        if let outer = LeaseOwnership.lease(on: name, of: engine) {
             try outer.check()
             return try await body(outer)
         }
-        return try await engine.holding(try await readLock(timeout: timeout), knownToTask: true, body)
+        return try await readLock(timeout: timeout).whileHeld(isOwnedByTask: true, body)
     }
 
-    /// Runs `body` while holding it alone.
+    /// Runs `body` while holding the lock alone.
     ///
-    /// - Throws: as ``withReadLock(timeout:_:)``; `.invalidArgument` when the task holds it for reading: it would wait for
+    /// It behaves as ``withReadLock(timeout:isolation:_:)`` does. A body of a task that holds the
+    /// lock for writing already gets the same lease.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
+    ///     once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the lease.
+    /// - Throws: what `body` throws, and what ``writeLock(timeout:)`` and ``Lease/release()``
+    ///   throw. `.invalidArgument` when this task holds the lock for reading: it would wait for
     ///   itself.
-    public func withWriteLock<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
+    public func withWriteLock<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        if let outer = Lease.heldByTask(name, engine) {
+        if let outer = LeaseOwnership.lease(on: name, of: engine) {
             guard outer.count == Self.maxReaders else {
                 throw RedisDCError(
                     .invalidArgument,
-                    "this task reads under \"\(name)\" and would wait for itself as a writer; end the reading first")
+                    "cannot lock read-write lock \"\(name)\" for writing: this task holds it for reading and would wait "
+                        + "for itself; end the reading first")
             }
             try outer.check()
             return try await body(outer)
         }
-        return try await engine.holding(try await writeLock(timeout: timeout), knownToTask: true, body)
+        return try await writeLock(timeout: timeout).whileHeld(isOwnedByTask: true, body)
     }
 
-    /// Holds it together with other readers until ``Lease/release()``.
+    /// Acquires the lock together with other readers until ``Lease/release()``.
+    ///
+    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled` (in both cases nothing is held), `.lost`, `.stopped`,
+    ///   `.conflict` (the name belongs to another kind of resource, or other nodes use another
+    ///   policy), `.destroyed`, `.invalidArgument`.
     public func readLock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(reading, timeout: timeout)
     }
 
-    /// Holds it alone until ``Lease/release()``.
+    /// Acquires the lock alone until ``Lease/release()``.
+    ///
+    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Throws: what ``readLock(timeout:)`` throws.
     public func writeLock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(writing, timeout: timeout)
     }
 
-    /// Makes a reader of a writer, without letting another writer in between. Readers that wait come in. The fence stays.
+    /// Turns a writer into a reader without admitting another writer in between. Waiting readers
+    /// enter. The fence stays.
     ///
-    /// - Throws: `.lost`, `.invalidArgument` (another lock's lease); a cancelled task throws `.cancelled`, and then it may
-    ///   have become a reader or not.
+    /// - Parameter lease: a writer's lease of this lock. A reader's lease stays as it is.
+    /// - Throws: `.lost`, `.invalidArgument` (the lease is of another lock), `.cancelled` (the
+    ///   writer may or may not have become a reader), `.stopped`.
     public func downgrade(_ lease: Lease) async throws(RedisDCError) {
         guard ByteName(lease.name) == ByteName(name), lease.engine === engine else {
-            throw RedisDCError(.invalidArgument, "the lease is of \"\(lease.name)\", not of \"\(name)\"")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot downgrade a lease of \"\(lease.name)\": pass a lease of read-write lock \"\(name)\"")
         }
         try lease.check()
         guard try await engine.reduce(lease.claim, keep: 1) > 0 else {
-            throw RedisDCError(.lost, "\"\(name)\" is not held any more")
+            throw RedisDCError(.lost, "read-write lock \"\(name)\" is not held any more")
         }
         lease.keep(1)
     }
@@ -121,8 +162,11 @@ public struct ReadWriteLock: Sendable {
 }
 
 extension Coordinator {
-    /// A read-write lock that all nodes share. All must use the same policy.
+    /// Returns a read-write lock that all nodes share. All nodes must use the same policy.
     ///
+    /// - Parameters:
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   - policy: who goes first when readers and writers wait.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func readWriteLock(
         _ name: String, policy: ReadWriteLock.Policy = .fifo

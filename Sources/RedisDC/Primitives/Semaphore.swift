@@ -1,7 +1,7 @@
-// The default semaphore: permits kept by the engine, safe through crashes, cancels, retries and lost replies.
+// The default semaphore: permits that survive crashes, cancels, retries and lost replies.
 import Hiredis
 
-/// A counting semaphore that nodes share.
+/// A counting semaphore shared by all nodes.
 ///
 /// ```swift
 /// let seats = try coordinator.semaphore("seats", permits: 4)
@@ -9,67 +9,100 @@ import Hiredis
 ///
 /// let arrived = try coordinator.semaphore("arrived", permits: 0)
 /// try await arrived.signal()                        // on one machine
-/// try await arrived.wait(timeout: .seconds(5))      // on another: the permit is gone with the taking
+/// try await arrived.wait(timeout: .seconds(5))      // on another: the permit is consumed
 /// ```
 ///
-/// There are two ways to take. `withPermit` **leases**: the permit comes back at the end of the body, when the session is
-/// lost, or when the process dies. `wait` **consumes**: the permit is gone until someone signals.
+/// There are two ways to take a permit. ``withPermit(timeout:isolation:_:)`` and
+/// ``acquireLease(_:timeout:)`` **lease** it: the permit comes back when the body or the lease
+/// ends, when the session is lost, or when the process dies. ``wait()`` **consumes** it: the permit
+/// is gone until ``signal(_:)`` adds one.
 ///
 /// **Guarantees**
-/// - Free, held and not yet confirmed permits are always as many as were made and signalled, less those consumed.
-/// - First come, first served, whatever the numbers: a wait for many is not overtaken by waits for few.
-/// - `wait(n)` takes all or nothing, `signal(n)` gives all at once.
+/// - Free, held and not yet confirmed permits always add up to those created and signalled, less
+///   those consumed.
+/// - First come, first served, whatever the numbers: a wait for many is not overtaken by waits for
+///   few. ``Fairness/barging`` gives that up for throughput.
+/// - `wait(n)` takes all or nothing, `signal(n)` adds all at once.
 /// - A wait that is cancelled or times out holds nothing and has taken nothing.
-/// - Sending again after a lost reply has one effect.
-/// - A consumed permit whose process dies before it has confirmed the receipt (milliseconds) goes back.
+/// - A request that is sent again after a lost reply has one effect.
+/// - When the process dies, its leases are free after the session's TTL and one heartbeat of any
+///   other process. A consumed permit whose process dies before it has confirmed the receipt
+///   (milliseconds) goes back.
 ///
 /// **Limits**
 /// - A consumed permit belongs to nobody: what its taker does not signal is gone.
-/// - It is as durable as the Redis. When Redis loses data, holders are told (``CoordinatorEvent/dataLost``, `.lost`).
+/// - It is as durable as the Redis. When Redis loses data, holders are notified
+///   (``CoordinatorEvent/dataLost``, `.lost`).
+/// - Permits that a task leases are not reentrant: a body that leases again takes another permit.
 ///
-/// ``ClassicSemaphore`` is the plain Redis idiom: other programs take part with `LPUSH` and `BRPOP`, and nothing more.
+/// ``ClassicSemaphore`` is the plain Redis idiom: other programs take part with `LPUSH` and
+/// `BRPOP`, and it has none of the guarantees about crashes. A ``DistributedMutex`` is a semaphore
+/// of one permit that knows its holder.
 public struct Semaphore: Sendable {
-    /// Most permits of one semaphore when it is made, and of one operation.
+    /// The maximum number of permits at creation, and of one operation.
     public static let maxPermits = 1_000_000
 
     let resource: Resource
     let engine: Engine
     let coordinator: Coordinator
 
+    /// The name of the semaphore.
     public var name: String { resource.name }
 
     // MARK: Lease
 
-    /// Runs `body` with a permit, which comes back at its end.
+    /// Leases a permit while `body` runs; the permit comes back when `body` ends.
     ///
-    /// When the permit is lost before, `body` is cancelled and `.lost` is thrown.
+    /// `body` runs in the caller's isolation, so an actor's method can use the actor's state in it.
+    /// It is cancelled when the caller is cancelled or the permit is lost, and a shutdown of the
+    /// coordinator waits for it.
     ///
-    /// - Parameter timeout: how long to wait for the permit; `nil` as long as it takes, 0 tries once.
-    /// - Throws: what `body` throws, and what ``acquire(_:timeout:)`` and ``Lease/release()`` throw.
-    public func withPermit<Result: Sendable>(
-        timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
+    /// - Parameters:
+    ///   - timeout: how long to wait for the permit, from 1 ms; `nil` waits without limit, 0 tries
+    ///     once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the lease.
+    /// - Throws: what `body` throws, and what ``acquireLease(_:timeout:)`` and ``Lease/release()``
+    ///   throw.
+    public func withPermit<Result>(
+        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         try await withPermits(1, timeout: timeout, body)
     }
 
-    /// Runs `body` with `count` permits, taken all at once.
-    public func withPermits<Result: Sendable>(
-        _ count: Int, timeout: Duration? = nil, _ body: @escaping @Sendable (Lease) async throws -> Result
-    ) async throws -> Result {
-        try await engine.holding(try await acquire(count, timeout: timeout), body)
-    }
-
-    /// Leases `count` permits until ``Lease/release()``.
+    /// Leases `count` permits, all at once, while `body` runs; they come back when `body` ends.
+    ///
+    /// It behaves as ``withPermit(timeout:isolation:_:)`` does.
     ///
     /// - Parameters:
-    ///   - count: 1 to what the semaphore is made with.
-    ///   - timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
-    /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.notFound`, `.stopped`, `.invalidArgument`, and what
-    ///   the server refuses.
-    public func acquire(_ count: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
+    ///   - count: 1 to the number of permits that the semaphore is created with.
+    ///   - timeout: how long to wait for the permits, from 1 ms; `nil` waits without limit, 0 tries
+    ///     once.
+    ///   - isolation: the actor that `body` runs on.
+    ///   - body: receives the lease of all permits.
+    /// - Throws: what `body` throws, and what ``acquireLease(_:timeout:)`` and ``Lease/release()``
+    ///   throw.
+    public func withPermits<Result>(
+        _ count: Int, timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
+    ) async throws -> Result {
+        try await acquireLease(count, timeout: timeout).whileHeld(body)
+    }
+
+    /// Leases `count` permits, all at once, until ``Lease/release()``.
+    ///
+    /// - Parameters:
+    ///   - count: 1 to the number of permits that the semaphore is created with.
+    ///   - timeout: from 1 ms; 0 tries once, `nil` waits without limit.
+    /// - Throws: `.timedOut` or `.cancelled` (nothing is held), `.destroyed`, `.conflict`,
+    ///   `.notFound`, `.lost`, `.stopped`, `.invalidArgument`, and what the server refuses.
+    public func acquireLease(_ count: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         if let permits = resource.permits, count > permits {
             throw RedisDCError(
-                .invalidArgument, "count is \(count), but the semaphore has \(permits) permits: it would wait for ever")
+                .invalidArgument,
+                "cannot lease \(count) permits of semaphore \"\(name)\": it has \(permits), and the wait would never end"
+            )
         }
         let operation = try operation(count, .lease, timeout)
         try await engine.obtain(operation)
@@ -79,60 +112,77 @@ public struct Semaphore: Sendable {
 
     // MARK: Consume
 
-    /// Takes a permit for good, waiting for it as long as it takes.
+    /// Consumes a permit, and waits without limit until there is one; only ``signal(_:)`` adds it
+    /// back.
+    ///
+    /// - Throws: what ``wait(_:timeout:)`` throws, except `.timedOut`.
     public func wait() async throws(RedisDCError) { try await engine.obtain(try operation(1, .consume, nil)) }
 
-    /// Takes a permit for good, waiting at most so long.
+    /// Consumes a permit, and waits for it until the timeout; only ``signal(_:)`` adds it back.
     ///
     /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
-    /// - Throws: `.timedOut`, and what ``acquire(_:timeout:)`` throws. Then nothing was taken.
+    /// - Throws: what ``wait(_:timeout:)`` throws.
     public func wait(timeout: Duration) async throws(RedisDCError) {
         try await engine.obtain(try operation(1, .consume, timeout))
     }
 
-    /// Takes `count` permits for good, all at once.
+    /// Consumes `count` permits, all at once; only ``signal(_:)`` adds them back.
     ///
-    /// - Parameter count: 1 to 1,000,000.
+    /// - Parameters:
+    ///   - count: 1 to 1,000,000.
+    ///   - timeout: from 1 ms, precise to about a millisecond; 0 tries once, `nil` waits without
+    ///     limit.
+    /// - Throws: `.timedOut` or `.cancelled` (nothing was taken), and what
+    ///   ``acquireLease(_:timeout:)`` throws.
     public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
         try await engine.obtain(try operation(count, .consume, timeout))
     }
 
-    /// Takes `count` permits for good if they are there now.
+    /// Consumes `count` permits if they are available now; only ``signal(_:)`` adds them back.
+    ///
+    /// - Parameter count: 1 to 1,000,000.
+    /// - Returns: whether the permits were taken.
+    /// - Throws: what ``wait(_:timeout:)`` throws, except `.timedOut`.
     public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
         let operation = try operation(count, .consume, .zero)
         await engine.carryOutAcquire(operation)
         return try operation.isGranted()
     }
 
-    /// Apart, so that what it takes to make it is not in the frames of those who wait.
+    /// Not inlined, so that its temporaries are not in the frames of waiting callers.
     @inline(never)
     private func operation(_ count: Int, _ mode: AcquireRequest.Mode, _ timeout: Duration?) throws(RedisDCError)
         -> EngineOperation
     {
-        try Self.check(count)
+        try check(count)
         return try engine.operation(
             AcquireRequest(resource: resource, count: count, mode: mode), timeout: timeout)
     }
 
     // MARK: Signal
 
-    /// Adds permits, for those who wait or will.
+    /// Adds permits, for current and later waiters.
     ///
-    /// - Parameter count: 1 to 1,000,000. They are there all at once.
-    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while it was under way.
+    /// - Parameter count: 1 to 1,000,000. All are available at once.
+    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost in the middle,
+    ///   `.notConnected`, `.conflict`, `.destroyed`, `.notFound`, `.stopped`, `.invalidArgument`.
     public func signal(_ count: Int = 1) async throws(RedisDCError) {
-        try Self.check(count)
+        try check(count)
         _ = try await engine.call(.signal(resource, count: count))
     }
 
-    /// How many permits there are to be had now. Others change it at any time; below zero after shrinking.
+    /// The number of permits available now, below zero after shrinking. Others change it at any
+    /// time.
+    ///
+    /// - Throws: `.notFound`, `.conflict` (the name belongs to another kind of resource), and what
+    ///   ``Coordinator/inspect(_:limit:)`` throws.
     public var value: Int {
         get async throws(RedisDCError) {
             guard let inspection = try await coordinator.inspect(name, limit: 1) else {
                 if let permits = resource.permits { return permits }
-                throw RedisDCError(.notFound, "there is no semaphore \"\(name)\"")
+                throw RedisDCError(.notFound, "there is no semaphore \"\(name)\"; create it with a number of permits")
             }
-            guard inspection.kind == "semaphore" else {
+            guard inspection.kind == .semaphore else {
                 throw RedisDCError(.conflict, "\"\(name)\" is a \(inspection.kind), not a semaphore")
             }
             return inspection.available
@@ -141,41 +191,55 @@ public struct Semaphore: Sendable {
 
     // MARK: Create, resize, destroy
 
-    /// Makes it now, instead of with the first use.
+    /// Creates the semaphore now, instead of with the first operation.
     ///
-    /// - Returns: whether this call made it.
-    /// - Throws: `.conflict` when it is there with another number of permits or another fairness.
+    /// - Returns: whether this call created it.
+    /// - Throws: `.conflict` when it exists with another number of permits or another fairness,
+    ///   `.invalidArgument` when the handle is from ``Coordinator/existingSemaphore(_:)``,
+    ///   `.stopped`, `.notConnected`, `.connectionLost` with `mayHaveRun`.
     @discardableResult
     public func create() async throws(RedisDCError) -> Bool {
         guard resource.permits != nil else {
-            throw RedisDCError(.invalidArgument, "creating \"\(name)\" takes a number of permits")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot create semaphore \"\(name)\" without a number of permits; use semaphore(_:permits:)")
         }
         return try await engine.call(.create(resource)) == 1
     }
 
-    /// Changes how many permits there are in all. What is taken stays taken, so `value` may fall below zero for a while.
+    /// Changes the total number of permits. What is taken stays taken, so ``value`` may fall below
+    /// zero for a while.
     ///
-    /// Handles made with the former number go on working; ``acquire(_:timeout:)`` takes no more than that number at once
-    /// through them.
+    /// Handles made with the former number go on working; ``acquireLease(_:timeout:)`` through them
+    /// takes at most that number at once.
+    ///
+    /// - Parameter permits: 0 to 1,000,000.
+    /// - Throws: `.notFound`, and what ``signal(_:)`` throws.
     public func resize(to permits: Int) async throws(RedisDCError) {
         guard (0...Self.maxPermits).contains(permits) else {
-            throw RedisDCError(.invalidArgument, "permits is \(permits), expected 0 to \(Self.maxPermits)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot resize semaphore \"\(name)\": permits is \(permits), expected 0 to \(Self.maxPermits)")
         }
         _ = try await engine.call(.resize(resource, permits: permits))
     }
 
-    /// Deletes it, and wakes everyone who waits for it with `.destroyed`. Leases go on until they are released.
+    /// Deletes the semaphore. All waiters throw `.destroyed`; leases stay valid until they are
+    /// released.
     ///
     /// - Returns: whether there was one.
-    /// - Throws: `.conflict` when the name is a mutex's.
+    /// - Throws: `.conflict` when the name belongs to another kind of resource, `.stopped`,
+    ///   `.notConnected`, `.connectionLost` with `mayHaveRun`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
         try await engine.call(.destroy(resource)) == 1
     }
 
-    private static func check(_ count: Int) throws(RedisDCError) {
-        guard (1...maxPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(maxPermits)")
+    private func check(_ count: Int) throws(RedisDCError) {
+        guard (1...Self.maxPermits).contains(count) else {
+            throw RedisDCError(
+                .invalidArgument,
+                "count is \(count) for semaphore \"\(name)\", expected 1 to \(Self.maxPermits)")
         }
     }
 }

@@ -1,62 +1,88 @@
-// A gate that lets waiters pass one by one, or all.
+// A gate that admits waiters one by one, or all.
 import Hiredis
 
-/// A gate among nodes: locked, open, or open for so many.
+/// A gate that is locked, open, or open for a number of passes.
 ///
 /// ```swift
 /// let gate = try coordinator.turnstile("start")
 /// try await gate.pass(timeout: .seconds(30))   // on every node
-/// try await gate.unlock()                      // on one: all pass, those too who come later
+/// try await gate.unlock()                      // on one: all pass, and so do all that come later
 /// ```
 ///
-/// It is a semaphore whose permits are passes: what is said there of queueing, cancelling, retrying and dying holds here.
+/// It is a semaphore whose permits are passes.
+///
+/// **Guarantees**
+/// - Waiters pass in the order in which they came.
+/// - A wait that is cancelled or times out has used no pass. A pass whose process dies before it
+///   has confirmed the receipt (milliseconds) is available again.
+///
+/// **Limits**
+/// - Passes that were admitted and not used are gone when the gate is locked.
+///
+/// A ``Latch`` opens by itself after a number of events and cannot be locked again.
 public struct Turnstile: Sendable {
     let resource: Resource
     let engine: Engine
 
+    /// The name of the turnstile.
     public var name: String { resource.name }
 
-    /// Passes, waiting as long as it takes, or at most so long.
+    /// Passes, and waits for it if the gate is locked.
     ///
-    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits as long as it takes.
-    /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.stopped`. Then it has not passed, and used no pass.
+    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits without limit.
+    /// - Throws: `.timedOut` or `.cancelled` (no pass was used), `.destroyed`, `.conflict`,
+    ///   `.stopped`.
     public func pass(timeout: Duration? = nil) async throws(RedisDCError) {
         guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
-            throw RedisDCError(.timedOut, "the turnstile \"\(name)\" was locked")
+            throw .timedOut("pass turnstile \"\(name)\"", after: timeout)
         }
     }
 
-    /// Lets so many pass, in their order: those who wait, then those who come.
+    /// Adds passes: for those that wait, in their order, then for those that come later.
     ///
     /// - Parameter count: 1 to 1,000,000.
+    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost in the middle,
+    ///   `.notConnected`, `.conflict`, `.destroyed`, `.stopped`, `.invalidArgument`.
     public func admit(_ count: Int = 1) async throws(RedisDCError) {
         guard (1...Semaphore.maxPermits).contains(count) else {
-            throw RedisDCError(.invalidArgument, "count is \(count), expected 1 to \(Semaphore.maxPermits)")
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot admit to turnstile \"\(name)\": count is \(count), expected 1 to \(Semaphore.maxPermits)")
         }
         _ = try await engine.call(.signal(resource, count: count))
     }
 
-    /// Lets everyone pass until it is locked.
+    /// Opens the gate: everyone passes until it is locked.
+    ///
+    /// - Throws: what ``admit(_:)`` throws.
     public func unlock() async throws(RedisDCError) { _ = try await engine.call(.setTurnstile(resource, isOpen: true)) }
 
-    /// Lets nobody pass any more. Passes that were admitted and not used are gone.
+    /// Locks the gate: nobody passes. Unused passes are gone.
+    ///
+    /// - Throws: what ``admit(_:)`` throws.
     public func lock() async throws(RedisDCError) { _ = try await engine.call(.setTurnstile(resource, isOpen: false)) }
 
-    /// Deletes it, and wakes everyone who waits with `.destroyed`.
+    /// Deletes the turnstile. All waiters throw `.destroyed`. The next operation creates a new one.
+    ///
+    /// - Returns: whether there was one.
+    /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
 }
 
 extension Coordinator {
-    /// A turnstile that all nodes share.
+    /// Returns a turnstile that all nodes share.
     ///
-    /// - Parameter preloaded: how many may pass when it is made, 0 to 1,000,000.
+    /// - Parameters:
+    ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
+    ///   - preloaded: the number of passes that the turnstile is created with, 0 to 1,000,000.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func turnstile(_ name: String, preloaded: Int = 0) throws(RedisDCError) -> Turnstile {
         try ResourceName.validate(name)
         guard (0...Semaphore.maxPermits).contains(preloaded) else {
             throw RedisDCError(
-                .invalidArgument, "preloaded is \(preloaded), expected 0 to \(Semaphore.maxPermits)")
+                .invalidArgument,
+                "cannot make turnstile \"\(name)\": preloaded is \(preloaded), expected 0 to \(Semaphore.maxPermits)")
         }
         return Turnstile(resource: Resource(name: name, kind: .turnstile, permits: preloaded), engine: engine(of: name))
     }

@@ -105,7 +105,7 @@ private struct InspectionReport: Encodable {
     init(name: String, _ found: Inspection?) {
         self.name = name
         guard let found else { return }
-        (kind, permits, available) = (found.kind, found.permits, found.available)
+        (kind, permits, available) = (found.kind.description, found.permits, found.available)
         (holderCount, waiterCount) = (found.holderCount, found.waiterCount)
         holders = found.holders.map { Holder($0) }
         waiters = found.waiters.map { Waiter($0) }
@@ -139,7 +139,7 @@ private struct InspectionText {
 
     private var headline: String {
         let permits =
-            inspection.kind == "mutex"
+            inspection.kind == .mutex
             ? "" : ", \(inspection.available) of \(inspection.permits) permits available"
         return
             "\(inspection.name): \(inspection.kind)\(permits), \(inspection.holderCount) holding, \(inspection.waiterCount) waiting"

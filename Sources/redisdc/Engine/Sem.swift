@@ -23,7 +23,15 @@ private struct Target: ParsableArguments {
         _ body: (Semaphore) async throws -> Void
     ) async throws {
         try await explainingNotFound {
-            try await engine.withSession(ttl: ttl, node: node) { try await body($0.semaphore(name, permits: permits)) }
+            try await engine.withSession(ttl: ttl, node: node) { coordinator in
+                let semaphore =
+                    if let permits {
+                        try coordinator.semaphore(name, permits: permits)
+                    } else {
+                        try coordinator.existingSemaphore(name)
+                    }
+                try await body(semaphore)
+            }
         }
     }
 
@@ -115,7 +123,7 @@ extension Sem {
         private func runHolding() async throws {
             let program = try held.program()
             try await target.withSemaphore(ttl: held.ttlDuration, node: held.node) { semaphore in
-                try await held.run(program, holding: semaphore.acquire(count, timeout: timeout.duration))
+                try await held.run(program, holding: semaphore.acquireLease(count, timeout: timeout.duration))
             }
         }
 
@@ -140,7 +148,7 @@ extension Sem {
         func run() async throws {
             try await target.explainingNotFound {
                 try await target.engine.withObserver { coordinator in
-                    let value = try await coordinator.semaphore(target.name, permits: nil).value
+                    let value = try await coordinator.existingSemaphore(target.name).value
                     try target.report("\(value)", Report(name: target.name, value: value))
                 }
             }

@@ -78,7 +78,7 @@ private struct ResourceListReport: Encodable {
         let found = Dictionary(list.resources.map { ($0.name, $0) }) { _, last in last }
         resources = found.values.map { resource in
             Resource(
-                name: resource.name, kind: resource.kind, permits: resource.permits,
+                name: resource.name, kind: resource.kind.description, permits: resource.permits,
                 available: resource.available, held: max(0, resource.permits - resource.available),
                 waiting: resource.waiters,
                 longestWait: resource.longestWait?.roundedSeconds)

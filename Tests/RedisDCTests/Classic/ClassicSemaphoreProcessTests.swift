@@ -32,7 +32,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("first come, first served, across processes")
+        @Test("waiters of several processes are served in the order in which they came")
         func fifo() async throws {
             try await withServer { server, redis, _ in
                 let semaphore = try ClassicSemaphore("s", redis: redis)
@@ -53,7 +53,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("50 processes that create it at once create it once")
+        @Test("50 processes that create a semaphore at once create it once")
         func creation() async throws {
             try await withServer { server, redis, _ in
                 let workers = try (0..<50).map { _ in try Child("redisdc-worker", ["create", server.url, "s", "7"]) }
@@ -64,7 +64,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("a waiter that is killed with -9 takes nothing with it")
+        @Test("a waiter that is killed with -9 takes no permit with it")
         func killedWaiter() async throws {
             try await withServer { server, redis, _ in
                 let semaphore = try ClassicSemaphore("s", redis: redis)

@@ -8,7 +8,7 @@ import Testing
 extension ClassicSemaphoreTests {
     @Suite("In one process")
     struct OneProcess {
-        @Test("signal adds permits, wait takes them, the value counts them")
+        @Test("signal adds permits, wait takes them, and value counts them")
         func basics() async throws {
             try await withServer { _, redis, _ in
                 let semaphore = try ClassicSemaphore("s", redis: redis)
@@ -63,7 +63,7 @@ extension ClassicSemaphoreTests {
             "bad names and numbers are refused before anything is sent",
             arguments: ["", String(repeating: "x", count: 513), "a{b", "a}b", "a\nb", "a\u{0}b", "a\u{85}b"])
         func badNames(name: String) async throws {
-            // Nothing listens on this port, and nothing needs to.
+            // No server listens on this port, because nothing is sent.
             let redis = try RedisClient(url: "redis://127.0.0.1:1")
             let error = await errorOf { _ = try ClassicSemaphore(name, redis: redis) }
             #expect(error?.code == .invalidArgument)
@@ -77,7 +77,7 @@ extension ClassicSemaphoreTests {
             #expect(await errorOf { try await good.wait(timeout: .seconds(-1)) }?.code == .invalidArgument)
         }
 
-        @Test("a key that holds something else is named and left alone")
+        @Test("a key with a value of another type is named in the error and left unchanged")
         func wrongType() async throws {
             try await withServer { _, redis, _ in
                 _ = try await redis.send("SET", "rdc:sem:s", "someone's")
@@ -97,7 +97,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("bare LPUSH and BRPOP from redis-cli take part")
+        @Test("LPUSH and BRPOP from redis-cli signal and wait")
         func interoperates() async throws {
             try await withServer { server, redis, other in
                 let semaphore = try ClassicSemaphore("s", redis: redis)
@@ -114,7 +114,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("destroy wakes everyone who waits, also when one of the woken dies before it passes that on")
+        @Test("destroy wakes all waiters, also when a woken waiter dies before it wakes the next")
         func destroy() async throws {
             try await withServer { server, redis, other in
                 let here = try ClassicSemaphore("s", redis: redis)
@@ -123,7 +123,7 @@ extension ClassicSemaphoreTests {
                 let waits = (0..<40).map { number in
                     Task { await errorOf { try await (number % 2 == 0 ? here : there).wait() } }
                 }
-                // The first in the queue takes a tombstone and never gives it back.
+                // The first waiter takes a tombstone and never returns it.
                 try await until("all wait") { try await redis.blockedClients() == 40 }
                 let thief = try Child("redis-cli", ["-s", server.socketPath, "BRPOP", "rdc:sem-gone:{rdc:sem:s}", "0"])
                 try await until("the thief waits") { try await redis.blockedClients() == 41 }
@@ -135,7 +135,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("cancel and signal in the same moment, thousands of times: no permit is lost and none is made")
+        @Test("a cancel and a signal at the same moment neither lose nor create a permit")
         func cancelRacesSignal() async throws {
             try await withServer { _, redis, other in
                 let waiting = try ClassicSemaphore("s", redis: redis)
@@ -158,7 +158,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("CLIENT KILL of blocked waiters while nothing is signalled: they wait on, and nothing is lost")
+        @Test("waiters whose connections are killed go on waiting, and no permit is lost")
         func killedWaiters() async throws {
             try await withServer { _, redis, other in
                 let semaphore = try ClassicSemaphore("s", redis: redis)
@@ -175,7 +175,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("a waiter waits on through a restart of the server, until its deadline")
+        @Test("a waiter goes on waiting through a restart of the server, until its deadline")
         func restart() async throws {
             try await withServer(.init(persistence: .appendOnly(fsync: .always))) { server, redis, other in
                 let semaphore = try ClassicSemaphore("s", redis: redis)
@@ -193,7 +193,7 @@ extension ClassicSemaphoreTests {
             }
         }
 
-        @Test("a permit is given back once, also when the reply to that is lost")
+        @Test("a permit is returned once, also when the reply to its return is lost")
         func lostGiveBack() async throws {
             try await withServer { server, _, other in
                 try await withFaultProxy(to: .port(server.port)) { proxy in
@@ -201,10 +201,10 @@ extension ClassicSemaphoreTests {
                         let semaphore = try ClassicSemaphore("s", redis: redis)
                         let direct = try ClassicSemaphore("s", redis: other)
                         var givenBack = 0
-                        // It takes luck to cancel a wait in the moment when it gets its permit.
+                        // It takes luck to cancel a wait at the moment when it gets its permit.
                         for round in 1...5000 where round <= 100 || givenBack == 0 {
                             let before = proxy.counters.droppedReplies
-                            // Matches the script that gives back, and nothing else that this client sends.
+                            // Matches the script that returns a permit, and nothing else that this client sends.
                             if round == 1 { await proxy.dropNextReply(matching: "rdc:sem-back:") }
                             let wait = Task { try await semaphore.wait() }
                             let signal = Task { try await direct.signal() }
@@ -220,13 +220,13 @@ extension ClassicSemaphoreTests {
                                 await proxy.dropNextReply(matching: "rdc:sem-back:")
                             }
                         }
-                        #expect(givenBack > 0, "no reply of a give-back was ever dropped")
+                        #expect(givenBack > 0, "no reply of a returned permit was ever dropped")
                     }
                 }
             }
         }
 
-        @Test("a user without CLIENT and INFO loses nothing, by cancel, timeout or signal")
+        @Test("a user without the rights to CLIENT and INFO loses no permit by cancel, timeout or signal")
         func leastPrivileged() async throws {
             let rule = "worker on >secret ~rdc:* &rdc:* +@all -@admin -@dangerous -client -info"
             try await withServer(.init(aclUsers: [rule])) {

@@ -103,7 +103,7 @@ extension EngineTests {
                         if isTaken { free -= count }
                     case 2:
                         do {
-                            leases.append(try await semaphore.acquire(count, timeout: .zero))
+                            leases.append(try await semaphore.acquireLease(count, timeout: .zero))
                             #expect(free >= count, "step \(step)")
                             free -= count
                         } catch let error as RedisDCError {
@@ -206,7 +206,8 @@ extension EngineTests {
                 let running = Task { await coordinator.run() }
                 try await coordinator.semaphore("s", permits: 0).signal(2)
                 for task in tasks { try await task.value }
-                try await coordinator.withLocks(["a", "b"], timeout: longest[1]) { _ in }
+                let mutexes = try ["a", "b"].map { try coordinator.mutex($0) }
+                try await coordinator.withLocks(mutexes, timeout: longest[1]) { _ in }
                 try await coordinator.rateLimiter("r", rate: 1, per: .seconds(1)).acquire(timeout: longest[1])
                 for ttl in longest {
                     configuration.ttl = ttl
@@ -221,7 +222,9 @@ extension EngineTests {
                 try await withCoordinator(redis: other, configuration: configuration) { one in
                     try await one.mutex("m").withLock { #expect($0.isHeld) }
                 }
-                let negative = await errorOf { try await coordinator.withLocks(["a"], timeout: .seconds(-1)) { _ in } }
+                let negative = await errorOf {
+                    try await coordinator.withLocks(mutexes, timeout: .seconds(-1)) { _ in }
+                }
                 #expect(negative?.code == .invalidArgument)
             }
         }
@@ -236,7 +239,7 @@ extension EngineTests {
                 let semaphore = try coordinator.semaphore("s", permits: 2)
                 #expect(await errorOf { try await semaphore.wait(0) }?.code == .invalidArgument)
                 #expect(await errorOf { try await semaphore.signal(1_000_001) }?.code == .invalidArgument)
-                #expect(await errorOf { _ = try await semaphore.acquire(3) }?.code == .invalidArgument)
+                #expect(await errorOf { _ = try await semaphore.acquireLease(3) }?.code == .invalidArgument)
                 #expect(
                     await errorOf { try await semaphore.wait(timeout: .seconds(-1)) }?.code == .invalidArgument)
                 var configuration = CoordinatorConfiguration()

@@ -170,7 +170,7 @@ extension EngineTests {
                 #expect(error?.message.contains("3 permits") == true)
                 #expect(await errorOf { _ = try await two.mutex("s").lock() }?.code == .conflict)
                 try await one.mutex("m").withLock { _ in
-                    let namesake = try two.semaphore("m", permits: nil)
+                    let namesake = try two.existingSemaphore("m")
                     #expect(await errorOf { try await namesake.destroy() }?.code == .conflict)
                     #expect(await errorOf { _ = try await namesake.value }?.code == .conflict)
                     let held = try await one.inspect("m")?.holderCount
@@ -181,7 +181,7 @@ extension EngineTests {
                 #expect(try await three.value == -1)
                 try await two.semaphore("s", permits: 1).signal(3)
                 #expect(try await three.value == 2)
-                #expect(await errorOf { try await one.semaphore("t", permits: nil).wait() }?.code == .notFound)
+                #expect(await errorOf { try await one.existingSemaphore("t").wait() }?.code == .notFound)
             }
         }
 

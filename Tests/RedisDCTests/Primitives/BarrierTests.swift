@@ -9,7 +9,9 @@ import Testing
 extension PrimitiveTests {
     @Suite("Barrier")
     struct BarrierTests {
-        @Test("nobody passes before all have come, in any of thousands of generations, and a fast one laps nobody")
+        @Test(
+            "no party passes before all have arrived, in any of thousands of generations, and a fast party laps no other"
+        )
         func generations() async throws {
             try await withCoordinators { _, one, two, redis in
                 let parties = 5
@@ -36,7 +38,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("more than a script gives at once pass together")
+        @Test("more parties than one script grants at once pass together")
         func many() async throws {
             try await withCoordinators { _, one, two, redis in
                 let arrivals = try await withThrowingTaskGroup(of: Arrival.self) { group in
@@ -52,7 +54,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("who gives up is taken out: another one comes in its place")
+        @Test("a party that gives up is removed, and another takes its place")
         func removesParty() async throws {
             try await withCoordinators { _, one, two, redis in
                 let barrier = try one.barrier("b", parties: 2)
@@ -73,7 +75,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("who is told that it gave up in time has not been counted", arguments: 0..<3 as Range<UInt64>)
+        @Test("a party whose timeout or cancel succeeded has not been counted", arguments: 0..<3 as Range<UInt64>)
         func givesUpLate(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
                 let unknown = Names()
@@ -97,7 +99,7 @@ extension PrimitiveTests {
                     }
                     return try await group.reduce(into: []) { $0 += $1 }
                 }
-                // Both of each generation know that it was.
+                // Both parties of each generation have been told of it.
                 let generations = Dictionary(grouping: arrivals, by: \.generation)
                 #expect(generations.count > 5)
                 let alone = generations.values.count { $0.count == 1 }
@@ -108,7 +110,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("one who gives up breaks it, if it was made so, until it is destroyed")
+        @Test("a party that gives up breaks a barrier that was made so, until it is destroyed")
         func breaks() async throws {
             try await withCoordinators { _, one, two, redis in
                 let barrier = try one.barrier("b", parties: 3, failure: .breaks)
@@ -118,7 +120,7 @@ extension PrimitiveTests {
                 #expect(await errorOf { try await other.arriveAndWait(timeout: .milliseconds(20)) }?.code == .timedOut)
                 #expect(await waiting.value?.code == .broken)
                 #expect(await errorOf { try await other.arriveAndWait() }?.code == .broken)
-                #expect(try await two.inspect("b")?.kind == "broken")
+                #expect(try await two.inspect("b")?.kind == .broken)
                 #expect(try await barrier.destroy())
                 #expect(try await two.inspect("b") == nil)
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -129,7 +131,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a dead party does not count: the barrier opens only for those who live")
+        @Test("a dead party does not count: the barrier opens only for live sessions")
         func death() async throws {
             try await withNodes { node, server, redis in
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "barrier", "2"])
@@ -142,7 +144,7 @@ extension PrimitiveTests {
                     return Double(ends ?? "0")! < Double(time[0]) * 1e6 + Double(time[1])
                 }
                 let barrier = try node.barrier("b", parties: 2)
-                // The dead one is still in the queue, or it has been swept: in neither case may this one pass alone.
+                // The dead party is still in the queue, or has been removed: in neither case may this one pass alone.
                 #expect(
                     await errorOf { try await barrier.arriveAndWait(timeout: .milliseconds(100)) }?.code == .timedOut)
                 async let first = barrier.arriveAndWait(timeout: .seconds(60))
@@ -151,7 +153,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a dead party breaks it, if it was made so")
+        @Test("a dead party breaks a barrier that was made so")
         func deathBreaks() async throws {
             try await withNodes { node, server, _ in
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "breaking-barrier", "3"])
@@ -164,7 +166,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("one that dies after it has opened holds nobody up")
+        @Test("a party that dies after the barrier opened delays no other")
         func deathAfterwards() async throws {
             try await withNodes { node, server, redis in
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "barrier", "2"])
@@ -182,7 +184,7 @@ extension PrimitiveTests {
 
     @Suite("Phaser")
     struct PhaserTests {
-        @Test("a phase ends when all who are registered then have arrived")
+        @Test("a phase ends when all parties that are registered then have arrived")
         func phases() async throws {
             try await withCoordinators { _, one, two, redis in
                 let phaser = try one.phaser("p")
@@ -194,7 +196,7 @@ extension PrimitiveTests {
                 try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
                 #expect(try await b.arriveAndWait(timeout: .seconds(60)) == Arrival(generation: 1, index: 1))
                 _ = try await first
-                // Who leaves lets the others go on.
+                // A party that leaves lets the others continue.
                 let waiting = Task { try await a.arriveAndWait(timeout: .seconds(60)) }
                 try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
                 try await b.deregister()
@@ -206,7 +208,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("has 1,024 parties at most, and says so to the next one")
+        @Test("the 1,025th party is refused with an error that names the limit")
         func most() async throws {
             try await withCoordinators { _, one, two, redis in
                 let phaser = try one.phaser("p")
@@ -222,7 +224,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("parties that come and go in several processes, one of them killed: the others' phases go on")
+        @Test("the phases go on while parties of several processes register and leave and one process is killed")
         func death() async throws {
             try await withNodes { node, server, redis in
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "p", "phaser"])
@@ -236,7 +238,7 @@ extension PrimitiveTests {
                 for worker in workers { _ = try await worker.result() }
                 let log = try await redis.send("LRANGE", "log", 0, -1).array?.compactMap { $0.integer } ?? []
                 #expect(log.count == 150)
-                // Nobody is two phases ahead of another.
+                // No party is two phases ahead of another.
                 for (position, phase) in log.enumerated() {
                     #expect(log.prefix(position).allSatisfy { $0 <= phase + 1 })
                 }
@@ -246,7 +248,7 @@ extension PrimitiveTests {
 
     @Suite("Double barrier")
     struct DoubleBarrierTests {
-        @Test("nobody is inside before all have come, and nobody leaves before all have ended")
+        @Test("no body begins before all parties have arrived, and no run returns before all bodies have ended")
         func together() async throws {
             try await withCoordinators { _, one, two, _ in
                 let names = Names()

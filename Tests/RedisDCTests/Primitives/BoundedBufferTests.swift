@@ -8,7 +8,7 @@ import Testing
 extension PrimitiveTests {
     @Suite("Bounded buffer")
     struct BoundedBufferTests {
-        @Test("first in, first out, and no more than there are places")
+        @Test("items leave in the order in which they came, and never exceed the places")
         func order() async throws {
             try await withCoordinators { _, one, two, redis in
                 let producer = try one.boundedBuffer("b", of: Int.self, capacity: 3)
@@ -46,7 +46,7 @@ extension PrimitiveTests {
                 }
                 var items = began.makeAsyncIterator()
                 #expect(await items.next() == 0)
-                // It keeps its place: the others go on with the next.
+                // It keeps its place: the other consumers take the next.
                 let other = try two.boundedBuffer("b", of: Int.self, capacity: 5)
                 #expect(try await other.take() == 1)
                 try await Audit(redis).check()
@@ -57,7 +57,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("what a killed consumer had in hand comes back, what a killed producer was about to put is not there")
+        @Test("a killed consumer's item comes back, and a killed producer's item is not put")
         func death() async throws {
             try await withNodes { node, server, redis in
                 let buffer = try node.boundedBuffer("b", of: String.self, capacity: 2)
@@ -65,7 +65,7 @@ extension PrimitiveTests {
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "consumer"])
                 try await until("it has the item") { try await redis.send("LLEN", "log").integer == 1 }
                 try await victim.kill9()
-                // One that has a place and dies before it puts anything there.
+                // A producer that leases a place and dies before it puts an item there.
                 let dying = try await ForeignNode(redis, ttl: .milliseconds(300))
                 #expect(try await dying.request("acquire", "b", ["k", "2", "f", 1, "l", "0"]).first == "granted")
                 try await buffer.put("second", timeout: .seconds(60))
@@ -77,7 +77,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("destroying it wakes all, and leaves nothing when those who have an item have ended")
+        @Test("destroying a buffer wakes all waiters, and leaves no keys when the last body has ended")
         func destroy() async throws {
             try await withCoordinators { _, one, two, redis in
                 let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 2)
@@ -88,7 +88,7 @@ extension PrimitiveTests {
                 let error = await errorOf {
                     try await buffer.withItem { _ in
                         #expect(try await other.destroy())
-                        // A new one has nothing to do with it.
+                        // A new buffer of the same name is unaffected.
                         try await other.put(7)
                     }
                 }
@@ -104,7 +104,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("each step whose answer is lost happens once")
+        @Test("each step whose reply is lost has one effect")
         func lostReplies() async throws {
             try await withProxiedCoordinator { proxy, proxied, _, redis in
                 let buffer = try proxied.boundedBuffer("jobs", of: Int.self, capacity: 2)
@@ -131,7 +131,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("at maxmemory nothing is put, and who has an item can end it")
+        @Test("at maxmemory nothing is put, and a body that holds an item can end")
         func maxMemory() async throws {
             try await withCoordinators { _, one, _, redis in
                 let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 2)
@@ -153,7 +153,7 @@ extension PrimitiveTests {
         }
 
         @Test(
-            "producers and consumers by chance: each item is handled once, in hand of one at a time", arguments: 0..<3)
+            "in a random mix each item is handled once, by one consumer at a time", arguments: 0..<3)
         func mix(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
                 let (producers, each) = (4, 40)

@@ -7,7 +7,7 @@ import Testing
 extension PrimitiveTests {
     @Suite("Condition")
     struct ConditionTests {
-        @Test("a buffer among processes: nothing is missed, whatever the order")
+        @Test("producers and consumers of several processes miss no notification")
         func buffer() async throws {
             try await withCoordinators { _, one, two, redis in
                 let items = 300
@@ -47,7 +47,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a notify wakes the one who has waited longest, one of all; notifyAll wakes all")
+        @Test("notify wakes the task that has waited longest, and notifyAll wakes all")
         func order() async throws {
             try await withCoordinators { _, one, two, _ in
                 let mutex = try one.mutex("m")
@@ -71,13 +71,13 @@ extension PrimitiveTests {
                 #expect(try await two.inspect("m#c")?.waiterCount == 4)
                 try await condition.notifyAll()
                 for task in tasks { try await task.value }
-                // All at once, they ask for the mutex in any order.
+                // They are woken together and may acquire the mutex in any order.
                 #expect(await order.all.prefix(2) == ["0", "1"])
                 #expect(await order.all.sorted() == ["0", "1", "2", "3", "4", "5"])
             }
         }
 
-        @Test("a notify that nobody waits for is not kept")
+        @Test("a notification without waiters is not kept")
         func notKept() async throws {
             try await withCoordinators { _, one, _, redis in
                 let mutex = try one.mutex("m")
@@ -91,7 +91,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("after a timeout or a cancel the mutex is held, and held by nobody else")
+        @Test("after a timeout or a cancel the mutex is held again, and by no other task")
         func givingUp() async throws {
             try await withCoordinators { _, one, two, redis in
                 let mutex = try one.mutex("m")
@@ -113,7 +113,7 @@ extension PrimitiveTests {
                     }
                     if cancels {
                         try await until("it waits") { try await two.inspect("m#c")?.waiterCount == 1 }
-                        // The mutex is free meanwhile, and now it is not: the cancelled one must wait for it.
+                        // The mutex was free during the wait and is held now: the cancelled task must wait for it.
                         let other = try await two.mutex("m").lock()
                         waiting.cancel()
                         try await until("it wants the mutex") { try await two.inspect("m")?.waiterCount == 1 }
@@ -128,7 +128,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a notify meant for one who gave up goes to the next")
+        @Test("the notification of a waiter that gave up goes to the next")
         func notStolen() async throws {
             try await withCoordinators { _, one, two, redis in
                 let mutex = try one.mutex("m")
@@ -156,7 +156,7 @@ extension PrimitiveTests {
                         let isAlone = await !over.all.isEmpty
                         return try await waiters() == (isAlone ? 1 : 2)
                     }
-                    // One for each is enough; one that is stolen leaves the patient one waiting.
+                    // One notification for each is enough; a lost one would leave the patient waiter waiting.
                     try await condition.notify()
                     if await hasty.value == nil { try await condition.notify() }
                     try await patient.value
@@ -165,7 +165,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a waiter that is killed with -9 loses no notify")
+        @Test("a waiter that is killed with -9 loses no notification")
         func death() async throws {
             try await withNodes { node, server, redis in
                 let mutex = try node.mutex("m")
@@ -184,7 +184,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("another mutex's lease is refused")
+        @Test("a lease of another mutex is refused")
         func otherLease() async throws {
             try await withCoordinators { _, one, _, _ in
                 let condition = try one.mutex("m").condition("c")
@@ -195,7 +195,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a mutex of another name that is the same text to Swift is another mutex")
+        @Test("mutexes whose names are equal as Swift strings, but not in bytes, are two mutexes")
         func otherBytes() async throws {
             try await withCoordinators { _, one, _, _ in
                 let condition = try one.mutex("caf\u{E9}").condition("c")
@@ -208,7 +208,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a lease that was given back meanwhile is not taken again for good")
+        @Test("a lease that is released during a wait does not stay held")
         func releasedMeanwhile() async throws {
             try await withCoordinators { _, one, two, _ in
                 let mutex = try one.mutex("m")

@@ -15,14 +15,14 @@ struct DeadlockCycleTests {
         Deadlock.all(in: links.map { link($0.0, $0.1) }).map { $0.links.map(\.name) }
     }
 
-    @Test("chains, trees and diamonds are none")
+    @Test("chains, trees and diamonds are no deadlocks")
     func none() {
         #expect(circles().isEmpty)
         #expect(circles(("a", "b"), ("b", "c"), ("c", "d")).isEmpty)
         #expect(circles(("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("e", "a")).isEmpty)
     }
 
-    @Test("circles of two and three, behind a chain and beside one another, are found once")
+    @Test("circles of two and three links, behind a chain and side by side, are found once")
     func found() {
         #expect(circles(("a", "b"), ("b", "a")) == [["ab", "ba"]])
         #expect(circles(("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")) == [["bc", "cd", "db"]])
@@ -31,7 +31,7 @@ struct DeadlockCycleTests {
             circles(("a", "x"), ("a", "b"), ("b", "y"), ("b", "c"), ("c", "a"), ("c", "z")) == [["ab", "bc", "ca"]])
     }
 
-    @Test("in a random graph something is found exactly when there is a circle")
+    @Test("in a random graph a deadlock is found exactly when there is a circle")
     func random() {
         for seed in 0..<500 as Range<UInt64> {
             var generator = SplitMix(seed: seed)
@@ -41,7 +41,7 @@ struct DeadlockCycleTests {
                 let (a, b) = (names.randomElement(using: &generator)!, names.randomElement(using: &generator)!)
                 return a == b ? nil : (a, b)
             }
-            // Whoever waits for nobody ends, and lets the others go on: what is left waits in a circle.
+            // A session that waits for no other ends and frees its waiters: the sessions that remain wait in a circle.
             var left = links
             while true {
                 let waiting = Set(left.map(\.0))
@@ -63,7 +63,9 @@ struct DeadlockCycleTests {
 extension PrimitiveTests {
     @Suite("Deadlocks of processes")
     struct DeadlockTests {
-        @Test("two that hold what the other wants are found, with the locks' names, and those who only wait are not")
+        @Test(
+            "two processes that hold what the other waits for are found with the locks' names, and mere waiters are not"
+        )
         func two() async throws {
             try await withCoordinators { _, one, two, _ in
                 #expect(try await one.deadlocks().isEmpty)

@@ -8,7 +8,7 @@ import Testing
 extension PrimitiveTests {
     @Suite("Exchanger")
     struct ExchangerTests {
-        @Test("two meet, and each gets what the other has brought")
+        @Test("two parties meet, and each receives the other's value")
         func two() async throws {
             try await withCoordinators { _, one, two, redis in
                 let here = try one.exchanger("deal", of: String.self)
@@ -30,7 +30,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("many meet at once, with all that they may bring")
+        @Test("the maximum number of parties meet with values of the maximum size")
         func many() async throws {
             try await withCoordinators { _, one, two, redis in
                 let parties = 64
@@ -52,7 +52,8 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("who gives up has met nobody, however late", arguments: 0..<3 as Range<UInt64>)
+        @Test(
+            "a party whose timeout or cancel succeeded has met nobody, however late", arguments: 0..<3 as Range<UInt64>)
         func givesUp(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
                 let log = Meetings()
@@ -76,7 +77,7 @@ extension PrimitiveTests {
                     }
                     try await group.waitForAll()
                 }
-                // Of each meeting, both know.
+                // Both parties of each meeting have been told of it.
                 let meetings = await log.meetings
                 #expect(meetings.count > 5)
                 let unknown = await log.unknown
@@ -88,7 +89,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("nobody meets the dead, and a dead one takes nothing from those whom it has met")
+        @Test("no party meets a dead one, and a party that dies after the meeting takes nothing from the others")
         func death() async throws {
             try await withNodes { node, server, redis in
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "m", "exchanger", "dead"])
@@ -99,7 +100,7 @@ extension PrimitiveTests {
                 async let first = place.exchange("a", timeout: .seconds(60))
                 async let second = place.exchange("b", timeout: .seconds(60))
                 #expect(try await Set([first.others, second.others]) == [["a"], ["b"]])
-                // One that meets and dies before it has fetched anything.
+                // A party that meets another and dies before it fetches the values.
                 let dying = try await ForeignNode(redis, ttl: .milliseconds(300))
                 #expect(try await dying.request("arrive", "m", ["e", "2", "o", "\"c\""]) == ["queued"])
                 #expect(try await place.exchange("d", timeout: .seconds(60)).values == ["c", "d"])
@@ -109,7 +110,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("what cannot be is refused, and a destroyed one is left")
+        @Test("bad arguments are refused, and waiters of a destroyed exchanger are woken")
         func refused() async throws {
             try await withCoordinators { _, one, two, redis in
                 let place = try one.exchanger("m", of: String.self)

@@ -1,4 +1,4 @@
-// Every primitive under every fault: the same mix, and the same judgement.
+// Every primitive under every fault, with the same mix and the same checks.
 import Foundation
 import Hiredis
 import RedisDC
@@ -10,7 +10,7 @@ import Testing
 @Suite("Every primitive", .serialized)
 enum KindTests {}
 
-/// How many mixes each test runs, and from which seed: scripts/stress sets them.
+/// The number of mixes that each test runs, and the first seed: scripts/stress sets them.
 private let rounds = ProcessInfo.processInfo.environment["REDISDC_KIND_ROUNDS"].flatMap { Int($0) } ?? 1
 private let firstSeed =
     ProcessInfo.processInfo.environment["REDISDC_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...999_999)
@@ -18,7 +18,7 @@ private let firstSeed =
 extension KindTests {
     @Suite("Under faults")
     struct FaultTests {
-        @Test("keeps its promise when nothing fails")
+        @Test("keeps its guarantees when nothing fails")
         func calm() async throws {
             try await forSeeds { seed in
                 try await withCoordinators { _, one, two, redis in
@@ -27,7 +27,7 @@ extension KindTests {
             }
         }
 
-        @Test("keeps it in a storm of cancels")
+        @Test("keeps its guarantees in a storm of cancels")
         func cancelStorm() async throws {
             try await forSeeds { seed in
                 try await withCoordinators { _, one, two, redis in
@@ -37,7 +37,7 @@ extension KindTests {
             }
         }
 
-        @Test("keeps it without wake-ups")
+        @Test("keeps its guarantees without wake-ups")
         func noWakeUps() async throws {
             var configuration = CoordinatorConfiguration()
             configuration.usesWakeUps = false
@@ -49,7 +49,7 @@ extension KindTests {
             }
         }
 
-        @Test("keeps it when replies are lost")
+        @Test("keeps its guarantees when replies are lost")
         func lostReplies() async throws {
             try await forSeeds { seed in
                 try await withProxiedCoordinator { proxy, proxied, other, redis in
@@ -70,7 +70,7 @@ extension KindTests {
             }
         }
 
-        @Test("keeps it when Redis is killed and comes back with its data")
+        @Test("keeps its guarantees when Redis is killed and comes back with its data")
         func restarts() async throws {
             try await forSeeds { seed in
                 try await withCoordinators(
@@ -90,7 +90,7 @@ extension KindTests {
             }
         }
 
-        @Test("keeps it when a node is cut off for longer than its sessions live")
+        @Test("keeps its guarantees when a node is cut off for longer than its sessions live")
         func partition() async throws {
             try await forSeeds { seed in
                 try await withProxiedCoordinator(configuration: shortTTL) { proxy, proxied, other, redis in
@@ -112,7 +112,7 @@ extension KindTests {
         }
 
         @Test(
-            "is found out when a safeguard of the scripts is missing",
+            "fails a check when a safeguard of the scripts is removed",
             arguments: [
                 ["passes = members > 0 or free >= wanted and waiting == 0", "passes = true", "two groups in room"],
                 [
@@ -121,13 +121,13 @@ extension KindTests {
                 ],
             ])
         func mutated(_ words: [String]) async throws {
-            // What a run shows depends on who comes when; of so many, one must show it.
+            // Whether a run shows the fault depends on timing; one of 20 must show it.
             for seed in 1...20 as ClosedRange<UInt64> {
                 let faults = try await withServer { _, redis, _ in
                     let altered = AlteredRedis(redis, words[0], without: words[1])
                     let watch = KindWatch()
                     try await withCoordinator(redis: altered) { node in
-                        // Nothing else is promised of it, not even that it ends.
+                        // With the altered script nothing else is guaranteed, not even that the mix ends.
                         let mix = Task { try await KindMix(nodes: [node], seed: seed, watch: watch).run() }
                         let end = ContinuousClock.now + .seconds(5)
                         while await !watch.faults.contains(where: { $0.contains(words[2]) }), ContinuousClock.now < end
@@ -141,10 +141,10 @@ extension KindTests {
                 }
                 if faults.contains(where: { $0.contains(words[2]) }) { return }
             }
-            Issue.record("nothing of the kind: \(words[2])")
+            Issue.record("no run reported: \(words[2])")
         }
 
-        @Test("of several processes, one of which is stopped for longer than its session lives and one killed")
+        @Test("keeps its guarantees when one process is stopped for longer than its session lives and one is killed")
         func processes() async throws {
             try await forSeeds { seed in
                 try await withNodes { node, server, redis in
@@ -169,7 +169,7 @@ extension KindTests {
                     for worker in workers.prefix(3) { #expect(try await worker.result() == "", "seed \(seed)") }
                     let buffer = try node.boundedBuffer("k", of: String.self, capacity: KindMix.capacity)
                     while (try? await buffer.take(timeout: .zero)) != nil {}
-                    try await until("nobody has anything (seed \(seed))") { try await Audit(redis).claims.isEmpty }
+                    try await until("no claims are left (seed \(seed))") { try await Audit(redis).claims.isEmpty }
                     let audit = try await Audit(redis)
                     audit.check("seed \(seed)")
                     #expect(audit.groups.isEmpty && audit.meetings.isEmpty && audit.items.isEmpty, "seed \(seed)")
@@ -189,11 +189,11 @@ private func commands(_ redis: RedisClient) async throws -> Int {
     return line.flatMap { Int($0.dropFirst("total_commands_processed:".count)) } ?? 0
 }
 
-/// Runs the mix; then nobody has anything, nothing is missing, and the books agree.
+/// Runs the mix. Afterwards no claims are left, nothing is missing, and the counts in Redis agree.
 private func judge(_ mix: KindMix, _ redis: RedisClient) async throws {
     try await mix.run()
     let seed: Comment = "seed \(mix.seed)"
-    // Items in hand of those who were lost come back with their sessions' end.
+    // The items that lost bodies held come back when their sessions end.
     let buffer = try mix.nodes[0].boundedBuffer("k", of: String.self, capacity: KindMix.capacity)
     try await until("each item has been seen (seed \(mix.seed))") {
         if let item = try? await buffer.take(timeout: .milliseconds(20)) { await mix.watch.handles(item) }
@@ -204,7 +204,7 @@ private func judge(_ mix: KindMix, _ redis: RedisClient) async throws {
     audit.check(seed)
     #expect(audit.groups.isEmpty && audit.meetings.isEmpty, seed)
     #expect(await mix.watch.faults == [], seed)
-    // It says something only if most of it has happened; some need luck to find a partner in time.
+    // The run is meaningful only if most operations succeeded; some need luck to find a partner in time.
     let successes = await mix.watch.successes
     #expect(successes.count > Kind.allCases.count / 2, "\(Set(Kind.allCases).subtracting(successes.keys)), \(seed)")
 }

@@ -7,7 +7,7 @@ import Testing
 extension PrimitiveTests {
     @Suite("Latch")
     struct LatchTests {
-        @Test("opens when it has been counted down so often, for those who wait and those who come later")
+        @Test("a latch opens when it has been counted down, for current and later waiters")
         func opens() async throws {
             try await withCoordinators { _, one, two, redis in
                 let latch = try one.latch("l", count: 3)
@@ -27,7 +27,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("an id counts once, from wherever it comes")
+        @Test("an id counts once, from whichever node it comes")
         func ids() async throws {
             try await withCoordinators { _, one, two, redis in
                 let latch = try one.latch("l", count: 2)
@@ -36,19 +36,19 @@ extension PrimitiveTests {
                 }
                 #expect(try await latch.countDown(id: "shard-2") == 0)
                 try await latch.wait(timeout: .zero)
-                // A new one knows nothing of it.
+                // A new latch of the same name is unaffected.
                 #expect(try await latch.destroy())
                 #expect(try await Audit(redis).lines.isEmpty)
                 #expect(try await latch.countDown(id: "shard-1") == 1)
             }
         }
 
-        @Test("a latch for nothing is open")
+        @Test("a latch with a count of 0 is open")
         func zero() async throws {
             try await withCoordinators { _, one, _, _ in try await one.latch("l", count: 0).wait(timeout: .zero) }
         }
 
-        @Test("the end of a participation counts as down, a failed one too")
+        @Test("the end of a participation counts down, also when its body throws")
         func participation() async throws {
             try await withCoordinators { _, one, two, redis in
                 let latch = try one.latch("l", count: 2)
@@ -63,7 +63,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("the death of a participant counts as down, or breaks it", arguments: [false, true])
+        @Test("the death of a participant counts down, or breaks the latch", arguments: [false, true])
         func death(breaks: Bool) async throws {
             try await withNodes { node, server, redis in
                 let victim = try Child(
@@ -82,7 +82,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("destroying wakes who waits")
+        @Test("destroying a latch wakes its waiters")
         func destroyed() async throws {
             try await withCoordinators { _, one, two, _ in
                 let latch = try one.latch("l", count: 1)
@@ -96,7 +96,7 @@ extension PrimitiveTests {
 
     @Suite("Turnstile")
     struct TurnstileTests {
-        @Test("lets pass as many as are admitted, in their order, and all while it is open")
+        @Test("a turnstile passes as many as are admitted, in their order, and all while it is open")
         func passes() async throws {
             try await withCoordinators { _, one, two, redis in
                 let gate = try one.turnstile("t", preloaded: 2)
@@ -122,75 +122,12 @@ extension PrimitiveTests {
                 for _ in 0..<300 { try await gate.pass(timeout: .zero) }
                 try await gate.lock()
                 #expect(await errorOf { try await other.pass(timeout: .zero) }?.code == .timedOut)
-                // Passes that nobody used are gone with the lock.
+                // Unused passes are gone when the gate is locked.
                 try await gate.admit(5)
                 try await gate.lock()
                 #expect(await errorOf { try await other.pass(timeout: .zero) }?.code == .timedOut)
                 try await Audit(redis).check()
                 #expect(try await gate.destroy())
-            }
-        }
-    }
-
-    @Suite("Several locks")
-    struct MultiLockTests {
-        @Test("whoever takes several in whatever order does not wait for ever, and holds all of them")
-        func ordered() async throws {
-            try await withCoordinators { _, one, two, redis in
-                let names = ["a", "b", "c"]
-                try await withThrowingTaskGroup(of: Void.self) { group in
-                    for number in 0..<12 {
-                        let coordinator = number.isMultiple(of: 2) ? one : two
-                        let wanted = [names[number % 3], names[(number + 1) % 3], names[number % 3]]
-                        group.addTask {
-                            for _ in 0..<20 {
-                                try await coordinator.withLocks(wanted, timeout: .seconds(60)) { leases in
-                                    #expect(Set(leases.keys) == Set(wanted))
-                                    let areHeld = leases.values.allSatisfy { $0.isHeld }
-                                    #expect(areHeld)
-                                    for name in leases.keys {
-                                        let inside = try await redis.send("INCR", .string(name)).integer
-                                        #expect(inside == 1)
-                                    }
-                                    for name in leases.keys { _ = try await redis.send("DECR", .string(name)) }
-                                }
-                            }
-                        }
-                    }
-                    try await group.waitForAll()
-                }
-                #expect(try await Audit(redis).resources.isEmpty)
-            }
-        }
-
-        @Test("when one is not to be had in time, none is held")
-        func allOrNone() async throws {
-            try await withCoordinators { _, one, two, _ in
-                let lease = try await two.mutex("b").lock()
-                for timeout in [Duration.zero, .milliseconds(20)] {
-                    let error = await errorOf { try await one.withLocks(["b", "a"], timeout: timeout) { _ in } }
-                    #expect(error?.code == .timedOut)
-                    try await two.mutex("a").lock(timeout: .seconds(10)).release()
-                }
-                try await lease.release()
-            }
-        }
-
-        @Test("two names that look the same and are not are two mutexes, and not to be had in one dictionary")
-        func names() async throws {
-            try await withCoordinators { _, coordinator, other, _ in
-                let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
-                let error = await errorOf { try await coordinator.withLocks([composed, decomposed]) { _ in } }
-                #expect(error?.code == .invalidArgument)
-                try await coordinator.mutex(composed).withLock { _ in
-                    // Not the one that is held already: it is locked, too.
-                    try await coordinator.mutex(decomposed).withLock(timeout: .seconds(10)) { _ in
-                        for name in [composed, decomposed] {
-                            let error = await errorOf { _ = try await other.mutex(name).lock(timeout: .zero) }
-                            #expect(error?.code == .timedOut)
-                        }
-                    }
-                }
             }
         }
     }

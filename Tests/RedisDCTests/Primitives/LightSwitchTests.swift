@@ -8,7 +8,7 @@ import Testing
 extension PrimitiveTests {
     @Suite("Light switch")
     struct LightSwitchTests {
-        @Test("the first takes the room for all of the group, the last gives it back")
+        @Test("the first member acquires the mutex for the group, and the last one releases it")
         func together() async throws {
             try await withCoordinators { _, one, two, redis in
                 let room = try one.mutex("room")
@@ -32,7 +32,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("when the first waiter comes in, all of its group come in with it, and only they")
+        @Test("when the first waiter enters, its whole group enters with it, and no other")
         func waitersTogether() async throws {
             try await withCoordinators { _, one, two, redis in
                 let room = try one.mutex("room")
@@ -62,7 +62,7 @@ extension PrimitiveTests {
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.resources["room"]?.waiting == 2)
-                // Who comes now comes in before the writer.
+                // A reader that comes now enters before the writer.
                 let late = try await two.mutex("room").lightSwitch("readers").lock()
                 for lease in readers { try await lease.release() }
                 #expect(await names.all.count == 3)
@@ -74,7 +74,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("when the first waiter gives up, the group waits where the next one stands")
+        @Test("when the first waiter gives up, the group waits at the place of the next one")
         func givesUp() async throws {
             try await withCoordinators { _, one, two, redis in
                 let room = try one.mutex("room")
@@ -99,7 +99,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("more of a group than one script lets in")
+        @Test("a group with more members than one script admits enters completely")
         func many() async throws {
             try await withCoordinators { _, one, two, redis in
                 let room = try one.mutex("room")
@@ -113,7 +113,7 @@ extension PrimitiveTests {
                 let writer = Task { try await two.mutex("room").lock() }
                 try await until("it waits") { try await two.inspect("room", limit: 1)?.waiterCount == count + 1 }
                 try await held.release()
-                // All are in before any goes out: nobody waited for another one's end.
+                // All have entered before any leaves: none waited for another to leave.
                 var leases: [Lease] = []
                 for task in tasks { leases.append(try await task.value) }
                 try await Audit(redis).check()
@@ -125,7 +125,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a group takes one permit of a semaphore, and destroying frees a namesake of it")
+        @Test("a group takes one permit of a semaphore, and a semaphore made after destroying it is free")
         func semaphore() async throws {
             try await withCoordinators { _, one, two, redis in
                 let seats = try one.semaphore("seats", permits: 2)
@@ -138,7 +138,7 @@ extension PrimitiveTests {
                 #expect(try await seats.destroy())
                 #expect(try await seats.create())
                 #expect(try await seats.value == 2)
-                // The family that is in the old ones is not in the new ones.
+                // The group that holds a permit of the old semaphore holds none of the new one.
                 let child = try await family.lock()
                 #expect(try await seats.value == 1)
                 for lease in parents + [club] { try await lease.release() }
@@ -149,7 +149,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("who holds the mutex alone is told that its group would wait for it")
+        @Test("a task that holds the mutex alone gets an error when it enters a group")
         func itself() async throws {
             try await withCoordinators { _, one, _, _ in
                 let room = try one.mutex("room")
@@ -162,7 +162,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a dead member counts as out: the last one living gives the room back")
+        @Test("a dead member has left: the last live one releases the mutex")
         func death() async throws {
             try await withNodes { node, server, redis in
                 let victim = try Child(
@@ -172,7 +172,7 @@ extension PrimitiveTests {
                 let own = try await room.lightSwitch("readers").lock(timeout: .zero)
                 try await victim.kill9()
                 try await own.release()
-                // Only its death lets anyone else in.
+                // Only its death admits others.
                 let alone = try await room.lock(timeout: .seconds(60))
                 try await until("its session goes") { try await Audit(redis).sessions.count == 1 }
                 try await Audit(redis).check()
@@ -180,7 +180,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a dead one of the waiting group does not come in")
+        @Test("a dead waiter does not enter with its group")
         func deadWaiter() async throws {
             try await withNodes { node, server, redis in
                 let room = try node.mutex("room")
@@ -200,7 +200,8 @@ extension PrimitiveTests {
         }
 
         @Test(
-            "two groups and single ones, by chance: nobody is in with the wrong ones", arguments: 0..<4 as Range<UInt64>
+            "in a random mix of two groups and single holders, no two of them are inside together",
+            arguments: 0..<4 as Range<UInt64>
         )
         func exclusion(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
@@ -240,7 +241,7 @@ extension PrimitiveTests {
     }
 }
 
-/// Who is in the room: those of one group, or one alone (whose group is empty).
+/// The holders inside the room: members of one group, or a single holder (whose group is empty).
 private actor Inside {
     private var group = ""
     private var count = 0

@@ -6,7 +6,7 @@ import Testing
 @Suite("Primitives", .serialized)
 enum PrimitiveTests {}
 
-/// A private server and a coordinator whose neighbours are killed: the time to live is short.
+/// A private server and a coordinator with a short TTL, for tests that kill other processes.
 func withNodes<Result>(
     _ body: (_ node: Coordinator, _ server: LocalRedis, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
@@ -19,7 +19,7 @@ func withNodes<Result>(
     }
 }
 
-/// What has happened, in its order.
+/// Names in the order in which they were added.
 actor Names {
     private(set) var all: [String] = []
     func add(_ name: String) { all.append(name) }

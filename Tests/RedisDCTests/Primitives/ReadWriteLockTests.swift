@@ -9,7 +9,7 @@ extension PrimitiveTests {
     struct ReadWriteLockTests {
         private static let policies: [ReadWriteLock.Policy] = [.fifo, .preferReaders, .preferWriters]
 
-        @Test("readers are together, a writer is alone", arguments: policies)
+        @Test("readers hold the lock together, a writer holds it alone", arguments: policies)
         func exclusion(_ policy: ReadWriteLock.Policy) async throws {
             try await withCoordinators { _, one, two, redis in
                 let inside = Inside()
@@ -32,11 +32,11 @@ extension PrimitiveTests {
                 #expect(await inside.maxReaders > 1)
                 let audit = try await Audit(redis)
                 audit.check()
-                #expect(audit.resources.isEmpty, "a lock that nobody has or wants leaves nothing behind")
+                #expect(audit.resources.isEmpty, "a lock that nobody holds or waits for leaves no keys")
             }
         }
 
-        @Test("who waits is let in by the policy", arguments: policies)
+        @Test("waiters enter in the order of the policy", arguments: policies)
         func order(_ policy: ReadWriteLock.Policy) async throws {
             try await withCoordinators { _, one, two, _ in
                 let lock = try one.readWriteLock("l", policy: policy)
@@ -72,7 +72,7 @@ extension PrimitiveTests {
         }
 
         @Test(
-            "a reader does not wait for a waiting writer where readers are preferred, and does elsewhere",
+            "a reader waits for a waiting writer unless readers are preferred",
             arguments: policies)
         func readersPass(_ policy: ReadWriteLock.Policy) async throws {
             try await withCoordinators { _, one, two, redis in
@@ -88,13 +88,13 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("how many pass one who waits: none, or as many as come where they are preferred", arguments: policies)
+        @Test("only preferred readers or writers overtake a waiter", arguments: policies)
         func bound(_ policy: ReadWriteLock.Policy) async throws {
             try await withCoordinators { _, one, two, _ in
                 let lock = try one.readWriteLock("l", policy: policy)
                 let other = try two.readWriteLock("l", policy: policy)
                 let relay = 30
-                // A reader after another, without a moment between them.
+                // One reader after another, without a gap.
                 var reader = try await lock.readLock()
                 let writer = Task { try await other.writeLock() }
                 try await until("the writer waits") { try await two.inspect("l")?.waiterCount == 1 }
@@ -106,7 +106,7 @@ extension PrimitiveTests {
                 }
                 #expect(passed == (policy == .preferReaders ? relay : 0))
                 try await reader.release()
-                // A writer after another, each in the queue before the last one goes.
+                // One writer after another, each in the queue before the last one releases.
                 var current = try await writer.value
                 let waiting = Task { try await other.readLock() }
                 try await until("the reader waits") { try await two.inspect("l")?.waiterCount == 1 }
@@ -129,7 +129,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a writer becomes a reader: its fence stays, readers come in, no writer does")
+        @Test("a writer that becomes a reader keeps its fence and admits readers, but no writer")
         func downgrade() async throws {
             try await withCoordinators { _, one, two, redis in
                 let lock = try one.readWriteLock("l")
@@ -152,7 +152,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("another lock's lease is refused, also if its name is the same text to Swift")
+        @Test("a lease of another lock is refused, also if the names are equal as Swift strings")
         func otherBytes() async throws {
             try await withCoordinators { _, one, _, _ in
                 let lease = try await one.readWriteLock("cafe\u{301}").writeLock()
@@ -162,7 +162,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a task that reads cannot wait for itself as a writer; one that writes may read")
+        @Test("a reader's task gets an error when it asks for the write lock, and a writer's task may read")
         func upgrade() async throws {
             try await withCoordinators { _, one, _, _ in
                 let lock = try one.readWriteLock("l")
@@ -179,7 +179,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("what the dead held is free: readers and writers", arguments: [false, true])
+        @Test("what a killed reader or writer held is free", arguments: [false, true])
         func death(writes: Bool) async throws {
             try await withNodes { node, server, _ in
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "l", writes ? "write" : "read"])
@@ -191,7 +191,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("nodes with different policies are told")
+        @Test("a node with another policy gets a conflict")
         func conflict() async throws {
             try await withCoordinators { _, one, two, _ in
                 let lease = try await one.readWriteLock("l").readLock()
@@ -205,7 +205,7 @@ extension PrimitiveTests {
     }
 }
 
-/// Who is in at a time, and what must not be.
+/// The readers and writers inside at a time, and violations of the exclusion.
 private actor Inside {
     private(set) var faults: [String] = []
     private(set) var maxReaders = 0

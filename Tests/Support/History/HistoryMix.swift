@@ -72,12 +72,12 @@ public struct HistoryMix: Sendable {
         case 5..<7:
             let pool = try coordinator.semaphore("pool", permits: 3)
             try await lease(AcquireRequest(task, .take, "pool", count, timeout), pause) {
-                try await pool.acquire(count, timeout: timeout)
+                try await pool.acquireLease(count, timeout: timeout)
             }
         case 7:
             let pool = try coordinator.semaphore("pool", permits: 3)
             try await lease(AcquireRequest(task, .tryTake, "pool", count), pause) {
-                do { return try await pool.acquire(count, timeout: .zero) } catch let error as RedisDCError {
+                do { return try await pool.acquireLease(count, timeout: .zero) } catch let error as RedisDCError {
                     // Corresponds to the `nil` of `tryLock`.
                     if error.code == .timedOut { return nil }
                     throw error

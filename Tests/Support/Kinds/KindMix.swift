@@ -179,10 +179,10 @@ private struct Attempt: Sendable {
             try await term.release()
         case .severalLocks:
             let names = isFirst ? ["m", "n"] : ["n", "m"]
-            try await node.withLocks(names, timeout: timeout) { leases in
-                for (name, lease) in leases { await watch.enters(name, 1, of: 1, "", lease) }
+            try await node.withLocks(names.map { try node.mutex($0) }, timeout: timeout) { leases in
+                for (name, lease) in zip(names, leases) { await watch.enters(name, 1, of: 1, "", lease) }
                 try await pausing()
-                for lease in leases.values { await watch.leaves(lease) }
+                for lease in leases { await watch.leaves(lease) }
             }
         }
     }

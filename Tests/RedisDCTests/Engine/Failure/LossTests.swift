@@ -138,7 +138,7 @@ extension EngineTests.FailureTests {
         try await withServer { _, redis, other in
             try await withCoordinator(redis: other) { stays in
                 let waiting = try await withCoordinator(redis: redis) { goes in
-                    _ = try await goes.semaphore("s", permits: 3).acquire(3)
+                    _ = try await goes.semaphore("s", permits: 3).acquireLease(3)
                     let mutex = try await goes.mutex("m").lock()
                     let waiting = Task { try await stays.mutex("m").lock() }
                     try await until("the waiter is queued") { try await stays.inspect("m")?.waiterCount == 1 }

@@ -17,7 +17,7 @@ extension EngineTests.FailureTests {
                 try await semaphore.wait()
                 try await proxy.waitUntil { $0.droppedReplies == 2 * round + 1 }
                 await proxy.dropNextReply(matching: "tickets")
-                try await semaphore.acquire().release()
+                try await semaphore.acquireLease().release()
                 try await proxy.waitUntil { $0.droppedReplies == 2 * round + 2 }
                 try await until("round \(round) is settled") {
                     try await Audit(redis).resources["tickets"]?.consumed == round + 1

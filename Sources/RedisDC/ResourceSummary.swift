@@ -1,0 +1,15 @@
+/// The state of one resource in a ``ResourceList``.
+public struct ResourceSummary: Sendable {
+    /// The name of the resource.
+    public var name: String
+    /// What the resource is.
+    public var kind: ResourceKind
+    /// The total number of permits.
+    public var permits: Int
+    /// The number of permits available now.
+    public var available: Int
+    /// The number of waiters.
+    public var waiters: Int
+    /// How long the first waiter has waited, by Redis's clock; `nil` without waiters.
+    public var longestWait: Duration?
+}
