@@ -70,10 +70,14 @@ extension PrimitiveTests {
         func cancel() async throws {
             try await withCoordinators { _, one, two, _ in
                 let mutex = try one.mutex("m")
+                let isInside = Flag()
                 let holding = Task {
-                    try await mutex.withLock { _ in try await Task.sleep(for: .seconds(3600)) }
+                    try await mutex.withLock { _ in
+                        isInside.set()
+                        try await Task.sleep(for: .seconds(3600))
+                    }
                 }
-                try await until("it is held") { try await two.inspect("m")?.holderCount == 1 }
+                try await until("the body runs") { isInside.isSet }
                 holding.cancel()
                 await #expect(throws: CancellationError.self) { try await holding.value }
                 try await two.mutex("m").lock(timeout: .seconds(10)).release()
