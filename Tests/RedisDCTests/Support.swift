@@ -1,4 +1,4 @@
-// A private server with two clients, and the seed of random tests.
+// A private server with two clients.
 import Foundation
 import Hiredis
 import RedisDC
@@ -8,16 +8,6 @@ import Testing
 
 @Suite("Classic semaphore", .serialized)
 enum ClassicSemaphoreTests {}
-
-/// The seed of tests that use random numbers: `REDISDC_SEED`, or a new one. Their failure messages
-/// name it.
-let testSeed = environmentSeed ?? .random(in: 0...999_999)
-
-/// Returns the arguments of a test that runs with each of `count` fixed seeds, or with
-/// `REDISDC_SEED` alone.
-func testSeeds(_ count: UInt64) -> [UInt64] { environmentSeed.map { [$0] } ?? Array(0..<count) }
-
-private let environmentSeed = ProcessInfo.processInfo.environment["REDISDC_SEED"].flatMap { UInt64($0) }
 
 /// The time limit of commands in tests.
 ///

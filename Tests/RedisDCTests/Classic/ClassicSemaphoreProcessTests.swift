@@ -2,6 +2,7 @@ import Foundation
 import Hiredis
 import RedisDC
 import RedisDCTesting
+import TestRandom
 import TestSupport
 import Testing
 
@@ -13,7 +14,7 @@ extension ClassicSemaphoreTests {
             try await withServer { server, redis, _ in
                 let semaphore = try ClassicSemaphore("s", redis: redis)
                 try await semaphore.create(permits: 10)
-                let seed = UInt64.random(in: 0...999_999)
+                let seed = testSeed()
                 let workers = try (0..<4).map {
                     try Child("redisdc-worker", ["mix", server.url, "s", "\(seed + UInt64($0))", "25000"])
                 }

@@ -13,7 +13,7 @@ extension EngineTests {
         func killed() async throws {
             // scripts/stress sets a larger number.
             let kills = ProcessInfo.processInfo.environment["REDISDC_KILLS"].flatMap { Int($0) } ?? 40
-            let seed = testSeed
+            let seed = testSeed()
             var configuration = CoordinatorConfiguration()
             configuration.ttl = .seconds(2)
             try await withServer { server, redis, _ in

@@ -339,9 +339,10 @@ struct EngineStateMachineTests {
     // MARK: Random events
 
     @Test(
-        "in any order of events every call finishes exactly once and holds only what Redis granted", arguments: 0..<300)
-    func random(seed: Int) {
-        var generator = SplitMix(seed: UInt64(seed))
+        "in any order of events every call finishes exactly once and holds only what Redis granted",
+        arguments: testSeeds(0..<300))
+    func random(seed: UInt64) {
+        var generator = SplitMix(seed: seed)
         var run = MachineRun.live()
         var asked: Set<UInt64> = []
         var finished: [UInt64: Int] = [:]

@@ -25,7 +25,7 @@ extension EngineTests {
                 try await until("all waiters are queued") {
                     try await two.inspect("s", limit: 1)?.waiterCount == 10_000
                 }
-                let seed = testSeed
+                let seed = testSeed()
                 let cancelling = Task {
                     var generator = SplitMix(seed: seed)
                     for task in waiting.shuffled(using: &generator).prefix(5000) {
@@ -82,7 +82,7 @@ extension EngineTests {
             try await semaphore.signal()
         }
 
-        @Test("random operations have the results that a model predicts", arguments: testSeeds(8))
+        @Test("random operations have the results that a model predicts", arguments: testSeeds(0..<8))
         func model(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
                 var generator = SplitMix(seed: seed)

@@ -75,7 +75,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("a party whose timeout or cancel succeeded has not been counted", arguments: 0..<3 as Range<UInt64>)
+        @Test("a party whose timeout or cancel succeeded has not been counted", arguments: testSeeds(0..<3))
         func givesUpLate(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
                 let unknown = Names()

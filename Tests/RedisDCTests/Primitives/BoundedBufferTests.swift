@@ -153,7 +153,7 @@ extension PrimitiveTests {
         }
 
         @Test(
-            "in a random mix each item is handled once, by one consumer at a time", arguments: 0..<3)
+            "in a random mix each item is handled once, by one consumer at a time", arguments: testSeeds(0..<3))
         func mix(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
                 let (producers, each) = (4, 40)

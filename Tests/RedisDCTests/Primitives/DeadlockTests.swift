@@ -33,7 +33,7 @@ struct DeadlockCycleTests {
 
     @Test("in a random graph a deadlock is found exactly when there is a circle")
     func random() {
-        for seed in 0..<500 as Range<UInt64> {
+        for seed in testSeeds(0..<500) {
             var generator = SplitMix(seed: seed)
             let count = Int.random(in: 2...7, using: &generator)
             let names = (0..<count).map { "s\($0)" }

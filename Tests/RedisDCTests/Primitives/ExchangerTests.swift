@@ -53,7 +53,7 @@ extension PrimitiveTests {
         }
 
         @Test(
-            "a party whose timeout or cancel succeeded has met nobody, however late", arguments: 0..<3 as Range<UInt64>)
+            "a party whose timeout or cancel succeeded has met nobody, however late", arguments: testSeeds(0..<3))
         func givesUp(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
                 let log = Meetings()

@@ -4,6 +4,7 @@ import Hiredis
 import RedisDC
 import RedisDCTesting
 import TestKinds
+import TestRandom
 import TestSupport
 import Testing
 
@@ -12,8 +13,7 @@ enum KindTests {}
 
 /// The number of mixes that each test runs, and the first seed: scripts/stress sets them.
 private let rounds = ProcessInfo.processInfo.environment["REDISDC_KIND_ROUNDS"].flatMap { Int($0) } ?? 1
-private let firstSeed =
-    ProcessInfo.processInfo.environment["REDISDC_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...999_999)
+private let firstSeed = testSeed(of: "KindTests")
 
 extension KindTests {
     @Suite("Under faults")

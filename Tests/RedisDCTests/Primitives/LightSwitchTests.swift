@@ -201,7 +201,7 @@ extension PrimitiveTests {
 
         @Test(
             "in a random mix of two groups and single holders, no two of them are inside together",
-            arguments: 0..<4 as Range<UInt64>
+            arguments: testSeeds(0..<4)
         )
         func exclusion(seed: UInt64) async throws {
             try await withCoordinators { _, one, two, redis in
