@@ -17,17 +17,17 @@ package enum WakeUp: Sendable {
 ///
 /// `receive` is called on the client's executor, on which the caller must be too.
 package func listen(
-    _ redis: any Redis, to channels: String..., isolation: isolated (any Actor)? = #isolation,
+    _ redis: any EventLoopRedis, to channels: String..., isolation: isolated (any Actor)? = #isolation,
     _ receive: @escaping @Sendable (WakeUp) -> Void
 ) async {
     var pause = Duration.milliseconds(50)
     while !Task.isCancelled {
-        do {
+        do throws(RedisError) {
             let subscription = try await redis.subscribe(
                 to: channels.map { .channel($0) }, buffer: SubscriptionBuffer(messages: 16_384, policy: .dropOldest))
             pause = .milliseconds(50)
             receive(.listening)
-            try await subscription.drain { event in
+            try await redis.drain(subscription, isolation: isolation) { event in
                 switch event {
                 case .message(let message): receive(.hint(message.payload))
                 case .gap: receive(.gap)
@@ -40,7 +40,7 @@ package func listen(
             return
         } catch {
             if Task.isCancelled { return }
-            receive(.deaf(error as? RedisError ?? RedisError(.connectionLost, "\(error)")))
+            receive(.deaf(error))
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, .seconds(5))
         }

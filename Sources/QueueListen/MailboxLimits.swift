@@ -1,4 +1,5 @@
 // What a mailbox holds at most, and for how long.
+import Hiredis
 
 /// What happens when a mailbox is full.
 public enum OverflowPolicy: Sendable, Hashable {
@@ -78,13 +79,5 @@ public struct MailboxLimits: Sendable, Hashable {
         backlogCount = numbers[5]
         backlogAge = duration(6) ?? .zero
         deviceTTL = duration(7)
-    }
-}
-
-extension Duration {
-    /// At most 4,000 years: added to the time since 1970 it has to fit into 6 bytes.
-    var wholeMilliseconds: Int {
-        let (seconds, attoseconds) = min(self, .seconds(1 << 37)).components
-        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
     }
 }

@@ -47,7 +47,7 @@ public final class PostOffice: Sendable {
     private let crossPartitionSender: CrossPartitionSender
     let instruments: MailInstruments
     private let clock: MonotonicClock
-    private let hasRun = Locked(false)
+    private let service = ServiceRun("PostOffice")
 
     /// - Parameters:
     ///   - namespace: sets this application's mailboxes apart from others' in the same Redis: 1 to 512 bytes of UTF-8 without
@@ -84,9 +84,10 @@ public final class PostOffice: Sendable {
             Partition(place, number: $0, limits: configuration.limits, process: process)
         }
         self.partitions = partitions
+        let eventLoopRedis = redis.onEventLoop()
         listeners = partitions.map {
             Listeners(
-                redis: redis, partition: $0, settings: settings, configuration: configuration, clock: clock)
+                redis: eventLoopRedis, partition: $0, settings: settings, configuration: configuration, clock: clock)
         }
         let senders = partitions.map {
             Sender(redis: redis, partition: $0, configuration: configuration, clock: clock)
@@ -103,20 +104,7 @@ public final class PostOffice: Sendable {
     /// Waits until the task is cancelled or a graceful shutdown begins, then ends all listening with `.stopped`. Meanwhile
     /// it finishes sends across partitions whose senders have died. Call it once.
     public func run() async {
-        let isFirst = hasRun.withLock { hasRun in
-            defer { hasRun = true }
-            return !hasRun
-        }
-        precondition(isFirst, "PostOffice.run() is called once")
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { [crossPartitionSender] in await crossPartitionSender.run() }
-            #if ServiceLifecycleSupport
-                try? await gracefulShutdown()
-            #else
-                while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
-            #endif
-            group.cancelAll()
-        }
+        await service.run([crossPartitionSender.run])
         for listeners in listeners { await listeners.stop() }
     }
 

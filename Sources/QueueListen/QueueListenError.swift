@@ -33,7 +33,7 @@ public struct QueueListenError: Error, Sendable {
         public static let undecodable = Code(.undecodable)
         /// The connection broke while the operation was under way; `mayHaveRun` says whether it may have taken effect.
         public static let connectionLost = Code(.connectionLost)
-        /// No connection within the deadline, or login refused. Nothing was sent.
+        /// No connection within the deadline, login refused, or the server cannot serve yet. Nothing was carried out.
         public static let notConnected = Code(.notConnected)
         /// The Redis user's ACL rules forbid it: the message is the server's.
         public static let notPermitted = Code(.notPermitted)
@@ -91,6 +91,7 @@ extension QueueListenError {
                 .notConnected
             case .clientStopped: .stopped
             case .notPermitted: .notPermitted
+            case .wrongType: .wrongType
             case .outOfMemory: .outOfMemory
             default: .serverError
             }
@@ -107,16 +108,6 @@ extension QueueListenError {
             )
         case ("foreign", 2): self.init(.wrongType, "the key \(words[1]) holds something else than a mailbox")
         default: self.init(.serverError, "unexpected reply \(refusal)")
-        }
-    }
-}
-
-extension RedisError {
-    /// Whether it may be different in a moment.
-    var isPassing: Bool {
-        switch code {
-        case .connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly: true
-        default: false
         }
     }
 }

@@ -38,7 +38,7 @@ public final class Coordinator: Sendable {
     let redis: any Redis
     private let engines: [Engine]
     private let hub: EventHub
-    private let hasRun = Locked(false)
+    private let service = ServiceRun("Coordinator")
     private let partitionsAgree = Locked(false)
 
     /// - Parameters:
@@ -62,14 +62,15 @@ public final class Coordinator: Sendable {
         let events = EventHub()
         var settings = EngineStateMachine.Settings()
         settings.ttl = configuration.ttl
-        settings.callTimeout = min(configuration.callTimeout, .longest)
-        settings.pollInterval = min(configuration.pollInterval, .longest)
+        settings.callTimeout = min(configuration.callTimeout, .maxWait)
+        settings.pollInterval = min(configuration.pollInterval, .maxWait)
         settings.failsWaitersOnLoss = configuration.failsWaitersOnLoss
         let info = Self.info(configuration)
         let instruments = EngineInstruments(configuration.instruments)
+        let eventLoopRedis = redis.onEventLoop()
         engines = (0..<configuration.partitions).map { partition in
             Engine(
-                redis: redis, namespace: place, partition: partition, settings: settings,
+                redis: eventLoopRedis, namespace: place, partition: partition, settings: settings,
                 usesWakeUps: configuration.usesWakeUps, info: info, clock: clock, instruments: instruments
             ) { events.tell($0, partition: partition) }
         }
@@ -89,27 +90,18 @@ public final class Coordinator: Sendable {
     /// Then it takes no new work: waiters throw `.stopped`, bodies of `withLock` and `withPermit` are cancelled and waited
     /// for (at most for the TTL), and what is held is free at once.
     public func run() async {
-        let isFirst = hasRun.withLock { hasRun in
-            defer { hasRun = true }
-            return !hasRun
-        }
-        precondition(isFirst, "Coordinator.run() is called once")
         // The first partition knows how many there are: the others come when it has agreed.
         let started = hub.stream(partition: 0)
-        await engines[0].run()
-        await withTaskGroup(of: Void.self) { group in
-            if engines.count > 1 {
-                group.addTask { [engines] in
-                    for await event in started {
-                        guard case .sessionStarted = event else { continue }
-                        for engine in engines.dropFirst() { await engine.run() }
-                        return
-                    }
-                }
+        let startEngines: @Sendable () async -> Void = { [engines] in
+            await engines[0].run()
+            guard engines.count > 1 else { return }
+            for await event in started {
+                guard case .sessionStarted = event else { continue }
+                for engine in engines.dropFirst() { await engine.run() }
+                return
             }
-            await untilShutdown()
-            group.cancelAll()
         }
+        await service.run([startEngines])
         // Not in this task, which may be cancelled.
         await Task { [self] in
             await withTaskGroup(of: Void.self) { group in
@@ -117,14 +109,6 @@ public final class Coordinator: Sendable {
             }
         }.value
         hub.finish()
-    }
-
-    private func untilShutdown() async {
-        #if ServiceLifecycleSupport
-            try? await gracefulShutdown()
-        #else
-            while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
-        #endif
     }
 
     /// What happens to the sessions from now on. A reader that does not read misses the oldest of more than 64 events.

@@ -6,7 +6,7 @@ public struct RedisDCError: Error, Sendable {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, timedOut, cancelled, destroyed, conflict, connectionLost, notConnected, notPermitted
-            case wrongType, serverError, stopped, lost, notFound, broken
+            case wrongType, outOfMemory, serverError, stopped, lost, notFound, broken
         }
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
@@ -29,12 +29,14 @@ public struct RedisDCError: Error, Sendable {
         public static let conflict = Code(.conflict)
         /// The connection broke while the operation was under way; `mayHaveRun` says whether it may have taken effect.
         public static let connectionLost = Code(.connectionLost)
-        /// No connection within the deadline, or login refused. Nothing was sent.
+        /// No connection within the deadline, login refused, or the server cannot serve yet. Nothing was carried out.
         public static let notConnected = Code(.notConnected)
         /// The Redis user's ACL rules forbid it: the message is the server's.
         public static let notPermitted = Code(.notPermitted)
         /// A key of ours holds someone else's data: the message names it. It has been left alone.
         public static let wrongType = Code(.wrongType)
+        /// Redis has reached `maxmemory`. Nothing was carried out.
+        public static let outOfMemory = Code(.outOfMemory)
         /// Any other error reply of the server.
         public static let serverError = Code(.serverError)
         /// The Redis client has stopped.
@@ -66,21 +68,19 @@ extension RedisDCError: CustomStringConvertible {
 
 extension RedisDCError {
     /// The same failure, in the terms of coordination.
-    init(_ error: any Error, key: String) {
-        guard let error = error as? RedisError else {
-            self.init(.serverError, "\(error)", underlying: error)
-            return
-        }
+    init(_ error: RedisError, key: String) {
         let code: Code =
             switch error.code {
-            case .invalidArgument, .tooManyLanes: .invalidArgument
+            case .invalidArgument: .invalidArgument
             case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
             case .cancelled: .cancelled
             case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer: .notConnected
+            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
+                .notConnected
             case .clientStopped: .stopped
             case .notPermitted: .notPermitted
             case .wrongType: .wrongType
+            case .outOfMemory: .outOfMemory
             default: .serverError
             }
         let message = code == .wrongType ? "the key \(key) holds something else: \(error.message)" : error.message

@@ -11,7 +11,7 @@ actor Listeners {
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private let executor: any SerialExecutor
-    private nonisolated let redis: any Redis
+    private nonisolated let redis: any EventLoopRedis
     private let partition: Partition
     private nonisolated let clock: MonotonicClock
     private let callTimeout: Duration
@@ -26,7 +26,8 @@ actor Listeners {
     private var timerAt: Duration?
 
     init(
-        redis: any Redis, partition: Partition, settings: Machine.Settings, configuration: PostOfficeConfiguration,
+        redis: any EventLoopRedis, partition: Partition, settings: Machine.Settings,
+        configuration: PostOfficeConfiguration,
         clock: MonotonicClock
     ) {
         self.redis = redis
@@ -174,7 +175,7 @@ actor Listeners {
     ) -> Result<Value, Machine.Failure> {
         switch result {
         case .failure(let error):
-            return .failure(error.isPassing ? .passing(QueueListenError(error)) : .fatal(QueueListenError(error)))
+            return .failure(error.isTransient ? .passing(QueueListenError(error)) : .fatal(QueueListenError(error)))
         case .success(let reply):
             do { return .success(try read(reply)) } catch { return .failure(.fatal(error)) }
         }

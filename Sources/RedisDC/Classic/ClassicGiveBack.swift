@@ -35,7 +35,7 @@ struct ClassicGiveBack: Sendable {
     /// Puts a permit back at the end it came from, once, however many attempts that takes.
     func giveBack(_ permit: [UInt8]) async {
         let marker = keys.marker(Self.makeID())
-        await untilDone {
+        await untilDone { () async throws(RedisError) in
             _ = try await redis.script(
                 Scripts.classicGiveBack, keys: [keys.permits, marker],
                 arguments: [.bytes(permit), .integer(ClassicKeys.markerSeconds)])
@@ -44,22 +44,20 @@ struct ClassicGiveBack: Sendable {
 
     /// Leaves the tombstone for the next waiter. Twice does no harm.
     private func passOn() async {
-        await untilDone {
+        await untilDone { () async throws(RedisError) in
             _ = try await redis.script(
                 Scripts.classicPassOn, keys: [keys.gone, keys.meta],
                 arguments: [.integer(ClassicKeys.tombstoneMilliseconds)])
         }
     }
 
-    private func untilDone(_ attempt: () async throws -> Void) async {
+    private func untilDone(_ attempt: () async throws(RedisError) -> Void) async {
         while true {
-            do { return try await attempt() } catch let error as RedisError {
-                let canRecover =
-                    [.connectionLost, .timedOut, .cannotConnect, .serverNotReady, .outOfMemory, .readOnly]
-                    .contains(error.code)
-                // A stopped client or a refusal by the server: no further attempt would end otherwise.
-                guard canRecover else { return }
-            } catch { return }
+            do throws(RedisError) { return try await attempt() } catch {
+                // A permit must not be lost, so attempts also go on while the server is out of memory. After any other
+                // refusal, and with a client that has stopped, no further attempt would end differently.
+                guard error.isTransient || error.code == .outOfMemory else { return }
+            }
             try? await Task.sleep(for: .milliseconds(100))
         }
     }

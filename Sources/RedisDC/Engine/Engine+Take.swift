@@ -10,7 +10,7 @@ extension Engine {
             throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
         if timeout == .zero { return makePendingOperation(.take(request.once, deadline: nil)) }
-        return makePendingOperation(.take(request, deadline: timeout.map { now + min($0, .longest) }))
+        return makePendingOperation(.take(request, deadline: timeout.map { now + min($0, .maxWait) }))
     }
 
     /// Waits until the request is granted, or is not to be.

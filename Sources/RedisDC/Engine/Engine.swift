@@ -9,7 +9,7 @@ actor Engine {
     private typealias Waiter = UnsafeContinuation<PendingOperation.Answer, Never>
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
-    private nonisolated let redis: any Redis
+    private nonisolated let redis: any EventLoopRedis
     private let namespace: Namespace
     private let keys: [String]
     /// Without the sessions, which few scripts need.
@@ -34,7 +34,7 @@ actor Engine {
     private var isNeeded: Bool
 
     init(
-        redis: any Redis, namespace: Namespace, partition: Int, settings: Machine.Settings, usesWakeUps: Bool,
+        redis: any EventLoopRedis, namespace: Namespace, partition: Int, settings: Machine.Settings, usesWakeUps: Bool,
         info: String, clock: MonotonicClock, instruments: EngineInstruments,
         tell: @escaping @Sendable (CoordinatorEvent) -> Void
     ) {
@@ -271,7 +271,7 @@ actor Engine {
             .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
             .integer(namespace.partitions), .string(info),
         ]
-        do {
+        do throws(RedisError) {
             let reply = try await redis.script(
                 Scripts.engineJoin, keys: keys, arguments: arguments, timeout: settings.heartbeatInterval)
             switch (reply.array?.first?.string, reply.array?.last?.string) {
@@ -348,15 +348,9 @@ extension Namespace {
 }
 
 extension EngineStateMachine.Failure {
-    init(_ error: any Error, keys: [String]) {
-        guard let error = error as? RedisError else {
-            self = .fatal(RedisDCError(error, key: keys[0]))
-            return
-        }
-        switch error.code {
-        case .connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly: self = .retry(error)
-        default: self = .fatal(RedisDCError(error, key: keys.joined(separator: ", ")))
-        }
+    init(_ error: RedisError, keys: [String]) {
+        self =
+            error.isTransient ? .retry(error) : .fatal(RedisDCError(error, key: keys.joined(separator: ", ")))
     }
 }
 

@@ -357,13 +357,3 @@ extension RESPValue {
     /// A number, however it was sent: a script's numbers would lose their digits beyond 2^53 as integers.
     var number: Int? { integer ?? string.flatMap { Int($0) } }
 }
-
-extension Duration {
-    /// 100 years. Clocks cannot add to, or sleep for, all that a duration can say; who waits longer waits so long.
-    static let longest = Duration.seconds(36_525 * 86400)
-
-    var wholeMicroseconds: Int {
-        let (seconds, attoseconds) = components
-        return Int(seconds) * 1_000_000 + Int(attoseconds / 1_000_000_000_000)
-    }
-}

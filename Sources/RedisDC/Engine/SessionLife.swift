@@ -1,4 +1,5 @@
 // How long a session certainly lives, to be asked from any thread at any time.
+import Hiredis
 import Synchronization
 
 /// The local end of a session: until then, and not a moment longer, Redis certainly keeps what it holds.
@@ -21,8 +22,7 @@ final class SessionLife: Sendable {
     var remaining: Duration { max(.zero, end - now()) }
 
     func prolong(to end: Duration) {
-        let (seconds, attoseconds) = end.components
-        ends.store(seconds * 1_000_000_000 + attoseconds / 1_000_000_000, ordering: .releasing)
+        ends.store(end.nanoseconds, ordering: .releasing)
     }
 
     func finish() { ends.store(.min, ordering: .releasing) }

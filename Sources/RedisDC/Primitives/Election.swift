@@ -132,6 +132,6 @@ extension Coordinator {
         let channel = place.key("leader:\(name)", partition: place.partition(of: name))
         return Election(
             mutex: mutex, redis: redis, channel: .channel(channel),
-            pollInterval: min(configuration.pollInterval, .longest))
+            pollInterval: min(configuration.pollInterval, .maxWait))
     }
 }

@@ -22,7 +22,7 @@ extension Coordinator {
         if let fault = faultOfNames(names) { throw RedisDCError(.invalidArgument, fault) }
         let ordered = Set(names).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         let mutexes = try ordered.map { try mutex($0) }
-        let deadline = timeout.map { ContinuousClock.now + min($0, .longest) }
+        let deadline = timeout.map { ContinuousClock.now + min($0, .maxWait) }
         return try await hold(mutexes[...], [:], timeout, deadline, body)
     }
 

@@ -59,7 +59,7 @@ public struct RateLimiter: Sendable {
         if let timeout, timeout < .zero {
             throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
-        let deadline = timeout.map { ContinuousClock.now + min($0, .longest) }
+        let deadline = timeout.map { ContinuousClock.now + min($0, .maxWait) }
         while true {
             let decision = try await tryAcquire(cost: cost)
             if decision.isAllowed { return }

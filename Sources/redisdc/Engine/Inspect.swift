@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Hiredis
 import RedisDC
 
 struct Inspect: AsyncParsableCommand {
@@ -71,7 +72,7 @@ private struct InspectedReport: Encodable {
 
         init(_ holder: Inspection.Holder) {
             (id, node, count, fence) = (holder.id, holder.node, holder.count, holder.fence)
-            (since, seconds) = (dateText(holder.since), holder.duration.wholeMilliseconds)
+            (since, seconds) = (dateText(holder.since), holder.duration.secondsToTheMillisecond)
         }
     }
 
@@ -84,7 +85,7 @@ private struct InspectedReport: Encodable {
 
         init(_ waiter: Inspection.Waiter) {
             (id, node, count) = (waiter.id, waiter.node, waiter.count)
-            (since, seconds) = (dateText(waiter.since), waiter.duration.wholeMilliseconds)
+            (since, seconds) = (dateText(waiter.since), waiter.duration.secondsToTheMillisecond)
         }
     }
 

@@ -42,9 +42,6 @@ struct TextTable {
 }
 
 extension Duration {
-    /// In seconds, to the millisecond.
-    var wholeMilliseconds: Double { ((self / .milliseconds(1)).rounded()) / 1000 }
-
     /// "12.3 s", "5 m 12 s", "3 h 5 m", "2 d 4 h".
     var spoken: String {
         let whole = Int(components.seconds)
