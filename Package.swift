@@ -1,4 +1,4 @@
-// swift-tools-version:6.1
+// swift-tools-version:6.2
 import PackageDescription
 
 // Set by scripts/test: a warning of ours fails the build there, never the build of someone who depends on us.
@@ -241,7 +241,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "redisdcTests",
-            dependencies: ["redisdc", "rendezvous", "mailbox", "Hiredis", "RedisDCTesting", "TestSupport"],
+            dependencies: [
+                "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",
+                "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "LittleBookTests",

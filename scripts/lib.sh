@@ -16,13 +16,13 @@ unavailable() {
 
 require_swift() {
     local version major minor
-    command -v swift >/dev/null || unavailable "Swift 6.1 or newer is required, and there is no swift on the PATH."
+    command -v swift >/dev/null || unavailable "Swift 6.2 or newer is required, and there is no swift on the PATH."
     version="$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\)\.\([0-9]*\).*/\1.\2/p' | head -n 1)"
-    [ -n "$version" ] || unavailable "Swift 6.1 or newer is required, and \`swift --version\` prints no version."
+    [ -n "$version" ] || unavailable "Swift 6.2 or newer is required, and \`swift --version\` prints no version."
     major="${version%.*}"
     minor="${version#*.}"
-    if [ "$major" -lt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -lt 1 ]; }; then
-        unavailable "Swift 6.1 or newer is required, and the swift on the PATH is $version."
+    if [ "$major" -lt 6 ] || { [ "$major" -eq 6 ] && [ "$minor" -lt 2 ]; }; then
+        unavailable "Swift 6.2 or newer is required, and the swift on the PATH is $version."
     fi
 }
 

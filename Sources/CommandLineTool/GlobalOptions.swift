@@ -46,12 +46,12 @@ package struct GlobalOptions: ParsableArguments {
     /// Runs `body` with a client that has reached the server.
     package func withRedis(_ body: (RedisClient) async throws -> Void) async throws {
         try await withRedisClient(configuration()) { redis in
-            do {
+            do throws(RedisError) {
                 _ = try await redis.send("PING")
-            } catch let error as RedisError where error.code == .notPermitted {
-                // The server has answered, and reaching it is all that matters here.
-            } catch let error as RedisError where error.code == .timedOut {
-                throw error.underlying ?? error
+            } catch {
+                if error.code == .timedOut { throw error.underlying ?? error }
+                // A server that refuses PING has been reached too.
+                if error.code != .notPermitted { throw error }
             }
             try await body(redis)
         }

@@ -1,4 +1,5 @@
 // Time, injectable.
+import Hiredis
 
 /// A monotonic clock: the process's own, which also runs while the machine sleeps, or a test's.
 package struct MonotonicClock: Sendable {
@@ -11,12 +12,11 @@ package struct MonotonicClock: Sendable {
         (self.now, self.sleep) = (now, sleep)
     }
 
-    /// The process's clock. It sleeps for 30 years at most, because Swift's own clock traps on a duration that does not fit
-    /// into its nanoseconds.
+    /// Swift's continuous clock. A sleep lasts at most `Duration.maxSleep`.
     package static func continuous() -> MonotonicClock {
         let start = ContinuousClock.now
         return MonotonicClock(
             now: { ContinuousClock.now - start },
-            sleep: { try await Task.sleep(for: min($0, .seconds(1_000_000_000))) })
+            sleep: { try await Task.sleep(for: min($0, .maxSleep)) })
     }
 }

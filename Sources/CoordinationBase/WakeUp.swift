@@ -19,17 +19,17 @@ package enum WakeUp: Sendable {
 ///
 /// - Parameter receive: called on the client's executor, on which the caller must be too.
 package func receiveWakeUps(
-    from redis: any Redis, on channels: String..., isolation: isolated (any Actor)? = #isolation,
+    from redis: any EventLoopRedis, on channels: String..., isolation: isolated (any Actor)? = #isolation,
     _ receive: @escaping @Sendable (WakeUp) -> Void
 ) async {
     var pause = Duration.milliseconds(50)
     while !Task.isCancelled {
-        do {
+        do throws(RedisError) {
             let subscription = try await redis.subscribe(
                 to: channels.map { .channel($0) }, buffer: SubscriptionBuffer(messages: 16_384, policy: .dropOldest))
             pause = .milliseconds(50)
             receive(.subscribed)
-            try await subscription.drain { event in
+            try await redis.drain(subscription, isolation: isolation) { event in
                 switch event {
                 case .message(let message): receive(.hint(message.payload))
                 case .gap: receive(.gap)
@@ -40,7 +40,7 @@ package func receiveWakeUps(
             return
         } catch {
             if Task.isCancelled { return }
-            receive(.unsubscribed(error as? RedisError ?? RedisError(.connectionLost, "\(error)")))
+            receive(.unsubscribed(error))
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, .seconds(5))
         }

@@ -7,7 +7,7 @@
 public struct RedisError: Error, Sendable {
     /// The kind of a failure. More kinds may be added: switch over it with a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Kind: String {
+        private enum Kind: String, CaseIterable {
             case invalidArgument, cannotConnect, connectionLost, timedOut, cancelled, clientStopped
             case authenticationFailed, notPermitted, unsupportedServer, wrongType, noScript, serverNotReady, serverError
             case replyTooLarge, protocolViolation, unexpectedReply, tooManyLanes, subscriberTooSlow, outOfMemory,
@@ -58,6 +58,9 @@ public struct RedisError: Error, Sendable {
         public static let subscriberTooSlow = Code(.subscriberTooSlow)
 
         public var description: String { kind.rawValue }
+
+        /// Every code there is, so that tests of a classification or mapping leave none out.
+        package static var all: [Code] { Kind.allCases.map { Code($0) } }
     }
 
     public var code: Code

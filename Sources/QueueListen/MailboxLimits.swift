@@ -1,4 +1,5 @@
 /// The limits of a mailbox. The defaults bound every mailbox of a server.
+import Hiredis
 public struct MailboxLimits: Sendable, Hashable {
     /// The maximum number of messages in the mailbox, 1 to 100,000,000. Default 100,000.
     public var maxMessages = 100_000
@@ -76,14 +77,5 @@ public struct MailboxLimits: Sendable, Hashable {
         backlogCount = numbers[5]
         backlogAge = duration(6) ?? .zero
         deviceTTL = duration(7)
-    }
-}
-
-extension Duration {
-    /// The duration in milliseconds, at most 4,000 years: together with the time since 1970 it must
-    /// fit into 6 bytes.
-    var wholeMilliseconds: Int {
-        let (seconds, attoseconds) = min(self, .seconds(1 << 37)).components
-        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
     }
 }

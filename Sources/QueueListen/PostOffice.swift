@@ -56,7 +56,7 @@ public final class PostOffice: Sendable {
     private let crossPartitionSender: CrossPartitionSender
     let instruments: MailInstruments
     let clock: MonotonicClock
-    private let hasRun = Locked(false)
+    private let service = ServiceRun("PostOffice")
 
     /// Creates a post office. Nothing is sent.
     ///
@@ -98,9 +98,10 @@ public final class PostOffice: Sendable {
             Partition(place, number: $0, limits: configuration.limits, process: process)
         }
         self.partitions = partitions
+        let eventLoopRedis = redis.onEventLoop()
         listeners = partitions.map {
             Listeners(
-                redis: redis, partition: $0, settings: settings, configuration: configuration, clock: clock)
+                redis: eventLoopRedis, partition: $0, settings: settings, configuration: configuration, clock: clock)
         }
         let senders = partitions.map {
             Sender(redis: redis, partition: $0, configuration: configuration, clock: clock)
@@ -119,20 +120,7 @@ public final class PostOffice: Sendable {
     ///
     /// While it runs, it finishes cross-partition sends whose senders have died. Call it once.
     public func run() async {
-        let isFirst = hasRun.withLock { hasRun in
-            defer { hasRun = true }
-            return !hasRun
-        }
-        precondition(isFirst, "PostOffice.run() is called once")
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { [crossPartitionSender] in await crossPartitionSender.run() }
-            #if ServiceLifecycleSupport
-                try? await gracefulShutdown()
-            #else
-                while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
-            #endif
-            group.cancelAll()
-        }
+        await service.run([crossPartitionSender.run])
         for listeners in listeners { await listeners.stop() }
     }
 
@@ -258,6 +246,7 @@ public final class PostOffice: Sendable {
 /// When the task is cancelled, the post office still runs until `body` has returned.
 ///
 /// - Throws: `.invalidArgument`, and whatever `body` throws.
+@discardableResult
 public func withPostOffice<Result>(
     redis: any Redis, namespace: String = "default", configuration: PostOfficeConfiguration = .init(),
     _ body: (PostOffice) async throws -> Result

@@ -104,6 +104,7 @@ extension QueueListenError {
                 .notConnected
             case .clientStopped: .stopped
             case .notPermitted: .notPermitted
+            case .wrongType: .wrongType
             case .outOfMemory: .outOfMemory
             default: .serverError
             }
@@ -131,16 +132,6 @@ extension QueueListenError {
                 .wrongType,
                 "the key \(words[1]) holds data of another program: remove it, or use another namespace")
         default: self.init(.serverError, "unexpected reply \(refusal)")
-        }
-    }
-}
-
-extension RedisError {
-    /// Whether the same request may succeed later.
-    var isPassing: Bool {
-        switch code {
-        case .connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly: true
-        default: false
         }
     }
 }

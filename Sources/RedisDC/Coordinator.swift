@@ -44,7 +44,7 @@ public final class Coordinator: Sendable {
     let clock: MonotonicClock
     private let engines: [Engine]
     private let hub: EventHub
-    private let hasRun = Locked(false)
+    private let service = ServiceRun("Coordinator")
     private let partitionsAgree = Locked(false)
 
     /// Creates a coordinator. Its session begins with ``run()``; operations before that wait for it.
@@ -73,14 +73,15 @@ public final class Coordinator: Sendable {
         let events = EventHub()
         var settings = EngineStateMachine.Settings()
         settings.ttl = configuration.ttl
-        settings.callTimeout = min(configuration.callTimeout, .longest)
-        settings.pollInterval = min(configuration.pollInterval, .longest)
+        settings.callTimeout = min(configuration.callTimeout, .maxWait)
+        settings.pollInterval = min(configuration.pollInterval, .maxWait)
         settings.failsWaitersOnLoss = configuration.failsWaitersOnLoss
         let info = Self.info(configuration)
         let instruments = EngineInstruments(configuration.instruments)
+        let eventLoopRedis = redis.onEventLoop()
         engines = (0..<configuration.partitions).map { partition in
             Engine(
-                redis: redis, namespace: keyspace, partition: partition, settings: settings,
+                redis: eventLoopRedis, namespace: keyspace, partition: partition, settings: settings,
                 usesWakeUps: configuration.usesWakeUps, info: info, clock: clock, instruments: instruments
             ) { events.notify($0, partition: partition) }
         }
@@ -101,27 +102,18 @@ public final class Coordinator: Sendable {
     /// `withPermit` and their siblings are cancelled and awaited (for at most the TTL), and
     /// everything that is held is free immediately.
     public func run() async {
-        let isFirst = hasRun.withLock { hasRun in
-            defer { hasRun = true }
-            return !hasRun
-        }
-        precondition(isFirst, "Coordinator.run() is called once")
         // The first partition's record holds the number of partitions: the others start when it agrees with ours.
         let started = hub.stream(partition: 0)
-        await engines[0].run()
-        await withTaskGroup(of: Void.self) { group in
-            if engines.count > 1 {
-                group.addTask { [engines] in
-                    for await event in started {
-                        guard case .sessionStarted = event else { continue }
-                        for engine in engines.dropFirst() { await engine.run() }
-                        return
-                    }
-                }
+        let startEngines: @Sendable () async -> Void = { [engines] in
+            await engines[0].run()
+            guard engines.count > 1 else { return }
+            for await event in started {
+                guard case .sessionStarted = event else { continue }
+                for engine in engines.dropFirst() { await engine.run() }
+                return
             }
-            await untilShutdown()
-            group.cancelAll()
         }
+        await service.run([startEngines])
         // In a task of its own, because this one may be cancelled.
         await Task { [self] in
             await withTaskGroup(of: Void.self) { group in
@@ -129,14 +121,6 @@ public final class Coordinator: Sendable {
             }
         }.value
         hub.finish()
-    }
-
-    private func untilShutdown() async {
-        #if ServiceLifecycleSupport
-            try? await gracefulShutdown()
-        #else
-            while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
-        #endif
     }
 
     /// Returns the events of the coordinator's sessions from now on.
@@ -245,6 +229,7 @@ public final class Coordinator: Sendable {
 ///   - configuration: see ``CoordinatorConfiguration``.
 ///   - body: receives the coordinator, which must not be used after it returns.
 /// - Throws: `.invalidArgument`, and what `body` throws.
+@discardableResult
 public func withCoordinator<Result>(
     redis: any Redis, namespace: String = "default", configuration: CoordinatorConfiguration = .init(),
     _ body: (Coordinator) async throws -> Result

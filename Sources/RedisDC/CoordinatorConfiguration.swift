@@ -48,7 +48,7 @@ public struct CoordinatorConfiguration: Sendable {
         try require(
             !namespace.utf8.contains(UInt8(ascii: ":")), "a namespace has no colon, but \"\(namespace)\" has")
         try require(ttl >= .seconds(1), "ttl is \(ttl), expected at least 1 second")
-        try require(ttl <= .longest, "ttl is \(ttl), expected at most 100 years")
+        try require(ttl <= .maxWait, "ttl is \(ttl), expected at most 100 years")
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")
         try require(pollInterval >= .milliseconds(10), "pollInterval is \(pollInterval), expected at least 10 ms")
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")

@@ -7,7 +7,7 @@ public struct RedisDCError: Error, Sendable {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, timedOut, cancelled, destroyed, conflict, connectionLost, notConnected, notPermitted
-            case wrongType, serverError, stopped, lost, notFound, broken
+            case wrongType, outOfMemory, serverError, stopped, lost, notFound, broken
         }
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
@@ -41,6 +41,8 @@ public struct RedisDCError: Error, Sendable {
         /// A key of the library has a value of another type: the message names the key, which was
         /// not changed.
         public static let wrongType = Code(.wrongType)
+        /// Redis has reached `maxmemory`. The operation had no effect.
+        public static let outOfMemory = Code(.outOfMemory)
         /// The server replied with another error.
         public static let serverError = Code(.serverError)
         /// The Redis client or the coordinator has stopped.
@@ -80,21 +82,19 @@ extension RedisDCError {
     /// Translates an error of the Redis client.
     ///
     /// - Parameter key: the key that a message about a wrong type names.
-    init(_ error: any Error, key: String) {
-        guard let error = error as? RedisError else {
-            self.init(.serverError, "\(error)", underlying: error)
-            return
-        }
+    init(_ error: RedisError, key: String) {
         let code: Code =
             switch error.code {
-            case .invalidArgument, .tooManyLanes: .invalidArgument
+            case .invalidArgument: .invalidArgument
             case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
             case .cancelled: .cancelled
             case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer: .notConnected
+            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
+                .notConnected
             case .clientStopped: .stopped
             case .notPermitted: .notPermitted
             case .wrongType: .wrongType
+            case .outOfMemory: .outOfMemory
             default: .serverError
             }
         let message =

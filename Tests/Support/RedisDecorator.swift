@@ -1,64 +1,59 @@
-// A base for test types that change some operations of a Redis client.
-public import Hiredis
+// A Redis that does something else than a client in some ways, and the same in all others.
+package import Hiredis
 
-/// A type that forwards every operation to a client, except those that it implements itself.
-public protocol RedisDecorator: Redis {
-    /// The client to which operations are forwarded.
+/// Passes every call on; a test's type says only what is different.
+package protocol RedisDecorator: EventLoopRedis {
     var redis: RedisClient { get }
 }
 
 extension RedisDecorator {
-    /// The executor of the client.
-    public var serialExecutor: any SerialExecutor { redis.serialExecutor }
+    package var serialExecutor: any SerialExecutor { redis.serialExecutor }
 
-    /// Forwards to the client.
-    public func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
+    package func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
 
-    /// Forwards to the client.
-    public func script(
+    package func drain(
+        _ subscription: Subscription, isolation: isolated (any Actor)?,
+        into sink: @escaping @Sendable (SubscriptionEvent) -> Void
+    ) async throws(RedisError) { try await redis.drain(subscription, isolation: isolation, into: sink) }
+
+    package func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws -> RESPValue {
+    ) async throws(RedisError) -> RESPValue {
         try await redis.script(script, keys: keys, arguments: arguments, timeout: timeout)
     }
 
-    /// Forwards to the client.
-    public func post(
+    package func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) { redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion) }
 
-    /// Forwards to the client.
-    public func send(
+    package func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws -> RESPValue { try await redis.send(command, timeout: timeout, settle: settle) }
+    ) async throws(RedisError) -> RESPValue { try await redis.send(command, timeout: timeout, settle: settle) }
 
-    /// Forwards to the client.
-    public func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
+    package func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
         try await redis.pipeline(commands, timeout: timeout)
     }
 
-    /// Forwards to the client.
-    public func exclusive(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
-        try await redis.exclusive(commands, timeout: timeout)
-    }
+    package func withDedicatedConnection<Value>(
+        timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
+    ) async throws -> Value { try await redis.withDedicatedConnection(timeout: timeout, body) }
 
-    /// Forwards to the client.
-    public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
+    package func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
         try await redis.transaction(commands, timeout: timeout)
     }
 
-    /// Forwards to the client.
-    public func block(
+    package func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
-    ) async throws -> RESPValue? { try await redis.block(command, timeout: timeout, giveBack: giveBack) }
+    ) async throws(RedisError) -> RESPValue? { try await redis.block(command, timeout: timeout, giveBack: giveBack) }
 
-    /// Forwards to the client.
-    public func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws -> Int {
+    package func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
         try await redis.publish(payload, to: channel)
     }
 
-    /// Forwards to the client.
-    public func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws -> Subscription {
+    package func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws(RedisError)
+        -> Subscription
+    {
         try await redis.subscribe(to: topics, buffer: buffer)
     }
 }

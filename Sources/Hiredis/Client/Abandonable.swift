@@ -5,45 +5,52 @@ import NIOConcurrencyHelpers
 ///
 /// `failed` is called when there will be no value, whether someone still waits or not.
 func abandonable<Value: Sendable>(
-    _ operation: @escaping @Sendable () async throws -> Value,
+    _ operation: @escaping @Sendable () async throws(RedisError) -> Value,
     discard: @escaping @Sendable (Value) -> Void,
     failed: @escaping @Sendable () -> Void = {}
-) async throws -> Value {
+) async throws(RedisError) -> Value {
     let handoff = Handoff<Value>()
-    return try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { continuation in
+    let result = await withTaskCancellationHandler {
+        await withCheckedContinuation { (continuation: Handoff<Value>.Continuation) in
             guard handoff.begin(continuation) else {
                 failed()
-                continuation.resume(throwing: Handoff<Value>.cancelled)
+                continuation.resume(returning: .failure(Handoff<Value>.cancelled))
                 return
             }
             Task {
-                do {
+                do throws(RedisError) {
                     let value = try await operation()
-                    if let waiting = handoff.end() { waiting.resume(returning: value) } else { discard(value) }
+                    if let waiting = handoff.end() {
+                        waiting.resume(returning: .success(value))
+                    } else {
+                        discard(value)
+                    }
                 } catch {
                     failed()
-                    handoff.end()?.resume(throwing: error)
+                    handoff.end()?.resume(returning: .failure(error))
                 }
             }
         }
     } onCancel: {
-        handoff.end()?.resume(throwing: Handoff<Value>.cancelled)
+        handoff.end()?.resume(returning: .failure(Handoff<Value>.cancelled))
     }
+    return try result.get()
 }
 
 /// Whoever ends it first has the continuation.
 private final class Handoff<Value: Sendable>: Sendable {
+    typealias Continuation = CheckedContinuation<Result<Value, RedisError>, Never>
+
     private enum Phase {
         case starting
-        case waiting(CheckedContinuation<Value, any Error>)
+        case waiting(Continuation)
         case over
     }
     private let phase = NIOLockedValueBox(Phase.starting)
 
     static var cancelled: RedisError { RedisError(.cancelled, "the task was cancelled") }
 
-    func begin(_ continuation: CheckedContinuation<Value, any Error>) -> Bool {
+    func begin(_ continuation: Continuation) -> Bool {
         phase.withLockedValue { phase in
             if case .over = phase { return false }
             phase = .waiting(continuation)
@@ -51,7 +58,7 @@ private final class Handoff<Value: Sendable>: Sendable {
         }
     }
 
-    func end() -> CheckedContinuation<Value, any Error>? {
+    func end() -> Continuation? {
         phase.withLockedValue { phase in
             defer { phase = .over }
             if case .waiting(let continuation) = phase { return continuation }

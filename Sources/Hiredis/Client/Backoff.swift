@@ -12,8 +12,7 @@ struct Backoff {
     mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
         var ceiling = range.lowerBound
         for _ in 0..<min(attempt, 32) where ceiling < range.upperBound { ceiling = ceiling * 2 }
-        // A day is long enough, and what is far longer cannot be slept.
-        ceiling = min(ceiling, range.upperBound, .seconds(86_400))
+        ceiling = min(ceiling, range.upperBound, .maxBackoff)
         attempt += 1
         return ceiling * Double.random(in: 0.5...1, using: &generator)
     }

@@ -38,13 +38,9 @@ public struct BlockingCommand: Sendable {
         return complete
     }
 
-    /// Longer than anyone waits, and still a number of milliseconds that servers accept.
-    private static let longest = Duration.seconds(1 << 40)
-
     /// Decimal seconds, rounded up to the next millisecond: 0 would mean for ever.
     static func seconds(_ duration: Duration) -> String {
-        let (seconds, attoseconds) = min(duration, longest).components
-        let milliseconds = max(1, seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+        let milliseconds = max(1, duration.millisecondsRoundedUp)
         let fraction = String(milliseconds % 1000)
         return "\(milliseconds / 1000)." + String(repeating: "0", count: 3 - fraction.count) + fraction
     }

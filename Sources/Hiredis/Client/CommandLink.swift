@@ -118,7 +118,7 @@ final class CommandLink: Sendable {
         state.withLockedValue { $0.isRunning = true }
         await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "command").run {
             self.state.withLockedValue { $0.stopped != nil }
-        } connect: {
+        } connect: { () async throws(RedisError) in
             try await RedisConnection.connect(self.transport, role: .command)
         } serve: { connection in
             guard self.established(connection) else { return }
@@ -192,12 +192,5 @@ final class CommandLink: Sendable {
 
     var serverVersion: ServerVersion? {
         state.withLockedValue { $0.connection }?.login.serverVersion
-    }
-}
-
-extension RedisError {
-    /// No waiting mends it; callers are told at once, while the client keeps trying.
-    var isPermanent: Bool {
-        code == .authenticationFailed || code == .unsupportedServer || code == .invalidArgument || code == .notPermitted
     }
 }

@@ -45,18 +45,12 @@ final class LanePool: Sendable {
         let (idle, count) = try reserve()
         instruments.lanesInUse(count)
         if let idle { return idle }
-        do {
-            return try await abandonable { [transport] in
-                try await RedisConnection.connect(transport, role: .lane)
-            } discard: { [self] lane in
-                put(lane)
-            } failed: { [self] in
-                release()
-            }
-        } catch let error as RedisError {
-            throw error
-        } catch {
-            throw RedisError(.cannotConnect, "\(error)", underlying: error)
+        return try await abandonable { [transport] () async throws(RedisError) in
+            try await RedisConnection.connect(transport, role: .lane)
+        } discard: { [self] lane in
+            put(lane)
+        } failed: { [self] in
+            release()
         }
     }
 

@@ -13,14 +13,14 @@ struct Reconnecting {
     /// Runs until the task is cancelled or `isStopped`. `serve` returns when the connection has ended.
     func run<Connection: Sendable>(
         isStopped: () -> Bool,
-        connect: () async throws -> Connection,
+        connect: () async throws(RedisError) -> Connection,
         serve: (Connection) async -> Void,
         failed: (RedisError) -> Void
     ) async {
         var backoff = Backoff(delays)
         var isFirst = true
         while !Task.isCancelled, !isStopped() {
-            do {
+            do throws(RedisError) {
                 let connection = try await connect()
                 if !isFirst { instruments.reconnected(name) }
                 isFirst = false
@@ -29,7 +29,6 @@ struct Reconnecting {
                 await serve(connection)
                 if !Task.isCancelled, !isStopped() { instruments.disconnected(name) }
             } catch {
-                let error = error as? RedisError ?? RedisError(.cannotConnect, "\(error)", underlying: error)
                 failed(error)
                 if !Task.isCancelled, !isStopped() { instruments.connectFailed(name, error) }
             }

@@ -5,12 +5,6 @@
 ///
 /// `RedisClient` is the real one. Code written against this protocol can be tested against a scripted fake.
 public protocol Redis: Sendable {
-    /// Where replies arrive: an actor that lives on it takes them without changing threads.
-    var serialExecutor: any SerialExecutor { get }
-
-    /// Runs `body` on `serialExecutor`: at once when the caller is there, soon otherwise. It must not block.
-    func execute(_ body: @escaping @Sendable () -> Void)
-
     /// Sends one command and returns its reply.
     ///
     /// The command may share its connection with others and is sent at once. When the task is cancelled or the deadline
@@ -24,33 +18,34 @@ public protocol Redis: Sendable {
     ///   command may have taken effect. Nothing is sent twice, except a command that certainly was not sent.
     func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws -> RESPValue
+    ) async throws(RedisError) -> RESPValue
 
     /// Sends commands in one write and returns a reply for each, error replies in their places.
-    func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue]
+    func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
 
-    /// Sends commands in one write on a lane, a connection that nobody else uses meanwhile, and returns a reply for each,
-    /// error replies in their places. They may keep the connection busy, as `WAIT` does, which counts what was written on
-    /// its own connection.
+    /// Calls `body` with a connection that nobody else uses meanwhile, for commands that depend on their connection or
+    /// keep it busy. `WAIT`, for example, counts what was written on its own connection.
     ///
-    /// When the task is cancelled or the deadline passes, the lane is closed.
-    func exclusive(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue]
+    /// The connection returns to the pool when `body` returns. It is closed when `body` throws, when a command on it
+    /// fails without a reply, when the task is cancelled and when the timeout passes; commands in flight on it then fail.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long `body` may use the connection, from the moment it is connected; `nil` is the configured
+    ///     `commandTimeout`.
+    /// - Throws: `.tooManyLanes`, `.cannotConnect`, `.clientStopped`, `.cancelled`; and what `body` throws.
+    func withDedicatedConnection<Value>(
+        timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
+    ) async throws -> Value
 
     /// Runs commands as one transaction (`MULTI`, `EXEC`): all or none are run, with nothing in between.
     ///
     /// - Throws: `RedisError` when the server refused one of them; then none has run.
-    func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue]
+    func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
 
     /// Runs a script by its hash, and loads it into the server first where it is missing.
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws -> RESPValue
-
-    /// The same for a caller on `serialExecutor`, who is called back there instead of being suspended.
-    func post(
-        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
-        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
-    )
+    ) async throws(RedisError) -> RESPValue
 
     /// Runs a blocking command on a lane of its own.
     ///
@@ -63,36 +58,43 @@ public protocol Redis: Sendable {
     ///   this call may be lost), `.tooManyLanes`.
     func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
-    ) async throws -> RESPValue?
+    ) async throws(RedisError) -> RESPValue?
 
     /// Sends a message to all who listen on the channel, and returns how many they are.
-    func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws -> Int
+    func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int
 
     /// Listens. Returns when the server has confirmed every topic.
-    func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws -> Subscription
+    func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws(RedisError) -> Subscription
 }
 
 extension Redis {
-    public func send(_ command: RedisCommand, timeout: Duration? = nil) async throws -> RESPValue {
+    public func send(_ command: RedisCommand, timeout: Duration? = nil) async throws(RedisError) -> RESPValue {
         try await send(command, timeout: timeout, settle: nil)
     }
 
     /// `try await redis.send("SET", "key", "value")`
-    public func send(_ arguments: RedisArgument...) async throws -> RESPValue {
+    public func send(_ arguments: RedisArgument...) async throws(RedisError) -> RESPValue {
         try await send(RedisCommand(arguments), timeout: nil, settle: nil)
     }
 
-    public func pipeline(_ commands: [RedisCommand]) async throws -> [RESPValue] {
+    public func pipeline(_ commands: [RedisCommand]) async throws(RedisError) -> [RESPValue] {
         try await pipeline(commands, timeout: nil)
     }
 
-    public func transaction(_ commands: [RedisCommand]) async throws -> [RESPValue] {
+    /// Calls `body` with a connection that nobody else uses meanwhile, for at most the configured `commandTimeout`.
+    public func withDedicatedConnection<Value>(
+        _ body: (DedicatedConnection) async throws -> Value
+    ) async throws -> Value {
+        try await withDedicatedConnection(timeout: nil, body)
+    }
+
+    public func transaction(_ commands: [RedisCommand]) async throws(RedisError) -> [RESPValue] {
         try await transaction(commands, timeout: nil)
     }
 
     public func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument] = []
-    ) async throws -> RESPValue {
+    ) async throws(RedisError) -> RESPValue {
         try await self.script(script, keys: keys, arguments: arguments, timeout: nil)
     }
 
@@ -114,7 +116,7 @@ extension Redis {
         return try await body(subscription)
     }
 
-    public func subscribe(to topics: [SubscriptionTopic]) async throws -> Subscription {
+    public func subscribe(to topics: [SubscriptionTopic]) async throws(RedisError) -> Subscription {
         try await subscribe(to: topics, buffer: .default)
     }
 }

@@ -4,12 +4,12 @@ import NIOCore
 extension RedisClient {
     public func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
-    ) async throws -> RESPValue? {
+    ) async throws(RedisError) -> RESPValue? {
         if let timeout, timeout < .zero {
             throw RedisError(.invalidArgument, "timeout is \(timeout), must be 0 or more")
         }
         if instruments.isDisabled { return try await blockUntilReply(command, timeout: timeout, giveBack: giveBack) }
-        return try await instruments.measure(command.command.name) { () -> RESPValue? in
+        return try await instruments.measure(command.command.name) { () async throws(RedisError) -> RESPValue? in
             try await blockUntilReply(command, timeout: timeout, giveBack: giveBack)
         }
     }
@@ -38,7 +38,7 @@ extension RedisClient {
             do {
                 return try await lanes.take()
             } catch {
-                guard error.code == .cannotConnect || error.code == .serverNotReady else { throw error }
+                guard error.isTransient else { throw error }
                 let left = deadline - .now()
                 guard left > .nanoseconds(0) else { return nil }
                 do {

@@ -1,7 +1,6 @@
 // The client: one command connection shared by all tasks, lanes for blocking commands, one subscription connection.
 public import NIOCore
 public import NIOPosix
-import Synchronization
 
 #if ServiceLifecycleSupport
     public import ServiceLifecycle
@@ -38,8 +37,8 @@ public final class RedisClient: Redis {
     let lanes: LanePool
     let subscriptions: SubscriptionHub
     let link: CommandLink
-    private let eventLoop: any EventLoop
-    private let hasRun = Atomic<Bool>(false)
+    let eventLoop: any EventLoop
+    private let service = ServiceRun("RedisClient")
 
     /// A task executor on the event loop of this client's connections.
     ///
@@ -51,12 +50,6 @@ public final class RedisClient: Redis {
     ///
     /// It must never block its thread: all of the client's connections wait meanwhile.
     public let executor: any TaskExecutor
-
-    public var serialExecutor: any SerialExecutor { eventLoop.executor }
-
-    public func execute(_ body: @escaping @Sendable () -> Void) {
-        if eventLoop.inEventLoop { body() } else { eventLoop.execute(body) }
-    }
 
     /// - Parameter eventLoopGroup: one loop of it will carry all connections of this client.
     /// - Throws: `RedisError.Code.invalidArgument` for a configuration out of range, or TLS files that cannot be read.
@@ -87,51 +80,35 @@ public final class RedisClient: Redis {
     /// On graceful shutdown new commands are refused with `.clientStopped` and those under way are answered before the
     /// connections close. When the task is cancelled, everything under way fails.
     public func run() async {
-        precondition(!hasRun.exchange(true, ordering: .relaxed), "RedisClient.run() is called once")
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.link.run() }
-            group.addTask { await self.subscriptions.run() }
-            group.addTask { await self.lanes.run() }
-            await untilShutdown()
-            if !Task.isCancelled {
-                // In this order: what interrupted waits have taken is given back through the command connection.
-                await lanes.stop(settling: true)
-                await link.stop(draining: true)
-            }
-            group.cancelAll()
+        await service.run([link.run, subscriptions.run, lanes.run]) {
+            // In this order: what interrupted waits have taken is given back through the command connection.
+            await lanes.stop(settling: true)
+            await link.stop(draining: true)
         }
         await lanes.stop(settling: false)
         await link.stop(draining: false)
         await subscriptions.stop()
     }
 
-    private func untilShutdown() async {
-        #if ServiceLifecycleSupport
-            try? await gracefulShutdown()
-        #else
-            while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
-        #endif
-    }
-
     // MARK: Commands
 
     public func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws -> RESPValue {
+    ) async throws(RedisError) -> RESPValue {
         if instruments.isDisabled { return try await exchange(command, timeout: timeout, settle: settle) }
-        return try await instruments.measure(command.name) {
+        return try await instruments.measure(command.name) { () async throws(RedisError) in
             try await exchange(command, timeout: timeout, settle: settle)
         }
     }
 
-    public func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
-        try await instruments.measure("PIPELINE", size: commands.count) {
+    public func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
+        try await instruments.measure("PIPELINE", size: commands.count) { () async throws(RedisError) in
             try await exchange(pipeline: commands, timeout: timeout)
         }
     }
 
-    public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws -> [RESPValue] {
-        try await instruments.measure("MULTI", size: commands.count) {
+    public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
+        try await instruments.measure("MULTI", size: commands.count) { () async throws(RedisError) in
             let replies = try await exchange(pipeline: [["MULTI"]] + commands + [["EXEC"]], timeout: timeout)
             // A command that could not be queued fails the whole; its own error says more than EXECABORT.
             for (command, reply) in zip(commands, replies.dropFirst()) { _ = try reply.orThrow(command.name) }
@@ -143,7 +120,7 @@ public final class RedisClient: Redis {
         }
     }
 
-    public func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws -> Int {
+    public func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
         let name: RedisArgument
         switch channel.kind {
         case .channel: name = "PUBLISH"
@@ -200,6 +177,7 @@ public final class RedisClient: Redis {
 ///
 /// When the task is cancelled, the client goes on until `body` has ended: what a cancelled wait has taken can still be
 /// given back.
+@discardableResult
 public func withRedisClient<Result>(
     _ configuration: RedisConfiguration,
     _ body: (RedisClient) async throws -> Result
@@ -209,6 +187,7 @@ public func withRedisClient<Result>(
 }
 
 /// - Parameter url: see ``RedisConfiguration/init(url:)``.
+@discardableResult
 public func withRedisClient<Result>(
     url: String, _ body: (RedisClient) async throws -> Result
 ) async throws -> Result {

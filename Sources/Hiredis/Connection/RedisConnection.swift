@@ -47,14 +47,14 @@ actor RedisConnection {
     /// Connects and logs in.
     ///
     /// - Throws: `.cannotConnect`, `.authenticationFailed`, `.unsupportedServer`, `.serverNotReady`.
-    static func connect(_ transport: Transport, role: Role) async throws -> RedisConnection {
+    static func connect(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
         let deadline = NIODeadline.now() + TimeAmount(transport.configuration.connectTimeout)
         let connection = try await open(transport, role: role)
         do {
             try await connection.logIn(transport.configuration, role: role, until: deadline)
             return connection
         } catch {
-            connection.closeSoon(error as? RedisError ?? RedisError(.cannotConnect, "\(error)"))
+            connection.closeSoon(error)
             throw error
         }
     }
@@ -73,7 +73,9 @@ actor RedisConnection {
         }
     }
 
-    private func logIn(_ configuration: RedisConfiguration, role: Role, until deadline: NIODeadline) async throws {
+    private func logIn(
+        _ configuration: RedisConfiguration, role: Role, until deadline: NIODeadline
+    ) async throws(RedisError) {
         let steps = LoginSteps(configuration: configuration, role: role)
         let reply = await send(pipeline: steps.commands, timeout: deadline - .now())
         switch reply {

@@ -41,23 +41,26 @@ struct Instruments: Sendable {
 
     /// Counts, times and traces one exchange with the server. `size` is the number of commands in a pipeline.
     func measure<Value>(
-        _ operation: @autoclosure () -> String, size: Int = 1, _ body: () async throws -> Value
-    ) async throws -> Value {
+        _ operation: @autoclosure () -> String, size: Int = 1, _ body: () async throws(RedisError) -> Value
+    ) async throws(RedisError) -> Value {
         #if TracingSupport
             if let spans {
-                return try await spans.measure(operation(), size: size) { try await count(size: size, body) }
+                return try await spans.measure(operation(), size: size) { () async throws(RedisError) in
+                    try await count(size: size, body)
+                }
             }
         #endif
         return try await count(size: size, body)
     }
 
-    private func count<Value>(size: Int, _ body: () async throws -> Value) async throws -> Value {
+    private func count<Value>(size: Int, _ body: () async throws(RedisError) -> Value) async throws(RedisError) -> Value
+    {
         #if MetricsSupport
             guard let meters else { return try await body() }
             let start = ContinuousClock.now
             meters.commands.increment(by: size)
             defer { meters.duration.recordNanoseconds((ContinuousClock.now - start).nanoseconds) }
-            do {
+            do throws(RedisError) {
                 return try await body()
             } catch {
                 meters.failures.increment()

@@ -18,25 +18,23 @@
         }
 
         func measure<Value>(
-            _ operation: String, size: Int, _ body: () async throws -> Value
-        ) async throws -> Value {
+            _ operation: String, size: Int, _ body: () async throws(RedisError) -> Value
+        ) async throws(RedisError) -> Value {
             // An error that leaves the closure would be recorded with its text, and a server's text may quote a key.
-            try await tracer.withAnySpan(operation, ofKind: .client) { span -> Result<Value, any Error> in
+            try await tracer.withAnySpan(operation, ofKind: .client) { span -> Result<Value, RedisError> in
                 span.attributes["db.system.name"] = "redis"
                 span.attributes["db.operation.name"] = operation
                 span.attributes["db.namespace"] = "\(database)"
                 span.attributes["server.address"] = address
                 if let port { span.attributes["server.port"] = port }
                 if size > 1 { span.attributes["db.operation.batch.size"] = size }
-                do {
+                do throws(RedisError) {
                     return .success(try await body())
                 } catch {
-                    let text = (error as? RedisError)?.message ?? "\(type(of: error))"
                     // The prefix of a server's error is its kind; the rest may quote a key.
-                    let kind = String(text.prefix { $0 != " " })
-                    span.attributes["db.response.status_code"] =
-                        (error as? RedisError)?.isServerReply == true ? kind : nil
-                    span.attributes["error.type"] = (error as? RedisError)?.code.description ?? "\(type(of: error))"
+                    let kind = String(error.message.prefix { $0 != " " })
+                    span.attributes["db.response.status_code"] = error.isServerReply ? kind : nil
+                    span.attributes["error.type"] = error.code.description
                     span.setStatus(.init(code: .error))
                     return .failure(error)
                 }

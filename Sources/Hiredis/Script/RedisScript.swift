@@ -30,22 +30,24 @@ public final class RedisScript: Sendable {
 extension RedisClient {
     public func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws -> RESPValue {
+    ) async throws(RedisError) -> RESPValue {
         let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
-        return try await instruments.measure("EVALSHA") {
+        return try await instruments.measure("EVALSHA") { () async throws(RedisError) in
             if let hash = script.hash {
-                do {
+                do throws(RedisError) {
                     return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
-                } catch let error as RedisError where error.code == .noScript {
-                    // It has not run: loading it and running it again is no second effect.
+                } catch {
+                    // Without the script nothing has run: loading it and running it again is no second effect.
+                    guard error.code == .noScript else { throw error }
                 }
             }
             guard let hash = try await load(script, timeout: timeout) else {
                 return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
             }
-            do {
+            do throws(RedisError) {
                 return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
-            } catch let error as RedisError where error.code == .noScript {
+            } catch {
+                guard error.code == .noScript else { throw error }
                 // Flushed again in between; EVAL needs no cache.
                 return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
             }
@@ -53,8 +55,8 @@ extension RedisClient {
     }
 
     /// The script's hash, or `nil` when the user may run scripts but not load them.
-    private func load(_ script: RedisScript, timeout: Duration?) async throws -> String? {
-        do {
+    private func load(_ script: RedisScript, timeout: Duration?) async throws(RedisError) -> String? {
+        do throws(RedisError) {
             let reply = try await exchange(["SCRIPT", "LOAD", .string(script.source)], timeout: timeout)
             script.hash = reply.string
             return reply.string
@@ -66,7 +68,7 @@ extension RedisClient {
 }
 
 extension RedisClient {
-    public func post(
+    package func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
@@ -101,10 +103,10 @@ extension RedisClient {
     ) {
         Task {
             let result: Result<RESPValue, RedisError>
-            do {
+            do throws(RedisError) {
                 result = .success(try await self.script(script, keys: keys, arguments: arguments, timeout: timeout))
             } catch {
-                result = .failure(error as? RedisError ?? RedisError(.connectionLost, "\(error)", underlying: error))
+                result = .failure(error)
             }
             execute { completion(result) }
         }

@@ -33,19 +33,19 @@ public final class Subscription: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         let subscription: Subscription
 
-        public func next() async throws -> SubscriptionEvent? { try await subscription.queue.next() }
+        public func next() async throws(RedisError) -> SubscriptionEvent? { try await subscription.queue.next() }
     }
 
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: self) }
 
     /// The next event, for loops that are not a `for`.
-    public func next() async throws -> SubscriptionEvent? { try await queue.next() }
+    public func next() async throws(RedisError) -> SubscriptionEvent? { try await queue.next() }
 
     /// Hands events to `sink` on the event loop as they come, without waking a task for each; returns at the end. It must be
     /// called there, and the sink must not block.
     package func drain(
         isolation: isolated (any Actor)? = #isolation, into sink: @escaping @Sendable (SubscriptionEvent) -> Void
-    ) async throws {
+    ) async throws(RedisError) {
         queue.drain(into: sink)
         _ = try await queue.next()
     }
@@ -54,7 +54,7 @@ public final class Subscription: AsyncSequence, Sendable {
     ///
     /// - Throws: `.notPermitted` (an ACL rule forbids a channel), `.timedOut`, `.cancelled`, `.clientStopped`; then none of
     ///   these topics is listened to.
-    public func subscribe(to topics: [SubscriptionTopic]) async throws {
+    public func subscribe(to topics: [SubscriptionTopic]) async throws(RedisError) {
         try await hub.join(queue, topics: topics)
     }
 

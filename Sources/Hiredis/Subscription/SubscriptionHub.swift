@@ -6,7 +6,7 @@ actor SubscriptionHub {
     private typealias Machine = SubscriptionStateMachine<SubscriptionQueue>
 
     private struct Waiting {
-        var continuation: CheckedContinuation<Void, any Error>
+        var continuation: CheckedContinuation<Result<Void, RedisError>, Never>
         var timer: Scheduled<Void>
     }
 
@@ -32,22 +32,22 @@ actor SubscriptionHub {
     // MARK: Subscribers
 
     /// Returns when the server has confirmed the topics.
-    func join(_ queue: SubscriptionQueue, topics: [SubscriptionTopic]) async throws {
+    func join(_ queue: SubscriptionQueue, topics: [SubscriptionTopic]) async throws(RedisError) {
         if let stopped { throw stopped }
         for topic in topics where topic.name.isEmpty {
             throw RedisError(.invalidArgument, "a topic's name is empty")
         }
         let id = RedisConnection.makeID()
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, RedisError>, Never>) in
                 if Task.isCancelled {
-                    continuation.resume(throwing: RedisError(.cancelled, "the task was cancelled"))
+                    continuation.resume(returning: .failure(RedisError(.cancelled, "the task was cancelled")))
                     return
                 }
                 let action = machine.join(queue, to: topics, id: id)
                 write(action.commands)
                 if action.isComplete {
-                    continuation.resume()
+                    continuation.resume(returning: .success(()))
                     return
                 }
                 let timeout = TimeAmount(transport.configuration.commandTimeout)
@@ -63,6 +63,7 @@ actor SubscriptionHub {
                 self.assumeIsolated { $0.give(up: id, RedisError(.cancelled, "the task was cancelled")) }
             }
         }
+        try result.get()
     }
 
     func leave(_ id: UInt64, topics: [SubscriptionTopic]? = nil) {
@@ -91,7 +92,7 @@ actor SubscriptionHub {
     private func finish(_ id: Machine.JoinID, _ result: Result<Void, RedisError>) {
         guard let waiter = waiting.removeValue(forKey: id) else { return }
         waiter.timer.cancel()
-        waiter.continuation.resume(with: result.mapError { $0 as any Error })
+        waiter.continuation.resume(returning: result)
     }
 
     // MARK: Connection
@@ -100,10 +101,10 @@ actor SubscriptionHub {
     func run() async {
         await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "subscription").run {
             stopped != nil
-        } connect: {
+        } connect: { () async throws(RedisError) in
             await untilNeeded()
             if Task.isCancelled || stopped != nil { throw RedisError(.clientStopped, "the client has stopped") }
-            return try await abandonable { [transport] in
+            return try await abandonable { [transport] () async throws(RedisError) in
                 try await RedisConnection.connect(transport, role: .command)
             } discard: {
                 $0.closeSoon(RedisError(.clientStopped, "the client has stopped"))
@@ -224,7 +225,9 @@ actor SubscriptionHub {
 }
 
 extension RedisClient {
-    public func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws -> Subscription {
+    public func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws(RedisError)
+        -> Subscription
+    {
         guard buffer.messages >= 1, buffer.bytes >= 1 else {
             throw RedisError(.invalidArgument, "a subscription's buffer holds at least 1 message and 1 byte")
         }

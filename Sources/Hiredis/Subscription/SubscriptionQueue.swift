@@ -22,7 +22,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
 
         func take(_ event: SubscriptionEvent) {
             switch self {
-            case .reader(let reader): reader.continuation.resume(returning: event)
+            case .reader(let reader): reader.continuation.resume(returning: .success(event))
             case .sink(let sink): sink(event)
             }
         }
@@ -31,7 +31,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
     private struct Reader {
         /// Tells it from the next one: a cancel may come when it has been resumed already.
         var id: UInt64
-        var continuation: CheckedContinuation<SubscriptionEvent?, any Error>
+        var continuation: CheckedContinuation<Result<SubscriptionEvent?, RedisError>, Never>
     }
 
     let id = RedisConnection.makeID()
@@ -76,11 +76,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
             defer { state.reader = nil }
             return state.reader
         }
-        if let error {
-            reader?.continuation.resume(throwing: error)
-        } else {
-            reader?.continuation.resume(returning: nil)
-        }
+        reader?.continuation.resume(returning: error.map { .failure($0) } ?? .success(nil))
     }
 
     private func append(_ message: RedisMessage, to state: inout State) {
@@ -133,10 +129,11 @@ final class SubscriptionQueue: Sendable, Identifiable {
     }
 
     /// - Throws: `.cancelled`; or why the subscription has ended.
-    func next() async throws -> SubscriptionEvent? {
+    func next() async throws(RedisError) -> SubscriptionEvent? {
         let id = RedisConnection.makeID()
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation {
+                (continuation: CheckedContinuation<Result<SubscriptionEvent?, RedisError>, Never>) in
                 let now: Result<SubscriptionEvent?, RedisError>? = state.withLockedValue { state in
                     if Task.isCancelled { return .failure(RedisError(.cancelled, "the task was cancelled")) }
                     if let event = pop(&state) { return .success(event) }
@@ -147,7 +144,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
                     state.reader = Reader(id: id, continuation: continuation)
                     return nil
                 }
-                if let now { continuation.resume(with: now.mapError { $0 as any Error }) }
+                if let now { continuation.resume(returning: now) }
             }
         } onCancel: {
             let reader: Reader? = state.withLockedValue { state in
@@ -155,8 +152,9 @@ final class SubscriptionQueue: Sendable, Identifiable {
                 defer { state.reader = nil }
                 return state.reader
             }
-            reader?.continuation.resume(throwing: RedisError(.cancelled, "the task was cancelled"))
+            reader?.continuation.resume(returning: .failure(RedisError(.cancelled, "the task was cancelled")))
         }
+        return try result.get()
     }
 
     private func pop(_ state: inout State) -> SubscriptionEvent? {

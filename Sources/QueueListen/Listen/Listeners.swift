@@ -11,7 +11,7 @@ actor Listeners: WaiterRunner {
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private let executor: any SerialExecutor
-    private nonisolated let redis: any Redis
+    private nonisolated let redis: any EventLoopRedis
     private let partition: Partition
     nonisolated let clock: MonotonicClock
     private nonisolated let ids = OperationIDs()
@@ -26,7 +26,8 @@ actor Listeners: WaiterRunner {
     private var wakeUps: Task<Void, Never>?
 
     init(
-        redis: any Redis, partition: Partition, settings: Machine.Settings, configuration: PostOfficeConfiguration,
+        redis: any EventLoopRedis, partition: Partition, settings: Machine.Settings,
+        configuration: PostOfficeConfiguration,
         clock: MonotonicClock
     ) {
         self.redis = redis
@@ -219,7 +220,8 @@ actor Listeners: WaiterRunner {
     ) -> Result<Value, Machine.Failure> {
         switch result {
         case .failure(let error):
-            return .failure(error.isPassing ? .transient(QueueListenError(error)) : .permanent(QueueListenError(error)))
+            return .failure(
+                error.isTransient ? .transient(QueueListenError(error)) : .permanent(QueueListenError(error)))
         case .success(let reply):
             do { return .success(try read(reply)) } catch { return .failure(.permanent(error)) }
         }

@@ -14,7 +14,9 @@ struct Confirmation: Sendable {
     /// - Throws: `.unsupported`, before anything is sent.
     func prepare() async throws {
         guard durability == .fsynced else { return }
-        let reply = try await redis.exclusive([["WAITAOF", "1", "0", "1"]], timeout: nil).first
+        let reply = try await redis.withDedicatedConnection {
+            try await $0.pipeline([["WAITAOF", "1", "0", "1"]]).first
+        }
         guard let message = reply?.errorMessage else { return }
         throw QueueListenError(
             .unsupported,
@@ -34,9 +36,10 @@ struct Confirmation: Sendable {
             return try await redis.script(script, keys: keys, arguments: arguments, timeout: timeout)
         }
         let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
-        let replies = try await redis.exclusive(
-            [RedisCommand(["EVAL", .string(script.source)] + operands), wait(timeout)],
-            timeout: timeout + .milliseconds(500))
+        let commands = [RedisCommand(["EVAL", .string(script.source)] + operands), wait(timeout)]
+        let replies = try await redis.withDedicatedConnection(timeout: timeout + .milliseconds(500)) {
+            try await $0.pipeline(commands)
+        }
         guard replies.count == 2 else { throw QueueListenError(.serverError, "unexpected replies \(replies)") }
         if let message = replies[0].errorMessage { throw RedisError(reply: message) }
         guard replies[0].array?.first?.string == "ok" else { return replies[0] }

@@ -20,7 +20,7 @@ func repeating<Value>(
             var failure = QueueListenError(error)
             mayHaveRun = mayHaveRun || failure.mayHaveRun
             failure.mayHaveRun = mayHaveRun
-            guard let error = error as? RedisError, error.isPassing, clock.now() + pause < end else { throw failure }
+            guard let error = error as? RedisError, error.isTransient, clock.now() + pause < end else { throw failure }
             do { try await clock.sleep(pause) } catch {
                 throw QueueListenError(.cancelled, "the task was cancelled", mayHaveRun: mayHaveRun)
             }

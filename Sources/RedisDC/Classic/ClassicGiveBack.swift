@@ -40,7 +40,7 @@ struct ClassicGiveBack: Sendable {
     /// takes.
     func giveBack(_ permit: [UInt8]) async {
         let marker = keys.marker(Self.makeID())
-        await untilDone {
+        await untilDone { () async throws(RedisError) in
             _ = try await redis.script(
                 Scripts.classicGiveBack, keys: [keys.permits, marker],
                 arguments: [.bytes(permit), .integer(ClassicKeys.markerSeconds)])
@@ -49,22 +49,20 @@ struct ClassicGiveBack: Sendable {
 
     /// Adds the tombstone again, for the next waiter. Adding it twice does no harm.
     private func passOn() async {
-        await untilDone {
+        await untilDone { () async throws(RedisError) in
             _ = try await redis.script(
                 Scripts.classicPassOn, keys: [keys.gone, keys.meta],
                 arguments: [.integer(ClassicKeys.tombstoneMilliseconds)])
         }
     }
 
-    private func untilDone(_ attempt: () async throws -> Void) async {
+    private func untilDone(_ attempt: () async throws(RedisError) -> Void) async {
         while true {
-            do { return try await attempt() } catch let error as RedisError {
-                let canRecover =
-                    [.connectionLost, .timedOut, .cannotConnect, .serverNotReady, .outOfMemory, .readOnly]
-                    .contains(error.code)
-                // The client has stopped or the server refuses: another attempt would have the same result.
-                guard canRecover else { return }
-            } catch { return }
+            do throws(RedisError) { return try await attempt() } catch {
+                // A permit must not be lost, so the attempts also continue while the server is out of memory. After any
+                // other refusal, and when the client has stopped, another attempt would have the same result.
+                guard error.isTransient || error.code == .outOfMemory else { return }
+            }
             try? await Task.sleep(for: .milliseconds(100))
         }
     }

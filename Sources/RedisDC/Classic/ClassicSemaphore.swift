@@ -185,27 +185,28 @@ public struct ClassicSemaphore: Sendable {
     private func wait(_ timeout: Duration?, until deadline: ContinuousClock.Instant?) async throws(RedisDCError) {
         while true {
             let left = deadline.map { max(.zero, $0 - .now) }
-            do {
-                let giver = giveBack
-                let reply = try await redis.block(.brpop(keys.permits, keys.gone), timeout: left) { late in
+            let giver = giveBack
+            let reply: RESPValue?
+            do throws(RedisError) {
+                reply = try await redis.block(.brpop(keys.permits, keys.gone), timeout: left) { late in
                     await giver.undo(late)
                 }
-                guard let reply else { throw timedOut(timeout) }
-                if case .array(let parts) = reply, parts.first == .bytes(keys.goneBytes) {
-                    await giver.undo(reply)
-                    throw RedisDCError(.destroyed, "cannot wait for semaphore \"\(name)\": it was destroyed")
+            } catch {
+                guard error.code == .connectionLost || error.code == .serverNotReady else {
+                    throw RedisDCError(error, key: keys.permits)
                 }
-                return
-            } catch let error as RedisDCError {
-                throw error
-            } catch let error as RedisError where error.code == .connectionLost || error.code == .serverNotReady {
                 // Go on over a new connection. The pause keeps a connection that always breaks from spinning.
                 do { try await Task.sleep(for: .milliseconds(10)) } catch {
                     throw RedisDCError(.cancelled, "cannot wait for semaphore \"\(name)\": the task was cancelled")
                 }
-            } catch {
-                throw RedisDCError(error, key: keys.permits)
+                continue
             }
+            guard let reply else { throw timedOut(timeout) }
+            if case .array(let parts) = reply, parts.first == .bytes(keys.goneBytes) {
+                await giver.undo(reply)
+                throw RedisDCError(.destroyed, "cannot wait for semaphore \"\(name)\": it was destroyed")
+            }
+            return
         }
     }
 

@@ -167,7 +167,7 @@ extension Engine {
             .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
             .integer(namespace.partitions), .string(info),
         ]
-        do {
+        do throws(RedisError) {
             let reply = try await redis.script(
                 Scripts.engineJoin, keys: keys.all, arguments: arguments, timeout: settings.heartbeatInterval)
             switch (reply.array?.first?.string, reply.array?.last?.string) {
@@ -229,14 +229,7 @@ extension Namespace {
 }
 
 extension EngineStateMachine.Failure {
-    init(_ error: any Error, keys: PartitionKeys) {
-        guard let error = error as? RedisError else {
-            self = .fatal(RedisDCError(error, key: keys.all[0]))
-            return
-        }
-        switch error.code {
-        case .connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly: self = .retry(error)
-        default: self = .fatal(RedisDCError(error, key: keys.all.joined(separator: ", ")))
-        }
+    init(_ error: RedisError, keys: PartitionKeys) {
+        self = error.isTransient ? .retry(error) : .fatal(RedisDCError(error, key: keys.all.joined(separator: ", ")))
     }
 }

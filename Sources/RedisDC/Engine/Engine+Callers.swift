@@ -20,7 +20,7 @@ extension Engine {
             throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
         if timeout == .zero { return operation(.acquire(request.withoutQueueing, nil)) }
-        let limit = timeout.map { WaitLimit(timeout: $0, deadline: now + min($0, .longest)) }
+        let limit = timeout.map { WaitLimit(timeout: $0, deadline: now + min($0, .maxWait)) }
         return operation(.acquire(request, limit))
     }
 

@@ -11,7 +11,7 @@ actor Engine: WaiterRunner {
     typealias Failure = RedisDCError
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
-    nonisolated let redis: any Redis
+    nonisolated let redis: any EventLoopRedis
     nonisolated let clock: MonotonicClock
     nonisolated let instruments: EngineInstruments
     nonisolated let ids = OperationIDs()
@@ -33,7 +33,7 @@ actor Engine: WaiterRunner {
     private var isNeeded: Bool
 
     init(
-        redis: any Redis, namespace: Namespace, partition: Int, settings: EngineStateMachine.Settings,
+        redis: any EventLoopRedis, namespace: Namespace, partition: Int, settings: EngineStateMachine.Settings,
         usesWakeUps: Bool, info: String, clock: MonotonicClock, instruments: EngineInstruments,
         report: @escaping @Sendable (CoordinatorEvent) -> Void
     ) {

@@ -1,4 +1,5 @@
 // How long a session certainly lives. Any thread can ask at any time.
+import Hiredis
 import Synchronization
 
 /// The end of a session by the process's own clock: until then Redis certainly keeps what the session holds.
@@ -21,8 +22,7 @@ final class SessionLife: Sendable {
     var remaining: Duration { max(.zero, end - now()) }
 
     func extend(to end: Duration) {
-        let (seconds, attoseconds) = end.components
-        ends.store(seconds * 1_000_000_000 + attoseconds / 1_000_000_000, ordering: .releasing)
+        ends.store(end.nanoseconds, ordering: .releasing)
     }
 
     /// Ends the session now.

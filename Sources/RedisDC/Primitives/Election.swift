@@ -154,6 +154,6 @@ extension Coordinator {
         let channel = EngineKeys(keyspace).leaderChannel(name)
         return Election(
             mutex: mutex, redis: redis, clock: clock, channel: .channel(channel),
-            pollInterval: min(configuration.pollInterval, .longest))
+            pollInterval: min(configuration.pollInterval, .maxWait))
     }
 }

@@ -42,7 +42,7 @@ extension Coordinator {
         }
         let ordered = Dictionary(mutexes.map { (ByteName($0.name), $0) }) { first, _ in first }.values
             .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-        let deadline = timeout.map { clock.now() + min($0, .longest) }
+        let deadline = timeout.map { clock.now() + min($0, .maxWait) }
         return try await hold(ordered[...], [:], timeout, deadline) { held in
             try await body(mutexes.map { held[ByteName($0.name)]! })
         }

@@ -75,7 +75,7 @@ public struct RateLimiter: Sendable {
                 .invalidArgument,
                 "cannot ask rate limiter \"\(name)\": timeout is \(timeout), expected 0 or more")
         }
-        let deadline = timeout.map { clock.now() + min($0, .longest) }
+        let deadline = timeout.map { clock.now() + min($0, .maxWait) }
         while true {
             let decision = try await tryAcquire(cost: cost)
             if decision.isAllowed { return }

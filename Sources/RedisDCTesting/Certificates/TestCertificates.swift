@@ -99,6 +99,7 @@ public struct TestCertificates: Sendable {
 ///   - body: the code that uses the certificates. The files are deleted when it ends.
 /// - Returns: the result of the body.
 /// - Throws: the errors of the body and of ``TestCertificates/make(_:)``.
+@discardableResult
 public func withTestCertificates<R>(
     _ kind: TestCertificates.Kind = .good, body: (TestCertificates) async throws -> R
 ) async throws -> R {

@@ -256,6 +256,7 @@ public final class LocalRedis: Sendable {
 ///   - body: the code that uses the server. The server and its folder are removed when it ends.
 /// - Returns: the result of the body.
 /// - Throws: the errors of the body and of ``LocalRedis/start(_:)``.
+@discardableResult
 public func withLocalRedis<R>(
     _ configuration: LocalRedis.Configuration = LocalRedis.Configuration(),
     body: (LocalRedis) async throws -> R

@@ -144,9 +144,9 @@ struct Examination {
         let key = "rdc:sem:doctor-\(id)"
         var missing: [String] = []
         func need(_ right: String, _ probe: RedisCommand) async {
-            do { _ = try await redis.send(probe) } catch let error as RedisError where error.code == .notPermitted {
-                missing.append("\(right) (\(error.message))")
-            } catch {}
+            do throws(RedisError) { _ = try await redis.send(probe) } catch {
+                if error.code == .notPermitted { missing.append("\(right) (\(error.message))") }
+            }
         }
         await need("LPUSH on rdc:*", ["LPUSH", .string(key), "1"])
         await need("BRPOP on rdc:*", ["BRPOP", .string(key), "0.001"])

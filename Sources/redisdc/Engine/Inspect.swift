@@ -1,6 +1,7 @@
 import ArgumentParser
 import CommandLineTool
 import Foundation
+import Hiredis
 import RedisDC
 
 /// The `redisdc inspect` command.
@@ -76,7 +77,7 @@ private struct InspectionReport: Encodable {
 
         init(_ holder: Inspection.Holder) {
             (id, node, count, fence) = (holder.id, holder.node, holder.count, holder.fence)
-            (since, seconds) = (dateText(holder.since), holder.duration.roundedSeconds)
+            (since, seconds) = (dateText(holder.since), holder.duration.secondsToTheMillisecond)
         }
     }
 
@@ -89,7 +90,7 @@ private struct InspectionReport: Encodable {
 
         init(_ waiter: Inspection.Waiter) {
             (id, node, count) = (waiter.id, waiter.node, waiter.count)
-            (since, seconds) = (dateText(waiter.since), waiter.duration.roundedSeconds)
+            (since, seconds) = (dateText(waiter.since), waiter.duration.secondsToTheMillisecond)
         }
     }
 

@@ -43,9 +43,6 @@ struct TextTable {
 }
 
 extension Duration {
-    /// Seconds, rounded to milliseconds, as in JSON output.
-    var roundedSeconds: Double { ((self / .milliseconds(1)).rounded()) / 1000 }
-
     /// Text for people: "12.3 s", "5 m 12 s", "3 h 5 m" or "2 d 4 h".
     var readable: String {
         let whole = Int(components.seconds)

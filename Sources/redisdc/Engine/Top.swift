@@ -81,7 +81,7 @@ private struct ResourceListReport: Encodable {
                 name: resource.name, kind: resource.kind.description, permits: resource.permits,
                 available: resource.available, held: max(0, resource.permits - resource.available),
                 waiting: resource.waiters,
-                longestWait: resource.longestWait?.roundedSeconds)
+                longestWait: resource.longestWait?.secondsToTheMillisecond)
         }
         resources.sort { ($1.waiting, $1.held, $0.name) < ($0.waiting, $0.held, $1.name) }
     }

@@ -34,7 +34,7 @@ struct AbandonableTests {
     func error() async {
         let failures = Tally()
         let error = await #expect(throws: RedisError.self) {
-            try await abandonable { () async throws -> Int in
+            try await abandonable { () async throws(RedisError) -> Int in
                 throw RedisError(.cannotConnect, "no")
             } discard: { _ in
                 Issue.record("discarded")
@@ -51,7 +51,7 @@ struct AbandonableTests {
         let (started, door) = (Door(), Door())
         let (discards, discard) = AsyncStream.makeStream(of: Int.self)
         let task = Task {
-            try await abandonable { () async throws -> Int in
+            try await abandonable { () async throws(RedisError) -> Int in
                 started.open.yield()
                 await door.pass()
                 return 7
@@ -77,9 +77,9 @@ struct AbandonableTests {
         let outcome = await withTaskGroup(of: RedisError.Code?.self) { group in
             group.addTask {
                 await door.pass()
-                do {
-                    _ = try await abandonable { () async throws -> Int in
-                        Issue.record("started")
+                do throws(RedisError) {
+                    _ = try await abandonable { () async throws(RedisError) -> Int in
+                        Issue.record("begun")
                         return 1
                     } discard: { _ in
                         Issue.record("discarded")
@@ -88,7 +88,7 @@ struct AbandonableTests {
                     }
                     return nil
                 } catch {
-                    return (error as? RedisError)?.code
+                    return error.code
                 }
             }
             // The cancellation ends the door's stream, and the task continues.
@@ -104,7 +104,7 @@ struct AbandonableTests {
         let (started, door) = (Door(), Door())
         let (failures, failed) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
-            try await abandonable { () async throws -> Int in
+            try await abandonable { () async throws(RedisError) -> Int in
                 started.open.yield()
                 await door.pass()
                 throw RedisError(.cannotConnect, "no")

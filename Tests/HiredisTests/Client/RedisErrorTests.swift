@@ -48,13 +48,23 @@ struct RedisErrorTests {
         #expect(RedisError(.timedOut, "t").naming("GET").naming("SET").command == "GET")
     }
 
-    @Test("isPermanent is true only for errors that waiting cannot resolve")
-    func permanent() {
-        for code in [RedisError.Code.authenticationFailed, .unsupportedServer, .invalidArgument, .notPermitted] {
-            #expect(RedisError(code, "").isPermanent)
-        }
-        for code in [RedisError.Code.cannotConnect, .connectionLost, .serverNotReady, .timedOut, .serverError] {
-            #expect(!RedisError(code, "").isPermanent)
-        }
+    @Test("is transient if the same request may succeed in a moment", arguments: RedisError.Code.all)
+    func transient(code: RedisError.Code) {
+        let expected: Set<RedisError.Code> = [.connectionLost, .timedOut, .cannotConnect, .serverNotReady, .readOnly]
+        #expect(RedisError(code, "").isTransient == expected.contains(code))
+        #expect(RedisError(code, "", mayHaveRun: true).isTransient == expected.contains(code))
+    }
+
+    @Test("is permanent if no further attempt to connect can succeed", arguments: RedisError.Code.all)
+    func permanent(code: RedisError.Code) {
+        let expected: Set<RedisError.Code> = [
+            .authenticationFailed, .unsupportedServer, .invalidArgument, .notPermitted,
+        ]
+        #expect(RedisError(code, "").isPermanent == expected.contains(code))
+    }
+
+    @Test("is never both transient and permanent", arguments: RedisError.Code.all)
+    func exclusive(code: RedisError.Code) {
+        #expect(!(RedisError(code, "").isTransient && RedisError(code, "").isPermanent))
     }
 }

@@ -32,26 +32,102 @@ extension ServerTests {
             }
         }
 
-        @Test("blocking commands on a dedicated connection do not delay other commands")
-        func exclusive() async throws {
+        @Test("commands on a dedicated connection keep nobody waiting")
+        func dedicated() async throws {
             try await withServer { _, redis in
-                async let blocked = redis.exclusive([["SET", "k", "v"], ["BLPOP", "list", "0"]], timeout: nil)
+                async let blocked = redis.withDedicatedConnection {
+                    try await $0.pipeline([["SET", "k", "v"], ["BLPOP", "list", "0"]])
+                }
                 while try await redis.info("blocked_clients") != "1" {}
                 #expect(try await redis.send("GET", "k").string == "v")
                 _ = try await redis.send("RPUSH", "list", "x")
                 let replies = try await blocked
                 #expect(replies == [.status("OK"), .array([.bytes(Array("list".utf8)), .bytes(Array("x".utf8))])])
-                #expect(try await redis.exclusive([["NONSENSE"], ["PING"]], timeout: nil)[0].errorMessage != nil)
             }
         }
 
-        @Test("cancelling commands on a dedicated connection closes only that connection")
-        func cancelledExclusive() async throws {
+        @Test("a dedicated connection stays the same for its scope, and returns to the pool afterwards")
+        func dedicatedConnectionIsReused() async throws {
             try await withServer { _, redis in
-                let waiting = Task { try await redis.exclusive([["PING"], ["BLPOP", "list", "0"]], timeout: nil) }
+                func ids() async throws -> [Int?] {
+                    try await redis.withDedicatedConnection { connection in
+                        let first = try await connection.pipeline([["CLIENT", "ID"]])
+                        let second = try await connection.pipeline([["NONSENSE"], ["CLIENT", "ID"]])
+                        #expect(second[0].errorMessage != nil)
+                        return [first[0].integer, second[1].integer]
+                    }
+                }
+                let first = try await ids()
+                #expect(first[0] != nil && first[0] == first[1])
+                #expect(try await ids() == first)
+                #expect(try await redis.send("CLIENT", "ID").integer != first[0])
+            }
+        }
+
+        @Test("a dedicated connection is closed when the body throws, and the body's error passes on")
+        func throwingBody() async throws {
+            struct Refusal: Error {}
+            try await withServer { _, redis in
+                await #expect(throws: Refusal.self) {
+                    try await redis.withDedicatedConnection { connection in
+                        _ = try await connection.pipeline([["PING"]])
+                        throw Refusal()
+                    }
+                }
+                while try await redis.info("connected_clients") != "1" {}
+            }
+        }
+
+        @Test("a dedicated connection is closed when its time is up, also while the body sends nothing")
+        func dedicatedTimeout() async throws {
+            try await withServer { _, redis in
+                let blocked = await redisError {
+                    try await redis.withDedicatedConnection(timeout: .milliseconds(50)) {
+                        _ = try await $0.pipeline([["BLPOP", "list", "0"]])
+                    }
+                }
+                #expect(blocked?.code == .timedOut)
+                #expect(blocked?.mayHaveRun == true)
+                while try await redis.info("connected_clients") != "1" {}
+                let late = await redisError {
+                    try await redis.withDedicatedConnection(timeout: .milliseconds(50)) { connection in
+                        while try await redis.info("connected_clients") != "2" {}
+                        while try await redis.info("connected_clients") != "1" {}
+                        _ = try await connection.pipeline([["PING"]])
+                    }
+                }
+                #expect(late?.code == .timedOut)
+                #expect(late?.mayHaveRun == false)
+            }
+        }
+
+        @Test("a dedicated connection that is busy when the body returns is closed, and refuses commands from then on")
+        func escapedConnection() async throws {
+            try await withServer { _, redis in
+                let (escaped, blocked) = try await redis.withDedicatedConnection { connection in
+                    let blocked = Task { try await connection.pipeline([["PING"], ["BLPOP", "list", "0"]]) }
+                    while try await redis.info("blocked_clients") != "1" {}
+                    return (connection, blocked)
+                }
+                await #expect(throws: RedisError.self) { try await blocked.value }
+                while try await redis.info("connected_clients") != "1" {}
+                let error = await redisError { _ = try await escaped.pipeline([["PING"]]) }
+                #expect(error?.code == .invalidArgument)
+            }
+        }
+
+        @Test("cancelling the use of a dedicated connection closes it, and only it")
+        func cancelledDedicated() async throws {
+            try await withServer { _, redis in
+                let waiting = Task {
+                    try await redis.withDedicatedConnection {
+                        try await $0.pipeline([["PING"], ["BLPOP", "list", "0"]])
+                    }
+                }
                 while try await redis.info("blocked_clients") != "1" {}
                 waiting.cancel()
-                await #expect(throws: RedisError.self) { try await waiting.value }
+                let error = await redisError { _ = try await waiting.value }
+                #expect(error?.code == .cancelled)
                 while try await redis.info("connected_clients") != "1" {}
                 _ = try await redis.send("RPUSH", "list", "x")
                 #expect(try await redis.send("LLEN", "list").integer == 1)

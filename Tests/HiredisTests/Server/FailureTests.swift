@@ -120,10 +120,10 @@ extension ServerTests {
                     for _ in 0..<20 {
                         group.addTask {
                             for _ in 0..<500 {
-                                do {
+                                do throws(RedisError) {
                                     _ = try await redis.send("INCR", "n")
                                     done.add(true)
-                                } catch let error as RedisError {
+                                } catch {
                                     #expect(error.code == .connectionLost)
                                     #expect(error.mayHaveRun)
                                     unknown.add(true)

@@ -66,7 +66,7 @@ extension ServerTests {
         /// Throws the error of a connection attempt that does not wait for the loading.
         private func loadingReply(_ server: LocalRedis) async throws {
             try await withRedisClient(url: server.unixURL) { redis in
-                do { _ = try await redis.send(["PING"], timeout: .milliseconds(1500)) } catch let error as RedisError {
+                do throws(RedisError) { _ = try await redis.send(["PING"], timeout: .milliseconds(1500)) } catch {
                     throw error.underlying ?? error
                 }
             }

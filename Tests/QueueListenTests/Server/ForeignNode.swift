@@ -97,15 +97,17 @@ struct ForeignNode: Sendable {
 
     private func run(_ parts: [String], _ keys: [String], _ arguments: [RedisArgument]) async throws -> Reply {
         let source = try parts.map { try Self.source($0) }.joined()
-        do {
-            let reply = try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments)
-            // Messages begin with binary numbers: each byte becomes one character.
-            return (reply.array ?? []).map { part in
-                part.integer.map { "\($0)" }
-                    ?? String(String.UnicodeScalarView((part.bytes ?? []).map { Unicode.Scalar($0 & 0x7F) }))
-            }
-        } catch let error as RedisError where error.code == .serverError || error.code == .outOfMemory {
-            return []
+        let reply: RESPValue
+        do throws(RedisError) {
+            reply = try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments)
+        } catch {
+            if error.code == .serverError || error.code == .outOfMemory { return [] }
+            throw error
+        }
+        // Messages have binary numbers in front: one byte, one character.
+        return (reply.array ?? []).map { part in
+            part.integer.map { "\($0)" }
+                ?? String(String.UnicodeScalarView((part.bytes ?? []).map { Unicode.Scalar($0 & 0x7F) }))
         }
     }
 }

@@ -19,21 +19,28 @@ final class InterposedRedis: RedisDecorator {
         beforePost: (@Sendable (RedisScript) async -> Void)? = nil
     ) { (self.redis, self.before, self.after, self.beforePost) = (redis, before, after, beforePost) }
 
+    /// A hook's error takes the place of Redis's.
+    private func call(_ hook: Hook, _ keys: [String]) async throws(RedisError) {
+        do { try await hook(keys) } catch {
+            throw error as? RedisError ?? RedisError(.serverError, "the hook failed: \(error)", underlying: error)
+        }
+    }
+
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws -> RESPValue {
-        try await before(keys)
+    ) async throws(RedisError) -> RESPValue {
+        try await call(before, keys)
         let reply = try await redis.script(script, keys: keys, arguments: arguments, timeout: timeout)
-        try await after(keys)
+        try await call(after, keys)
         return reply
     }
 
     func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws -> RESPValue {
-        try await before([command.name])
+    ) async throws(RedisError) -> RESPValue {
+        try await call(before, [command.name])
         let reply = try await redis.send(command, timeout: timeout, settle: settle)
-        try await after([command.name])
+        try await call(after, [command.name])
         return reply
     }
 

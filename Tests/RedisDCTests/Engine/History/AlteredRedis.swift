@@ -33,7 +33,7 @@ final class AlteredRedis: RedisDecorator {
 
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws -> RESPValue {
+    ) async throws(RedisError) -> RESPValue {
         try await redis.script(alter(script), keys: keys, arguments: arguments, timeout: timeout)
     }
 
