@@ -131,8 +131,9 @@ public final class PostOffice: Sendable {
     ///
     /// It takes at most ``PostOfficeConfiguration/callTimeout``, with all retries. If it throws,
     /// the error's ``QueueListenError/mayHaveRun`` says whether the recipients may have the
-    /// messages. If the process dies, all recipients have them or none, or will: any running post
-    /// office finishes a send that was begun.
+    /// messages. A cancelled call throws `.cancelled` immediately; a request that was already sent
+    /// still takes effect. If the process dies, all recipients have the messages or none has them; a
+    /// cross-partition send that was recorded is finished by any running post office.
     ///
     /// - Parameters:
     ///   - messages: 1 to 1,000, together at most 64 MiB.
@@ -149,9 +150,9 @@ public final class PostOffice: Sendable {
     ///     `.notPermitted`, `.notConnected`: no recipient has received anything.
     ///   - `.unsupported`: the server cannot confirm this durability, and nothing was sent.
     ///   - `.connectionLost`, `.cancelled`, `.stopped`, `.serverError`: if `mayHaveRun` is true,
-    ///     all recipients have the messages or none, or will.
-    ///   - `.notDurable`: all recipients have the messages or will, but the durability was not
-    ///     confirmed.
+    ///     either all recipients have or will get the messages, or none.
+    ///   - `.notDurable`: all recipients have or will get the messages, but the durability was
+    ///     not confirmed.
     ///   - `.unfinished`: a cross-partition send is recorded. All recipients will have the
     ///     messages, and some may already.
     @discardableResult

@@ -1,6 +1,6 @@
 import Hiredis
 import CoordinationBase
-import TestSupport
+import Hiredis
 
 /// A clock whose time passes only when the test says so.
 final class ManualClock: Sendable {

@@ -28,8 +28,10 @@ extension QueueListenTests {
                 try await redis.withSubscription(to: [.channel(node.key("wake:\(ForeignNode.process)"))]) { events in
                     try await office.send("from us", to: "bob", "alice")
                     guard case .message(let hint)? = try await events.next() else { return }
-                    let told = try #require(MailHint.decode(hint.payload).first)
-                    #expect(told.mailbox == "bob" && told.growth?.start.index == 2 && told.growth?.end.index == 3)
+                    let received = try #require(MailHint.decode(hint.payload).first)
+                    #expect(
+                        received.mailbox == "bob" && received.growth?.start.index == 2
+                            && received.growth?.end.index == 3)
                 }
                 let last = try await node.listen(to: "bob", after: ForeignNode.end(empty), poll: 2, begins: false)
                 #expect(ForeignNode.texts(last) == ["from us"])

@@ -32,7 +32,7 @@ extension QueueListenTests {
         }
 
         @Test("a small message arrives in its hint: the send is the only script")
-        func brings() async throws {
+        func oneMessage() async throws {
             let message = Message(text: "hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
             let (delivery, scripts, next) = try await Self.listening(to: [message])
             #expect(scripts == 1)
@@ -45,7 +45,7 @@ extension QueueListenTests {
         }
 
         @Test("several small messages arrive in their hint, in order")
-        func bringsSeveral() async throws {
+        func severalMessages() async throws {
             let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message(text: "\($0)") })
             #expect(scripts == 1)
             #expect(delivery.messages.map(\.index) == Array(2...11))

@@ -1,3 +1,4 @@
+import Foundation
 import Hiredis
 import TestSupport
 import TestRandom
@@ -36,6 +37,53 @@ extension QueueListenTests {
                 #expect(messages[1].body.isEmpty && messages[1].type == nil && messages[1].headers.isEmpty)
                 #expect(try messages[2].decode(as: [String: Int].self) == ["one": 1])
                 #expect(throws: QueueListenError.self) { try messages[2].decode(as: Int.self) }
+            }
+        }
+
+        @Test("a JSON message has the type that the sender names, and the coders can be configured")
+        func coders() async throws {
+            try await withOffice { office, _, _ in
+                let date = Date(timeIntervalSince1970: 1_000_000)
+                let encoder = JSONEncoder()
+                encoder.dateEncodingStrategy = .iso8601
+                try await office.send(try Message(json: [date], type: "dates", encoder: encoder), to: "alice")
+                try await office.send(try Message(json: [date], type: nil), to: "alice")
+                let messages = try await office.mailbox("alice").look().messages
+                #expect(messages.map(\.type) == ["dates", nil])
+                #expect(messages[0].text == "[\"1970-01-12T13:46:40Z\"]")
+                let decoder = JSONDecoder()
+                decoder.dateDecodingStrategy = .iso8601
+                #expect(try messages[0].decode(as: [Date].self, decoder: decoder) == [date])
+                #expect(try messages[1].decode() == [date])
+                let error = #expect(throws: QueueListenError.self) { try messages[0].decode(as: [Date].self) }
+                #expect(error?.code == .undecodable)
+            }
+        }
+
+        @Test("a sequence throws its error typed, and is read in the caller's isolation")
+        func typedSequence() async throws {
+            try await withOffice { office, _, _ in
+                try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
+                let reader = Reader()
+                try await reader.read(try office.mailbox("alice").messages(), count: 2)
+                #expect(await reader.texts == ["a", "b"])
+                let failed = Reader()
+                do throws(QueueListenError) {
+                    try await failed.read(try office.mailbox("alice").messages(limit: 0), count: 1)
+                    Issue.record("a limit of 0 is accepted")
+                } catch { #expect(error.code == .invalidArgument) }
+                #expect(await failed.texts.isEmpty)
+            }
+        }
+
+        private actor Reader {
+            private(set) var texts: [String] = []
+
+            func read(_ messages: MailboxMessages, count: Int) async throws(QueueListenError) {
+                for try await event in messages {
+                    if case .message(let message) = event { texts.append(message.text) }
+                    if texts.count == count { return }
+                }
             }
         }
 

@@ -20,6 +20,10 @@ private final class Log: Sendable {
 
 private struct Oops: Error {}
 
+private struct Position: Codable, Sendable {
+    var lineNumber: Int
+}
+
 private struct Move: Codable, Sendable {
     var to: String
 }
@@ -56,6 +60,26 @@ extension QueueListenTests {
                 try await until("all messages are acknowledged") { try await office.mailbox("alice").count == 0 }
                 running.cancel()
                 #expect(await errorOf { try await running.value }?.code == .cancelled)
+            }
+        }
+
+        @Test("a receiver decodes with the given decoder")
+        func decoder() async throws {
+            try await withOffice { office, _, _ in
+                let log = Log()
+                let decoder = JSONDecoder()
+                decoder.keyDecodingStrategy = .convertFromSnakeCase
+                var receiver = Receiver(try office.mailbox("alice"), onFailure: .stop()) { _ in }
+                receiver.handle([String: Int].self, type: "plain") { value, _ in log.add("\(value)") }
+                receiver.handle(Position.self, type: "position", decoder: decoder) { position, _ in
+                    log.add("\(position.lineNumber)")
+                }
+                try await office.send([Message(text: #"{"line_number":7}"#, type: "position")], to: ["alice"])
+                try await office.send([Message(text: #"{"line_number":8}"#, type: "plain")], to: ["alice"])
+                let running = Task { [receiver] in try await receiver.run() }
+                try await log.until(2)
+                #expect(log.all == ["7", #"["line_number": 8]"#])
+                running.cancel()
             }
         }
 

@@ -79,9 +79,9 @@ extension QueueListenTests.FailureTests {
             #expect(try await mailbox.look(after: last.cursor, device: "ahead").word == "timedOut")
             try await office.send("c", to: "alice")
             #expect(try await mailbox.look(after: last.cursor, device: "ahead").word == "c")
-            let told = try await mailbox.look(after: first.cursor, device: "behind")
-            #expect(told.word == "truncated 3")
-            #expect(try await mailbox.look(after: told.cursor, device: "behind").word == "c")
+            let notified = try await mailbox.look(after: first.cursor, device: "behind")
+            #expect(notified.word == "truncated 3")
+            #expect(try await mailbox.look(after: notified.cursor, device: "behind").word == "c")
         }
     }
 
@@ -176,9 +176,9 @@ extension QueueListenTests.FailureTests {
                     for number in 0..<rewritten { try await stranger.send("new \(number)", to: "bob") }
                     // Bob has not read the lost messages.
                     try await sender.send("b", to: "bob")
-                    let told = try await stranger.mailbox("bob").look(after: kept)
-                    #expect(told.word == "reset", "with \(rewritten) written")
-                    let rest = try await stranger.mailbox("bob").look(after: told.cursor).messages.map(\.text)
+                    let notified = try await stranger.mailbox("bob").look(after: kept)
+                    #expect(notified.word == "reset", "with \(rewritten) written")
+                    let rest = try await stranger.mailbox("bob").look(after: notified.cursor).messages.map(\.text)
                     #expect(rest.suffix(rewritten + 1) == (0..<rewritten).map { "new \($0)" } + ["b"])
                 }
             }
