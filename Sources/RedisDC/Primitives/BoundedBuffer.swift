@@ -15,7 +15,7 @@ import Hiredis
 /// **Guarantees**
 /// - First in, first out. Producers and consumers are each served in the order in which they came.
 /// - An item stays in its place, invisible to other consumers, until the body of
-///   ``withItem(timeout:isolation:_:)`` has returned. When the body throws, or its process dies
+///   ``withItem(timeout:_:)`` has returned. When the body throws, or its process dies
 ///   (after the session's TTL), the item is the first again.
 /// - There are never more items, including those that bodies hold, than places.
 /// - A put or take that is cancelled or times out has put or taken nothing.
@@ -67,13 +67,11 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// - Parameters:
     ///   - timeout: how long to wait for an item, from 1 ms; `nil` waits without limit, 0 tries
     ///     once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the item.
     /// - Throws: what `body` throws, and what ``put(_:timeout:)`` throws. An item that cannot be
     ///   decoded stays, and the decoding error is thrown: ``takeBytes(timeout:)`` removes it.
     public func withItem<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Item) async throws -> Result
+        timeout: Duration? = nil, _ body: (Item) async throws -> Result
     ) async throws -> Result {
         try await withBytes(timeout: timeout) { try await body(JSONMessageCodec(Item.self).decode($0)) }
     }
@@ -81,10 +79,10 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// Removes and returns the first item.
     ///
     /// A process that dies at the moment when it receives the item may lose it.
-    /// ``withItem(timeout:isolation:_:)`` does not.
+    /// ``withItem(timeout:_:)`` does not.
     ///
     /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
-    /// - Throws: what ``withItem(timeout:isolation:_:)`` throws.
+    /// - Throws: what ``withItem(timeout:_:)`` throws.
     public func take(timeout: Duration? = nil) async throws -> Item {
         try await withItem(timeout: timeout) { $0 }
     }
@@ -98,8 +96,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     }
 
     private func withBytes<Result>(
-        timeout: Duration?, isolation: isolated (any Actor)? = #isolation,
-        _ body: ([UInt8]) async throws -> Result
+        timeout: Duration?, _ body: ([UInt8]) async throws -> Result
     ) async throws -> Result {
         let lease = try await engine.lease(AcquireRequest(resource: items, mode: .lease), timeout: timeout)
         return try await lease.whileHeld { lease in

@@ -32,7 +32,7 @@ import Hiredis
 ///
 /// Where readers need not exclude each other use a ``ReadWriteLock``; for more than one holder at a
 /// time a ``Semaphore``; for several locks at once
-/// ``Coordinator/withLocks(_:timeout:isolation:_:)``.
+/// ``Coordinator/withLocks(_:timeout:_:)``.
 public struct DistributedMutex: Sendable {
     let resource: Resource
     let engine: Engine
@@ -53,13 +53,11 @@ public struct DistributedMutex: Sendable {
     /// - Parameters:
     ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
     ///     once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``lock(timeout:)`` and ``Lease/release()`` throw.
     ///   `.invalidArgument` when this task holds the lock already and the mutex is not reentrant.
     public func withLock<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Lease) async throws -> Result
+        timeout: Duration? = nil, _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         if let outer = LeaseOwnership.lease(on: name, of: engine) {
             guard isReentrant else {
@@ -78,7 +76,7 @@ public struct DistributedMutex: Sendable {
     /// Acquires the lock until ``Lease/release()``.
     ///
     /// A reentrant mutex does not recognize this lease: only bodies of
-    /// ``withLock(timeout:isolation:_:)`` are reentrant.
+    /// ``withLock(timeout:_:)`` are reentrant.
     ///
     /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits without limit.
     /// - Throws: `.timedOut`, `.cancelled` (in both cases nothing is held), `.stopped`, `.conflict`

@@ -33,13 +33,11 @@ public struct DoubleBarrier: Sendable {
     ///
     /// - Parameters:
     ///   - timeout: how long to wait at the entrance, from 1 ms; `nil` waits without limit.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: the party's part of the work.
     /// - Throws: what `body` throws; what ``Barrier/arriveAndWait(timeout:)`` throws; `.lost` when
     ///   the session was lost.
     public func run<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: () async throws -> Result
+        timeout: Duration? = nil, _ body: () async throws -> Result
     ) async throws -> Result {
         try await exit.withParty { party in
             try await entrance.arriveAndWait(timeout: timeout)

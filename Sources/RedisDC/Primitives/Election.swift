@@ -44,13 +44,11 @@ public struct Election: Sendable {
     /// - Parameters:
     ///   - timeout: how long to wait for the leadership, from 1 ms; `nil` waits without limit, 0
     ///     tries once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the leadership.
-    /// - Throws: what `body` throws, and what ``DistributedMutex/withLock(timeout:isolation:_:)``
+    /// - Throws: what `body` throws, and what ``DistributedMutex/withLock(timeout:_:)``
     ///   throws.
     public func withLeadership<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (_ term: Lease) async throws -> Result
+        timeout: Duration? = nil, _ body: (_ term: Lease) async throws -> Result
     ) async throws -> Result {
         do {
             let result = try await mutex.withLock(timeout: timeout) { term in

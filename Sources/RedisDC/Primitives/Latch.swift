@@ -12,7 +12,7 @@ import Hiredis
 /// **Guarantees**
 /// - An id counts once, however often and from whichever node it is counted down.
 /// - An open latch stays open, also for later waiters, until it is destroyed.
-/// - A participant of ``withParticipation(isolation:_:)`` is counted when its body ends. When its
+/// - A participant of ``withParticipation(_:)`` is counted when its body ends. When its
 ///   process dies, it is counted, or breaks the latch, as the latch was made: waiters of a broken
 ///   latch get `.broken`, now and later.
 ///
@@ -72,12 +72,11 @@ public struct Latch: Sendable {
     /// session is lost.
     ///
     /// - Parameters:
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the participation, which is lost with the session.
     /// - Throws: what `body` throws; `.lost` when the session was lost; `.cancelled`, `.broken`,
     ///   `.destroyed`, `.conflict`, `.stopped`.
     public func withParticipation<Result>(
-        isolation: isolated (any Actor)? = #isolation, _ body: (Lease) async throws -> Result
+        _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         let request = AcquireRequest(resource: resource, way: .register, mode: .lease)
         return try await engine.lease(request, timeout: nil).whileHeld(body)

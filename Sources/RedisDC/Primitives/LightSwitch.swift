@@ -42,13 +42,11 @@ public struct LightSwitch: Sendable {
     ///
     /// - Parameters:
     ///   - timeout: how long to wait to enter, from 1 ms; `nil` waits without limit, 0 tries once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the member's lease.
     /// - Throws: what `body` throws, and what ``lock(timeout:)`` and ``Lease/release()`` throw.
     ///   `.invalidArgument` when this task holds the mutex alone: it would wait for itself.
     public func withLock<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Lease) async throws -> Result
+        timeout: Duration? = nil, _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         if LeaseOwnership.lease(on: name, of: engine) != nil {
             throw RedisDCError(

@@ -22,14 +22,12 @@ extension Coordinator {
     ///   - mutexes: mutexes of this coordinator. One that is listed twice is locked once.
     ///   - timeout: for all locks together, from 1 ms; `nil` waits without limit, 0 tries each
     ///     once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives a lease for each element of `mutexes`, in their order.
     /// - Throws: what `body` throws; `.timedOut` or `.cancelled` (none is held); `.lost` when a
     ///   lock was lost before the body returned; `.invalidArgument` when a mutex is of another
-    ///   coordinator; and what ``DistributedMutex/withLock(timeout:isolation:_:)`` throws.
+    ///   coordinator; and what ``DistributedMutex/withLock(timeout:_:)`` throws.
     public func withLocks<Result>(
-        _ mutexes: [DistributedMutex], timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: ([Lease]) async throws -> Result
+        _ mutexes: [DistributedMutex], timeout: Duration? = nil, _ body: ([Lease]) async throws -> Result
     ) async throws -> Result {
         if let timeout, timeout < .zero {
             throw RedisDCError(
@@ -50,8 +48,7 @@ extension Coordinator {
 
     private func hold<Result>(
         _ mutexes: ArraySlice<DistributedMutex>, _ held: [ByteName: Lease], _ timeout: Duration?,
-        _ deadline: Duration?, isolation: isolated (any Actor)? = #isolation,
-        _ body: ([ByteName: Lease]) async throws -> Result
+        _ deadline: Duration?, _ body: ([ByteName: Lease]) async throws -> Result
     ) async throws -> Result {
         guard let first = mutexes.first else { return try await body(held) }
         // Past the deadline, a free mutex is still locked: 1 ms, unless the caller asked for a single attempt.

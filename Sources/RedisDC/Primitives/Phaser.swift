@@ -71,11 +71,10 @@ public struct Phaser: Sendable {
     /// registration is lost.
     ///
     /// - Parameters:
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the party.
     /// - Throws: what `body` throws, and what ``register()`` and ``Lease/release()`` throw.
     public func withParty<Result>(
-        isolation: isolated (any Actor)? = #isolation, _ body: (Party) async throws -> Result
+        _ body: (Party) async throws -> Result
     ) async throws -> Result {
         let party = try await register()
         return try await party.lease.whileHeld { _ in try await body(party) }

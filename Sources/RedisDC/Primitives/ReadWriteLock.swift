@@ -71,12 +71,10 @@ public struct ReadWriteLock: Sendable {
     /// - Parameters:
     ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
     ///     once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``readLock(timeout:)`` and ``Lease/release()`` throw.
     public func withReadLock<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Lease) async throws -> Result
+        timeout: Duration? = nil, _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         if let outer = LeaseOwnership.lease(on: name, of: engine) {
             try outer.check()
@@ -87,20 +85,18 @@ public struct ReadWriteLock: Sendable {
 
     /// Runs `body` while holding the lock alone.
     ///
-    /// It behaves as ``withReadLock(timeout:isolation:_:)`` does. A body of a task that holds the
+    /// It behaves as ``withReadLock(timeout:_:)`` does. A body of a task that holds the
     /// lock for writing already gets the same lease.
     ///
     /// - Parameters:
     ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
     ///     once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``writeLock(timeout:)`` and ``Lease/release()``
     ///   throw. `.invalidArgument` when this task holds the lock for reading: it would wait for
     ///   itself.
     public func withWriteLock<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Lease) async throws -> Result
+        timeout: Duration? = nil, _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         if let outer = LeaseOwnership.lease(on: name, of: engine) {
             guard outer.count == Self.maxReaders else {

@@ -12,7 +12,7 @@ import Hiredis
 /// try await arrived.wait(timeout: .seconds(5))      // on another: the permit is consumed
 /// ```
 ///
-/// There are two ways to take a permit. ``withPermit(timeout:isolation:_:)`` and
+/// There are two ways to take a permit. ``withPermit(timeout:_:)`` and
 /// ``acquireLease(_:timeout:)`` **lease** it: the permit comes back when the body or the lease
 /// ends, when the session is lost, or when the process dies. ``wait()`` **consumes** it: the permit
 /// is gone until ``signal(_:)`` adds one.
@@ -60,32 +60,28 @@ public struct Semaphore: Sendable {
     /// - Parameters:
     ///   - timeout: how long to wait for the permit, from 1 ms; `nil` waits without limit, 0 tries
     ///     once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``acquireLease(_:timeout:)`` and ``Lease/release()``
     ///   throw.
     public func withPermit<Result>(
-        timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Lease) async throws -> Result
+        timeout: Duration? = nil, _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         try await withPermits(1, timeout: timeout, body)
     }
 
     /// Leases `count` permits, all at once, while `body` runs; they come back when `body` ends.
     ///
-    /// It behaves as ``withPermit(timeout:isolation:_:)`` does.
+    /// It behaves as ``withPermit(timeout:_:)`` does.
     ///
     /// - Parameters:
     ///   - count: 1 to the number of permits that the semaphore is created with.
     ///   - timeout: how long to wait for the permits, from 1 ms; `nil` waits without limit, 0 tries
     ///     once.
-    ///   - isolation: the actor that `body` runs on.
     ///   - body: receives the lease of all permits.
     /// - Throws: what `body` throws, and what ``acquireLease(_:timeout:)`` and ``Lease/release()``
     ///   throw.
     public func withPermits<Result>(
-        _ count: Int, timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Lease) async throws -> Result
+        _ count: Int, timeout: Duration? = nil, _ body: (Lease) async throws -> Result
     ) async throws -> Result {
         try await acquireLease(count, timeout: timeout).whileHeld(body)
     }

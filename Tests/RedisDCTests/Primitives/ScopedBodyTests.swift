@@ -15,6 +15,7 @@ extension PrimitiveTests {
                 try await ledger.useAll()
                 #expect(await ledger.entries == 12)
                 #expect(try await ledger.useMainActor() == 1)
+                #expect(try await ledger.callsHelperOnItself())
             }
         }
 
@@ -133,6 +134,11 @@ private enum Marker {
     @TaskLocal static var value = 0
 }
 
+/// The isolation of a body in a function that inherits its caller's.
+nonisolated(nonsending) private func isolationOfBody(_ coordinator: Coordinator) async throws -> (any Actor)? {
+    try await coordinator.mutex("m").withLock { _ in #isolation }
+}
+
 /// State that only its actor may touch. `add` would lose updates without the lock and without the
 /// isolation.
 private actor Ledger {
@@ -183,6 +189,8 @@ private actor Ledger {
         try await buffer.put(1)
         try await buffer.withItem { _ in note() }
     }
+
+    func callsHelperOnItself() async throws -> Bool { try await isolationOfBody(coordinator) === self }
 
     @MainActor
     func useMainActor() async throws -> Int {
