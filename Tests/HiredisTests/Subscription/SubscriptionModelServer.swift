@@ -10,7 +10,7 @@ typealias ListenerStateMachine = SubscriptionStateMachine<Listener>
 /// messages arrive in that order. It notes what a client must not do.
 struct SubscriptionModelServer {
     enum Reply {
-        case event(ListenerStateMachine.Event)
+        case event(SubscriptionReply)
         case message(SubscriptionTopic, Int)
     }
 
