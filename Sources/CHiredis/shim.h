@@ -1,8 +1,8 @@
-// The only file that knows which hiredis it is compiled against (0.14 or 1.x).
+// The interface to hiredis. Only this file depends on its version (0.14 or 1.x).
 //
 // Swift sees one reader interface: `rdc_reader_create` makes a redisReader whose object functions forward every parsed
-// item, depth first, to the callbacks of an `rdc_sink`. What differs between versions (argument types, RESP3 object
-// functions, the task stack, missing reply types) is switched here.
+// item, depth first, to the callbacks of an `rdc_sink`. The differences between the versions (argument types, RESP3
+// object functions, the task stack, missing reply types) are handled here.
 #ifndef RDC_CHIREDIS_SHIM_H
 #define RDC_CHIREDIS_SHIM_H
 
@@ -28,7 +28,7 @@
 #define RDC_ARRAY_COUNT int
 #endif
 
-// Receives the items of a reply in the order of the wire. A nonzero result of `array` refuses the reply.
+// Receives the items of a reply in the order of the wire. A nonzero result of `array` rejects the reply.
 typedef struct rdc_sink {
     void *context;
     void (*string)(void *context, int type, const char *bytes, size_t length);
@@ -37,8 +37,8 @@ typedef struct rdc_sink {
     int (*array)(void *context, size_t count);
 } rdc_sink;
 
-// hiredis only tests object pointers for NULL (which it takes as out of memory) and hands them back to freeObject; the
-// values themselves live in the sink.
+// hiredis compares object pointers only with NULL, which means out of memory, and passes them to freeObject. The sink
+// keeps the values themselves.
 #define RDC_OBJECT ((void *)1)
 
 static void *rdc_on_string(const redisReadTask *task, char *bytes, size_t length) {
@@ -90,17 +90,17 @@ static inline redisReader *rdc_reader_create(rdc_sink *sink) {
     redisReader *reader = redisReaderCreateWithFunctions(&functions);
     if (reader != NULL) {
         reader->privdata = sink;
-        // Keep the buffer between ordinary replies, give back what one big reply needed.
+        // The buffer is kept between ordinary replies, and freed after a large one.
         reader->maxbuf = 1024 * 1024;
     }
     return reader;
 }
 
-// Bytes fed but not yet part of a complete item.
+// Returns the number of bytes that were fed and are not part of a complete item yet.
 static inline size_t rdc_reader_unread(const redisReader *reader) { return reader->len - reader->pos; }
 
-// Whether the unfinished item is a line (status, error, number or a length) that is already longer than `limit` bytes.
-// hiredis would search it from its start again at every feed, so an endless line would cost quadratic time.
+// Returns whether the incomplete item is a line (status, error, number or length) that is already longer than `limit`
+// bytes. hiredis searches it from its start with every feed, so an endless line would cost quadratic time.
 static inline int rdc_reader_line_exceeds(const redisReader *reader, size_t limit) {
     size_t unread = rdc_reader_unread(reader);
     if (unread <= limit || reader->ridx < 0) return 0;
@@ -110,7 +110,7 @@ static inline int rdc_reader_line_exceeds(const redisReader *reader, size_t limi
     int type = reader->rstack[reader->ridx].type;
 #endif
     if (type != REDIS_REPLY_STRING && type != REDIS_REPLY_VERB) return 1;
-    // A bulk string whose length line is complete may be as long as it says.
+    // A bulk string with a complete length line may be as long as that line says.
     const char *line = reader->buf + reader->pos;
     for (int i = 0; i < 64; i++) {
         if (line[i] == '\r' && line[i + 1] == '\n') return 0;

@@ -1,25 +1,27 @@
-// Durations as the numbers that servers, clocks and metrics take, and the longest ones that each of them can handle.
+// Conversions of durations for servers, clocks and metrics, and the longest duration that each of them can handle.
 //
-// A Duration holds up to 292,000,000,000 years. Clocks, sleeps and Redis trap on or refuse much shorter ones, so a longer
-// duration is replaced by a limit that nobody will notice.
+// A Duration holds up to 292 billion years. Clocks and sleeps trap on much shorter ones, and Redis refuses them, so a longer
+// duration is replaced by one of these limits.
 
 extension Duration {
-    /// 100 years: the longest that is added to a reading of a clock. `ContinuousClock` and a session's end count
-    /// nanoseconds in 64 bits, which overflow after 292 years.
+    /// 100 years: the longest duration that is added to a clock's time. Clocks count nanoseconds in
+    /// 64 bits, which overflow after 292 years.
     package static let maxWait = Duration.seconds(36_525 * 86_400)
 
-    /// 31 years: the longest sleep. `Task.sleep` traps on a time whose nanoseconds, added to the clock's, exceed 64 bits.
+    /// 31 years: the longest sleep. `Task.sleep` traps when the nanoseconds of its deadline exceed
+    /// 64 bits.
     package static let maxSleep = Duration.seconds(1_000_000_000)
 
-    /// A day: the longest pause between attempts to connect, whatever is configured. It bounds the doubling.
+    /// A day: the longest pause between attempts to connect, whatever is configured. It keeps the
+    /// doubled pause within what can be slept.
     package static let maxBackoff = Duration.seconds(86_400)
 
-    /// 34,800 years: the longest timeout of a blocking command. Its milliseconds, added to the server's time, fit into the
-    /// 64 bits of the server; a larger number would be refused.
+    /// 34,800 years: the longest timeout of a blocking command. Servers refuse a timeout whose
+    /// milliseconds do not fit into 64 bits.
     package static let maxServerTimeout = Duration.seconds(1 << 40)
 
-    /// 4,355 years: the longest time to live that is stored. Its milliseconds, added to those since 1970, fit into the 6
-    /// bytes that a mailbox's record has for a time.
+    /// 4,355 years: the longest time to live. Its milliseconds, added to those since 1970, fit into
+    /// the 6 bytes that a mailbox's record has for a time.
     package static let maxTTL = Duration.seconds(1 << 37)
 
     /// Whole nanoseconds, rounded towards zero; `Int64.max` or `Int64.min` beyond 292 years.

@@ -1,11 +1,12 @@
-/// What a Redis operation throws.
+/// The error of a Redis operation.
 ///
-/// The `code` says what kind of failure it was, `mayHaveRun` whether the server may have carried the command out
-/// all the same. Only when it is `false` is it safe to send a command again that is not idempotent.
+/// `code` is the kind of the failure. `mayHaveRun` says whether the server may have carried out the
+/// command nevertheless: only when it is `false` is it safe to repeat a command that is not
+/// idempotent.
 ///
-/// No password and no argument of a command is ever part of an error.
+/// An error never contains a password or an argument of a command.
 public struct RedisError: Error, Sendable {
-    /// The kind of a failure. More kinds may be added: switch over it with a `default`.
+    /// The kind of a failure. New kinds may be added, so a switch over it needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String, CaseIterable {
             case invalidArgument, cannotConnect, connectionLost, timedOut, cancelled, clientStopped
@@ -16,62 +17,68 @@ public struct RedisError: Error, Sendable {
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// A value that cannot be sent: nothing has been sent.
+        /// A value that is not allowed. Nothing was sent.
         public static let invalidArgument = Code(.invalidArgument)
-        /// No connection could be made (refused, unknown host, TLS not verified, connect timeout).
+        /// No connection could be made: refused, unknown host, TLS not verified, connect timeout.
         public static let cannotConnect = Code(.cannotConnect)
-        /// The connection broke. `mayHaveRun` says whether the command was on its way.
+        /// The connection broke. `mayHaveRun` says whether the command had been sent.
         public static let connectionLost = Code(.connectionLost)
-        /// The call's own deadline passed.
+        /// The timeout of the call passed.
         public static let timedOut = Code(.timedOut)
         /// The task was cancelled.
         public static let cancelled = Code(.cancelled)
         /// `RedisClient.run()` has ended, or shutdown has begun.
         public static let clientStopped = Code(.clientStopped)
-        /// The server refused user or password, or wants them.
+        /// The server refused the user or the password, or requires them.
         public static let authenticationFailed = Code(.authenticationFailed)
-        /// The user's ACL rules forbid the command, a key or a channel: the message names it.
+        /// The user's ACL rules forbid the command, a key or a channel. The message names it.
         public static let notPermitted = Code(.notPermitted)
         /// The server is older than 6.2.
         public static let unsupportedServer = Code(.unsupportedServer)
         /// The key holds a value of another type.
         public static let wrongType = Code(.wrongType)
-        /// The script is not in the server's cache. `script(_:keys:arguments:)` handles it and never throws it.
+        /// The script is not in the server's cache. ``Redis/script(_:keys:arguments:timeout:)``
+        /// handles this and never throws it.
         public static let noScript = Code(.noScript)
-        /// The server cannot serve yet: loading its data, busy with a script, or without its master.
+        /// The server cannot serve now: it is loading its data, is busy with a script, or is
+        /// without its master.
         public static let serverNotReady = Code(.serverNotReady)
         /// The server has reached `maxmemory`.
         public static let outOfMemory = Code(.outOfMemory)
         /// The server is a replica, or cannot write to its disk.
         public static let readOnly = Code(.readOnly)
-        /// Any other error reply: the message is the server's text.
+        /// Any other error reply. The message is the server's text.
         public static let serverError = Code(.serverError)
         /// A reply was larger than the configured limits; the connection has been closed.
         public static let replyTooLarge = Code(.replyTooLarge)
-        /// What came is not RESP2; the connection has been closed.
+        /// The server sent something that is not RESP2; the connection has been closed.
         public static let protocolViolation = Code(.protocolViolation)
-        /// The reply is of another kind than the command gives.
+        /// The reply is of a kind that the command does not return.
         public static let unexpectedReply = Code(.unexpectedReply)
-        /// As many blocking commands wait as `Configuration.maxLanes` allows.
+        /// ``RedisConfiguration/maxLanes`` blocking commands and dedicated connections are in use.
         public static let tooManyLanes = Code(.tooManyLanes)
         /// A subscriber with the buffer policy `.fail` did not read fast enough.
         public static let subscriberTooSlow = Code(.subscriberTooSlow)
 
+        /// The name of the code.
         public var description: String { kind.rawValue }
 
-        /// Every code there is, so that tests of a classification or mapping leave none out.
+        /// All codes, so that tests of a classification or mapping omit none.
         package static var all: [Code] { Kind.allCases.map { Code($0) } }
     }
 
+    /// The kind of the failure.
     public var code: Code
-    /// One sentence: what happened and, where it helps, what to do.
+    /// What happened and, where it helps, what to do.
     public var message: String
-    /// Whether the server may have carried the command out.
+    /// Whether the server may have carried out the command.
     public var mayHaveRun: Bool
-    /// The name of the command in capitals, never its arguments.
+    /// The name of the command in capitals, without its arguments.
     public var command: String?
+    /// The error that caused this one.
     public var underlying: (any Error)?
 
+    /// Makes an error.
     public init(
         _ code: Code, _ message: String, mayHaveRun: Bool = false, command: String? = nil,
         underlying: (any Error)? = nil
@@ -85,6 +92,7 @@ public struct RedisError: Error, Sendable {
 }
 
 extension RedisError: CustomStringConvertible {
+    /// The code, the message and, where the code leaves it open, whether the command may have run.
     public var description: String {
         var text = "\(code): \(message)"
         if let command { text += " [\(command)]" }
@@ -96,7 +104,7 @@ extension RedisError: CustomStringConvertible {
 }
 
 extension RedisError {
-    /// The error that an error reply stands for. Redis puts its kind in front, in capitals.
+    /// Makes the error for an error reply, whose first word is its kind in capitals.
     init(serverMessage: String, command: String? = nil) {
         let kind = serverMessage.prefix { $0 != " " }
         let code: Code =
@@ -108,7 +116,8 @@ extension RedisError {
             case "LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN": .serverNotReady
             case "OOM": .outOfMemory
             case "READONLY", "MISCONF", "NOREPLICAS": .readOnly
-            // What a script may not do is refused without a word of its own: until 7.0 so, from 7.2 so.
+            // A script's lack of rights has no first word of its own. The first text is that of servers up to 7.0, the
+            // second that of 7.2 and later.
             case "ERR" where serverMessage.contains("The user executing the script"): .notPermitted
             case "ERR" where serverMessage.contains("ACL failure in script"): .notPermitted
             default: .serverError
@@ -116,12 +125,14 @@ extension RedisError {
         self.init(code, Self.withoutArguments(serverMessage), mayHaveRun: false, command: command)
     }
 
-    /// A server that does not know a command quotes its arguments, and those of AUTH hold the password.
+    /// Removes quoted arguments. A server quotes those of an unknown command, and the arguments of
+    /// AUTH contain the password.
     static func withoutArguments(_ serverMessage: String) -> String {
         guard serverMessage.hasPrefix("ERR unknown command") else { return serverMessage }
         return String(serverMessage.prefix { $0 != "," })
     }
 
+    /// Returns this error with the name of the command, unless it has one.
     func naming(_ command: String) -> RedisError {
         var copy = self
         copy.command = copy.command ?? command
@@ -130,12 +141,12 @@ extension RedisError {
 }
 
 extension RedisError {
-    /// The error that an error reply of a pipeline stands for.
+    /// Makes the error for an error reply among the replies of a pipeline.
     public init(reply message: String) { self.init(serverMessage: message) }
 }
 
 extension RESPValue {
-    /// This reply, or the server's error thrown.
+    /// Returns this reply, or throws the server's error.
     func orThrow(_ command: String? = nil) throws(RedisError) -> RESPValue {
         if case .error(let message) = self { throw RedisError(serverMessage: message, command: command) }
         return self

@@ -1,9 +1,13 @@
 import NIOConcurrencyHelpers
 
-/// Awaits `operation`, but not beyond the cancellation of the current task: then it throws `.cancelled` at once, and what
-/// the operation brings later goes to `discard`. For operations that cannot be cancelled themselves.
+/// Awaits an operation that cannot be cancelled, but no longer than until the current task is
+/// cancelled.
 ///
-/// `failed` is called when there will be no value, whether someone still waits or not.
+/// On cancellation the call throws `.cancelled` immediately. The operation continues, and its value
+/// then goes to `discard`.
+///
+/// - Parameter failed: called when the operation yields no value, whether or not the caller still
+///   waits.
 func abandonable<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws(RedisError) -> Value,
     discard: @escaping @Sendable (Value) -> Void,
@@ -37,7 +41,7 @@ func abandonable<Value: Sendable>(
     return try result.get()
 }
 
-/// Whoever ends it first has the continuation.
+/// Gives the caller's continuation to the first of two: the operation's end and the cancellation.
 private final class Handoff<Value: Sendable>: Sendable {
     typealias Continuation = CheckedContinuation<Result<Value, RedisError>, Never>
 
@@ -50,6 +54,7 @@ private final class Handoff<Value: Sendable>: Sendable {
 
     static var cancelled: RedisError { RedisError(.cancelled, "the task was cancelled") }
 
+    /// - Returns: whether the operation is to begin; `false` when the task is already cancelled.
     func begin(_ continuation: Continuation) -> Bool {
         phase.withLockedValue { phase in
             if case .over = phase { return false }

@@ -1,20 +1,24 @@
-// One blocking command under way on a lane, and its interruption by cancel, timeout or shutdown.
-//
-// An element that the server has popped for us must never be lost, so a wait is not simply abandoned: the server is told
-// to end it (CLIENT UNBLOCK, from the command connection), and then its reply is read. Nothing popped: nil. Something
-// popped after all: the caller gets it, or it is given back. UNBLOCK may arrive before the blocking command itself, so it
-// is repeated until the reply is there. The lane goes back to the pool only when no UNBLOCK can hit it any more.
 import NIOCore
 import NIOConcurrencyHelpers
 
+/// One blocking command in flight on a lane, and its interruption by cancellation, timeout or
+/// shutdown.
+///
+/// An element that the server has popped must not be lost, so an interrupted wait is not abandoned.
+/// The client asks the server to end it (`CLIENT UNBLOCK` on the command connection) and then reads
+/// its reply. If the server popped an element nevertheless, the caller receives it, or it is given
+/// back. `CLIENT UNBLOCK` may arrive before the blocking command itself, so it is repeated until
+/// the reply arrives. The lane returns to the pool only when no `CLIENT UNBLOCK` can still reach
+/// it.
 final class BlockedWait: Sendable {
+    /// Why a wait was interrupted.
     enum Interruption: Sendable {
         case cancelled, timedOut, stopped
 
         var error: RedisError {
             switch self {
             case .cancelled: RedisError(.cancelled, "the task was cancelled")
-            case .timedOut: RedisError(.timedOut, "the time was up")
+            case .timedOut: RedisError(.timedOut, "the blocking command's time was up")
             case .stopped: RedisError(.clientStopped, "the client is stopping")
             }
         }
@@ -22,9 +26,9 @@ final class BlockedWait: Sendable {
 
     private struct State {
         var interruption: Interruption?
-        /// The reply is there, or the lane has ended.
+        /// The reply has arrived, or the lane is closed.
         var isOver = false
-        /// The lane belongs to the interruption, which returns it when it is through.
+        /// The interruption owns the lane, and returns it when it has finished.
         var isInterrupting = false
     }
 
@@ -44,7 +48,7 @@ final class BlockedWait: Sendable {
 
     // MARK: Interrupt
 
-    /// Ends the wait. The first reason counts; nothing happens when it is over already.
+    /// Ends the wait. Only the first interruption of a wait that is not over has an effect.
     func interrupt(_ reason: Interruption) {
         let isFirst = state.withLockedValue { state in
             guard !state.isOver, state.interruption == nil else { return false }
@@ -55,15 +59,16 @@ final class BlockedWait: Sendable {
         if isFirst { Task { await release() } }
     }
 
-    /// Ends the wait without asking the server: the client stops at once.
+    /// Ends the wait by closing the lane, for a client that stops immediately.
     func abort() {
         state.withLockedValue { $0.interruption = $0.interruption ?? .stopped }
         lane.closeSoon(RedisError(.clientStopped, "the client has stopped"))
     }
 
-    /// The reply is there, or the lane has ended.
+    /// Notes that the reply has arrived or the lane is closed.
     ///
-    /// - Returns: whether the lane is the caller's to return. Otherwise the interruption under way returns it.
+    /// - Returns: whether the caller must return the lane. Otherwise the interruption in progress
+    ///   returns it.
     func finish() -> Bool {
         state.withLockedValue { state in
             state.isOver = true
@@ -73,40 +78,41 @@ final class BlockedWait: Sendable {
 
     private var isOver: Bool { state.withLockedValue { $0.isOver } }
 
-    /// Makes the server answer, and returns the lane when nothing can hit it any more.
+    /// Makes the server reply, and returns the lane when no `CLIENT UNBLOCK` can still reach it.
     private func release() async {
         let deadline = NIODeadline.now() + TimeAmount(client.configuration.settleTimeout)
         var isClean = true
         var pause = Duration.milliseconds(1)
-        var hasLetGo = false
+        var callerIsReleased = false
         while !isOver, !lane.isClosed {
             let now = NIODeadline.now()
             if now >= deadline + TimeAmount(client.configuration.silenceLimit) {
-                lane.closeSoon(RedisError(.connectionLost, "an interrupted blocking command is not answered"))
+                lane.closeSoon(
+                    RedisError(.connectionLost, "the server does not reply to an interrupted blocking command"))
                 break
             }
-            if now >= deadline, !hasLetGo {
-                // The caller has waited long enough; whatever comes is settled without it.
+            if now >= deadline, !callerIsReleased {
+                // The caller does not wait any longer; a late reply is settled without it.
                 lane.cancel(id)
-                hasLetGo = true
+                callerIsReleased = true
             }
             if let interruptibleID { isClean = await unblock(interruptibleID) && isClean }
             if isOver { break }
             try? await Task.sleep(for: pause)
-            pause = min(pause * 2, .milliseconds(hasLetGo ? 1000 : 50))
+            pause = min(pause * 2, .milliseconds(callerIsReleased ? 1000 : 50))
         }
         if isClean, !lane.isClosed { client.lanes.put(lane) } else { client.lanes.drop(lane) }
     }
 
-    /// - Returns: whether it is known that no UNBLOCK is under way any more.
+    /// - Returns: whether it is certain that no `CLIENT UNBLOCK` is in flight any more.
     private func unblock(_ id: Int) async -> Bool {
         do {
             _ = try await client.exchange(["CLIENT", "UNBLOCK", .integer(id)], timeout: .seconds(1))
             return true
         } catch {
             if error.code == .notPermitted {
-                // The user's rights have changed. Closing is all that is left; the server's timeout ends the rest.
-                lane.closeSoon(RedisError(.notPermitted, "CLIENT UNBLOCK is not permitted any more: \(error.message)"))
+                // The user's rights have changed. The lane can only be closed; the server's own timeout ends the wait.
+                lane.closeSoon(RedisError(.notPermitted, "CLIENT UNBLOCK is no longer permitted: \(error.message)"))
             }
             if error.code == .clientStopped { lane.closeSoon(error) }
             return !error.mayHaveRun

@@ -1,33 +1,40 @@
-/// A command that waits on the server until there is something to return: `BRPOP`, `BLMOVE`, `BZPOPMIN` and their like.
+/// A command that waits on the server until it has something to return, such as `BRPOP`, `BLMOVE`
+/// or `BZPOPMIN`.
 ///
-/// The client adds the server's timeout; leave it out.
+/// Leave out the command's timeout argument: the client adds it.
 public struct BlockingCommand: Sendable {
+    /// Where a command has its timeout argument.
     public enum TimeoutPosition: Sendable {
         /// After all other arguments, as in `BRPOP key timeout`.
         case last
-        /// Right after the name, as in `BLMPOP timeout numkeys key …`.
+        /// Directly after the name, as in `BLMPOP timeout numkeys key …`.
         case first
     }
 
+    /// The command without its timeout argument.
     public var command: RedisCommand
+    /// Where the client inserts the timeout argument.
     public var timeoutPosition: TimeoutPosition
 
+    /// Makes a blocking command from a command without its timeout argument.
     public init(_ command: RedisCommand, timeout position: TimeoutPosition = .last) {
         self.command = command
         timeoutPosition = position
     }
 
-    /// Takes the last element of the first of these lists that has one; the reply is the list's name and the element.
+    /// Removes the last element of the first of these lists that is not empty. The reply is the
+    /// list's name and the element.
     public static func brpop(_ keys: String...) -> BlockingCommand {
         BlockingCommand(RedisCommand([.string("BRPOP")] + keys.map { .string($0) }))
     }
 
-    /// Takes the first element of the first of these lists that has one; the reply is the list's name and the element.
+    /// Removes the first element of the first of these lists that is not empty. The reply is the
+    /// list's name and the element.
     public static func blpop(_ keys: String...) -> BlockingCommand {
         BlockingCommand(RedisCommand([.string("BLPOP")] + keys.map { .string($0) }))
     }
 
-    /// The command as it is sent. `nil` blocks for ever.
+    /// Returns the command as it is sent. With `nil` it waits without a limit.
     func complete(serverTimeout: Duration?) -> RedisCommand {
         let timeout = RedisArgument.string(serverTimeout.map(Self.seconds) ?? "0")
         var complete = command
@@ -38,7 +45,8 @@ public struct BlockingCommand: Sendable {
         return complete
     }
 
-    /// Decimal seconds, rounded up to the next millisecond: 0 would mean for ever.
+    /// Returns decimal seconds, rounded up to whole milliseconds and at least one: 0 would wait
+    /// without a limit.
     static func seconds(_ duration: Duration) -> String {
         let milliseconds = max(1, duration.millisecondsRoundedUp)
         let fraction = String(milliseconds % 1000)

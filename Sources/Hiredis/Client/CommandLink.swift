@@ -1,10 +1,11 @@
-// Keeps one command connection alive and hands it to whoever wants to send.
-//
-// While there is none, callers wait until their deadline; a refusal that waiting cannot mend (a wrong password) fails
-// them at once, and the attempts go on. A command that certainly has not been sent moves to the next connection.
 import NIOCore
 import NIOConcurrencyHelpers
 
+/// Keeps one command connection alive and hands it to callers.
+///
+/// While there is none, callers wait until their deadline. After a permanent refusal such as a
+/// wrong password they fail immediately, and the attempts to connect continue. A command that has
+/// certainly not been sent moves to the next connection.
 final class CommandLink: Sendable {
     private struct Waiter {
         var continuation: CheckedContinuation<Result<RedisConnection, RedisError>, Never>
@@ -14,7 +15,7 @@ final class CommandLink: Sendable {
     private struct State {
         var connection: RedisConnection?
         var waiters: [UInt64: Waiter] = [:]
-        /// Why the last attempt failed: the reason that a waiter out of time is given.
+        /// Why the last attempt failed. A waiter whose deadline passes gets it as the reason.
         var lastError: RedisError?
         var isRunning = false
         var stopped: RedisError?
@@ -33,10 +34,11 @@ final class CommandLink: Sendable {
 
     // MARK: Send
 
-    /// The connection there is now, if any.
+    /// The connection, if there is one now.
     var current: RedisConnection? { state.withLockedValue { $0.connection } }
 
-    /// Carries out `operation` on a connection, on a new one again if the first ended before the command was sent.
+    /// Carries out `operation` on a connection, and again on the next one if the connection ended
+    /// before the command was sent.
     func withConnection(
         timeout: Duration?, failed: RedisConnection? = nil,
         _ operation: (RedisConnection, TimeAmount) async -> Result<RESPValue, RedisError>
@@ -65,7 +67,8 @@ final class CommandLink: Sendable {
         }
     }
 
-    /// The connection ended before the command was sent: it may be sent on the next one.
+    /// Whether the connection ended before the command was sent, so that it may be sent on the next
+    /// one.
     static func wasNotSent(_ error: RedisError, on connection: RedisConnection) -> Bool {
         !error.mayHaveRun && error.code != .cancelled && error.code != .timedOut
             && (connection.isClosed || error.code == .connectionLost)
@@ -113,7 +116,8 @@ final class CommandLink: Sendable {
 
     // MARK: Run
 
-    /// Connects, and connects again, until the task is cancelled or the link is stopped.
+    /// Connects, and reconnects after each break, until the task is cancelled or the link is
+    /// stopped.
     func run() async {
         state.withLockedValue { $0.isRunning = true }
         await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "command").run {
@@ -169,7 +173,8 @@ final class CommandLink: Sendable {
 
     // MARK: Stop
 
-    /// Refuses new commands and, when `draining`, returns when those under way have been answered.
+    /// Refuses new commands. With `draining` it returns when the commands in flight have their
+    /// replies; otherwise it closes the connection.
     func stop(draining: Bool) async {
         let error = RedisError(.clientStopped, "the client has stopped")
         let (connection, waiters) = state.withLockedValue { state in

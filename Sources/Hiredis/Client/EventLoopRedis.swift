@@ -1,25 +1,27 @@
-// What the engine and the mailboxes need of a Redis beyond the public protocol: an executor that they share with it.
 import NIOCore
-import NIOPosix
 
-/// A Redis whose replies arrive on a known executor.
+/// A Redis whose replies arrive on a known executor, for the engine and the mailboxes.
 ///
-/// An actor on `serialExecutor` receives replies and wake-ups without changing threads.
+/// An actor on `serialExecutor` receives replies and wake-ups without changing threads. The public
+/// protocol does without this, so that other implementations of ``Redis`` need no executor: see
+/// ``Redis/onEventLoop()``.
 package protocol EventLoopRedis: Redis {
     /// Where replies arrive.
     var serialExecutor: any SerialExecutor { get }
 
-    /// Runs `body` on `serialExecutor`: at once when the caller is there, soon otherwise. It must not block.
+    /// Runs `body` on `serialExecutor`: immediately when the caller is on it, otherwise as soon as
+    /// possible. `body` must not block.
     func execute(_ body: @escaping @Sendable () -> Void)
 
-    /// Runs a script for a caller on `serialExecutor` and calls `completion` there, instead of suspending the caller.
+    /// Runs a script for a caller on `serialExecutor` and calls `completion` there, instead of
+    /// suspending the caller.
     func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     )
 
-    /// Calls `sink` with each event on `serialExecutor`, and returns when the subscription ends. The caller must be on
-    /// `serialExecutor`, and `sink` must not block.
+    /// Calls `sink` with each event on `serialExecutor`, and returns when the subscription ends.
+    /// The caller must be on `serialExecutor`, and `sink` must not block.
     func drain(
         _ subscription: Subscription, isolation: isolated (any Actor)?,
         into sink: @escaping @Sendable (SubscriptionEvent) -> Void
@@ -27,7 +29,7 @@ package protocol EventLoopRedis: Redis {
 }
 
 extension Redis {
-    /// This Redis if it has an executor of its own, otherwise an adapter that gives it one.
+    /// Returns this Redis if it has an executor of its own, otherwise an adapter that gives it one.
     package func onEventLoop() -> any EventLoopRedis { self as? any EventLoopRedis ?? EventLoopAdapter(self) }
 }
 
@@ -44,80 +46,4 @@ extension RedisClient: EventLoopRedis {
     ) async throws(RedisError) {
         try await subscription.drain(isolation: isolation, into: sink)
     }
-}
-
-/// Gives any Redis an event loop, for implementations of the public protocol. Each reply costs a task.
-struct EventLoopAdapter: EventLoopRedis {
-    private let redis: any Redis
-    private let eventLoop: any EventLoop
-
-    init(_ redis: any Redis, eventLoop: any EventLoop = MultiThreadedEventLoopGroup.singleton.next()) {
-        self.redis = redis
-        self.eventLoop = eventLoop
-    }
-
-    var serialExecutor: any SerialExecutor { eventLoop.executor }
-
-    func execute(_ body: @escaping @Sendable () -> Void) {
-        if eventLoop.inEventLoop { body() } else { eventLoop.execute(body) }
-    }
-
-    func post(
-        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
-        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
-    ) {
-        Task {
-            let result: Result<RESPValue, RedisError>
-            do throws(RedisError) {
-                result = .success(try await redis.script(script, keys: keys, arguments: arguments, timeout: timeout))
-            } catch {
-                result = .failure(error)
-            }
-            execute { completion(result) }
-        }
-    }
-
-    /// The subscription may belong to another event loop, so each event is read by the caller, on its own executor.
-    func drain(
-        _ subscription: Subscription, isolation: isolated (any Actor)?,
-        into sink: @escaping @Sendable (SubscriptionEvent) -> Void
-    ) async throws(RedisError) {
-        while let event = try await subscription.next() { sink(event) }
-    }
-
-    // MARK: Passed on
-
-    func send(
-        _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws(RedisError) -> RESPValue { try await redis.send(command, timeout: timeout, settle: settle) }
-
-    func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        try await redis.pipeline(commands, timeout: timeout)
-    }
-
-    func withDedicatedConnection<Value>(
-        timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
-    ) async throws -> Value { try await redis.withDedicatedConnection(timeout: timeout, body) }
-
-    func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        try await redis.transaction(commands, timeout: timeout)
-    }
-
-    func script(
-        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws(RedisError) -> RESPValue {
-        try await redis.script(script, keys: keys, arguments: arguments, timeout: timeout)
-    }
-
-    func block(
-        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
-    ) async throws(RedisError) -> RESPValue? { try await redis.block(command, timeout: timeout, giveBack: giveBack) }
-
-    func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
-        try await redis.publish(payload, to: channel)
-    }
-
-    func subscribe(
-        to topics: [SubscriptionTopic], buffer: SubscriptionBuffer
-    ) async throws(RedisError) -> Subscription { try await redis.subscribe(to: topics, buffer: buffer) }
 }

@@ -1,7 +1,8 @@
-// The connections for blocking commands: made when needed, kept while used, capped.
 import NIOCore
 import NIOConcurrencyHelpers
 
+/// The lanes: connections that carry one caller's commands at a time. They are made on demand, kept
+/// while they are used, and limited in number.
 final class LanePool: Sendable {
     private struct Idle {
         var lane: RedisConnection
@@ -10,13 +11,14 @@ final class LanePool: Sendable {
 
     private struct State {
         var idle: [Idle] = []
-        /// Lanes that carry a command, or are being made, or settle an interrupted one.
+        /// Lanes that carry a command, are being connected, or settle an interrupted command.
         var inUse = 0
         var waits: [UInt64: BlockedWait] = [:]
         var isStopped = false
         var whenUnused: [CheckedContinuation<Void, Never>] = []
 
-        /// A wait may outlast its lane: it ends when what it had taken has been given back.
+        /// A wait may outlast its lane: it ends when the element that it popped has been given
+        /// back.
         var isUnused: Bool { inUse == 0 && waits.isEmpty }
 
         mutating func takeWhenUnused() -> [CheckedContinuation<Void, Never>] {
@@ -38,9 +40,9 @@ final class LanePool: Sendable {
 
     // MARK: Take and put back
 
-    /// A lane for the caller alone, to be given to `put` or `drop`.
+    /// Returns a lane for the caller alone, which must pass it to `put` or `drop`.
     ///
-    /// - Throws: `.tooManyLanes`, `.clientStopped`, and what connecting throws.
+    /// - Throws: `.tooManyLanes`, `.clientStopped`, `.cancelled`, and what connecting throws.
     func take() async throws(RedisError) -> RedisConnection {
         let (idle, count) = try reserve()
         instruments.lanesInUse(count)
@@ -62,7 +64,7 @@ final class LanePool: Sendable {
                 return .failure(
                     RedisError(
                         .tooManyLanes,
-                        "\(limit) blocking commands are waiting already, each on a connection of its own; raise maxLanes"
+                        "all \(limit) lanes are in use by blocking commands and dedicated connections; raise maxLanes"
                     ))
             }
             state.inUse += 1
@@ -74,6 +76,7 @@ final class LanePool: Sendable {
         return try reserved.get()
     }
 
+    /// Returns a lane to the pool.
     func put(_ lane: RedisConnection) {
         let isKept = state.withLockedValue { state in
             guard !state.isStopped, !lane.isClosed else { return false }
@@ -83,8 +86,9 @@ final class LanePool: Sendable {
         if isKept { release() } else { drop(lane) }
     }
 
+    /// Closes a lane that cannot be used again.
     func drop(_ lane: RedisConnection) {
-        lane.closeSoon(RedisError(.clientStopped, "the lane is not needed any more"))
+        lane.closeSoon(RedisError(.clientStopped, "the lane is no longer needed"))
         release()
     }
 
@@ -97,7 +101,7 @@ final class LanePool: Sendable {
         for continuation in continuations { continuation.resume() }
     }
 
-    // MARK: Waits under way, so that a shutdown can interrupt them
+    // MARK: Waits in progress, which a shutdown interrupts
 
     func began(_ wait: BlockedWait) {
         let isStopped = state.withLockedValue { state in
@@ -117,7 +121,7 @@ final class LanePool: Sendable {
 
     // MARK: Run and stop
 
-    /// Closes lanes that nobody uses, until the task is cancelled.
+    /// Closes lanes that have been idle for `laneIdleTimeout`, until the task is cancelled.
     func run() async {
         let limit = TimeAmount(configuration.laneIdleTimeout)
         while !Task.isCancelled {
@@ -132,8 +136,8 @@ final class LanePool: Sendable {
         }
     }
 
-    /// Takes no new work and interrupts all waits. `settling` waits until each has been settled with the server, at
-    /// most for `settleTimeout`.
+    /// Refuses new work and interrupts all waits. With `settling` it waits until each has been
+    /// settled with the server, for at most `settleTimeout`.
     func stop(settling: Bool) async {
         let (idle, waits) = state.withLockedValue { state in
             state.isStopped = true

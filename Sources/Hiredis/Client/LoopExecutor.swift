@@ -1,11 +1,10 @@
-// Lets a task live on the client's event loop.
 import NIOCore
 import NIOConcurrencyHelpers
 
 /// A task executor on the event loop of a `RedisClient`: see ``RedisClient/executor``.
 ///
-/// Jobs gather in a queue of its own and are run together: the loop's queue takes a closure and a lock for each entry,
-/// which here only the first of a batch pays.
+/// It queues jobs itself and runs them in batches, because the event loop's queue needs a closure
+/// and a lock for each entry. Only the first job of a batch pays for them.
 final class LoopExecutor: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
@@ -29,7 +28,7 @@ final class LoopExecutor: TaskExecutor {
     }
 
     private func run() {
-        // Jobs that these make runnable come in the loop's next turn, so that sockets get theirs in between.
+        // Jobs that these make runnable run in the loop's next turn, so that the sockets are served in between.
         var jobs = state.withLockedValue { state in
             state.isScheduled = false
             let jobs = state.jobs

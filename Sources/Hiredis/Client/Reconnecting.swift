@@ -1,4 +1,4 @@
-/// The loop behind every lasting connection: connect, serve until it ends, pause, again.
+/// The loop behind every lasting connection: connect, serve it until it ends, pause, repeat.
 struct Reconnecting {
     private let delays: ClosedRange<Duration>
     private let instruments: Instruments
@@ -10,7 +10,8 @@ struct Reconnecting {
         self.name = name
     }
 
-    /// Runs until the task is cancelled or `isStopped`. `serve` returns when the connection has ended.
+    /// Runs until the task is cancelled or `isStopped` returns true. `serve` returns when the
+    /// connection has ended.
     func run<Connection: Sendable>(
         isStopped: () -> Bool,
         connect: () async throws(RedisError) -> Connection,
@@ -24,7 +25,7 @@ struct Reconnecting {
                 let connection = try await connect()
                 if !isFirst { instruments.reconnected(name) }
                 isFirst = false
-                // It logged in, so the server is well: only failed attempts make the pauses longer.
+                // The login succeeded, so the server works: only failed attempts lengthen the pauses.
                 backoff.reset()
                 await serve(connection)
                 if !Task.isCancelled, !isStopped() { instruments.disconnected(name) }

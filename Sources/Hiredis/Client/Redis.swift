@@ -1,48 +1,70 @@
-// What the layers above need of a Redis.
-
-/// The operations that coordination and mailboxes are built on: commands, pipelines, scripts, blocking commands,
+/// The operations of a Redis client: commands, pipelines, transactions, scripts, blocking commands,
 /// publish and subscribe.
 ///
-/// `RedisClient` is the real one. Code written against this protocol can be tested against a scripted fake.
+/// ``RedisClient`` is the implementation. Code written against this protocol can be tested with a
+/// fake.
+///
+/// Every operation throws ``RedisError``. Cancelling the task ends a call with `.cancelled`.
 public protocol Redis: Sendable {
     /// Sends one command and returns its reply.
     ///
-    /// The command may share its connection with others and is sent at once. When the task is cancelled or the deadline
-    /// passes, the call throws and the connection goes on: the reply is read when it comes.
+    /// The command may share its connection with others and is sent immediately. When the task is
+    /// cancelled or the timeout passes, the call throws and the connection stays open: the reply is
+    /// read when it arrives.
     ///
     /// - Parameters:
-    ///   - timeout: from now, the wait for a connection included; `nil` is the configured `commandTimeout`.
-    ///   - settle: gets a reply that comes after the caller has given up, so that what it brought (an element that was
-    ///     popped) can be put back. Runs on the event loop: it must not block.
-    /// - Throws: `RedisError`: the server's error reply, or why there is no reply; `mayHaveRun` tells whether the
-    ///   command may have taken effect. Nothing is sent twice, except a command that certainly was not sent.
+    ///   - timeout: from now, including the wait for a connection; `nil` is the configured
+    ///     `commandTimeout`.
+    ///   - settle: receives a reply that arrives after the call has thrown, so that what it brought
+    ///     (an element that was popped) can be put back. It runs on the event loop and must not
+    ///     block.
+    /// - Throws: the server's error reply, or `.timedOut`, `.cancelled`, `.connectionLost`,
+    ///   `.clientStopped` and what else prevents a reply. ``RedisError/mayHaveRun`` says whether
+    ///   the command may have taken effect. No command is sent twice, except one that was certainly
+    ///   not sent.
     func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
     ) async throws(RedisError) -> RESPValue
 
-    /// Sends commands in one write and returns a reply for each, error replies in their places.
+    /// Sends commands in one write and returns a reply for each, with error replies in their
+    /// places.
+    ///
+    /// - Parameter timeout: for all of them, from now; `nil` is the configured `commandTimeout`.
+    /// - Throws: why there are no replies, as ``send(_:timeout:settle:)`` does; never an error
+    ///   reply.
     func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
 
-    /// Calls `body` with a connection that nobody else uses meanwhile, for commands that depend on their connection or
-    /// keep it busy. `WAIT`, for example, counts what was written on its own connection.
+    /// Calls `body` with a connection that nobody else uses meanwhile, for commands that depend on
+    /// their connection or keep it busy. `WAIT`, for example, counts what was written on its own
+    /// connection.
     ///
-    /// The connection returns to the pool when `body` returns. It is closed when `body` throws, when a command on it
-    /// fails without a reply, when the task is cancelled and when the timeout passes; commands in flight on it then fail.
+    /// The connection returns to the pool when `body` returns. It is closed when `body` throws,
+    /// when a command on it fails without a reply, when the task is cancelled and when the timeout
+    /// passes; commands in flight on it then fail.
     ///
     /// - Parameters:
-    ///   - timeout: how long `body` may use the connection, from the moment it is connected; `nil` is the configured
-    ///     `commandTimeout`.
-    /// - Throws: `.tooManyLanes`, `.cannotConnect`, `.clientStopped`, `.cancelled`; and what `body` throws.
+    ///   - timeout: how long `body` may use the connection, from the moment it is connected; `nil`
+    ///     is the configured `commandTimeout`.
+    /// - Throws: `.tooManyLanes`, `.cannotConnect`, `.clientStopped`, `.cancelled`; and what `body`
+    ///   throws.
     func withDedicatedConnection<Value>(
         timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
     ) async throws -> Value
 
-    /// Runs commands as one transaction (`MULTI`, `EXEC`): all or none are run, with nothing in between.
+    /// Runs commands as one transaction (`MULTI`, `EXEC`): all or none of them run, with no other
+    /// command in between.
     ///
-    /// - Throws: `RedisError` when the server refused one of them; then none has run.
+    /// - Returns: a reply for each command.
+    /// - Throws: the server's error when it refused one of them, and then none has run; otherwise
+    ///   as ``send(_:timeout:settle:)`` does.
     func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
 
-    /// Runs a script by its hash, and loads it into the server first where it is missing.
+    /// Runs a script by its hash, and loads it into the server first if it is missing there.
+    ///
+    /// - Parameters:
+    ///   - keys: every key that the script touches.
+    ///   - timeout: for each exchange with the server; `nil` is the configured `commandTimeout`.
+    /// - Throws: as ``send(_:timeout:settle:)`` does, but never `.noScript`.
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue
@@ -50,48 +72,67 @@ public protocol Redis: Sendable {
     /// Runs a blocking command on a lane of its own.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait, precise to about a millisecond; `nil` waits for ever.
-    ///   - giveBack: undoes a reply that came although the caller had been cancelled or its time was up, and retries
-    ///     until it has. It runs outside the cancelled task.
-    /// - Returns: the reply, or `nil` when the time was up.
-    /// - Throws: `.cancelled` (then nothing was taken, or it was given back), `.connectionLost` (what the server took for
-    ///   this call may be lost), `.tooManyLanes`.
+    ///   - timeout: how long to wait, precise to about a millisecond; `nil` waits without a limit.
+    ///   - giveBack: undoes a reply that arrived although the caller was cancelled or its time was
+    ///     up. It must retry until it succeeds, and runs outside the cancelled task.
+    /// - Returns: the reply, or `nil` when the time is up.
+    /// - Throws: `.cancelled` (nothing was taken, or it was given back; with
+    ///   ``RedisError/mayHaveRun`` the server did not answer in time, and what it may have taken is
+    ///   given back when it answers), `.connectionLost` (what the server took for this call may be
+    ///   lost), `.tooManyLanes`, `.clientStopped`, and the server's error reply.
     func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue?
 
-    /// Sends a message to all who listen on the channel, and returns how many they are.
+    /// Publishes a message and returns the number of subscribers that receive it.
+    ///
+    /// - Parameter channel: a channel or a sharded channel, not a pattern.
     func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int
 
-    /// Listens. Returns when the server has confirmed every topic.
-    func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws(RedisError) -> Subscription
+    /// Subscribes to topics, and returns when the server has confirmed each of them.
+    ///
+    /// - Throws: `.notPermitted` (an ACL rule forbids a channel), `.timedOut` (not confirmed within
+    ///   the configured `commandTimeout`), `.cancelled`, `.clientStopped`, `.invalidArgument`.
+    ///   Nothing is then subscribed.
+    func subscribe(
+        to topics: [SubscriptionTopic], buffer: SubscriptionBuffer
+    ) async throws(RedisError) -> Subscription
 }
 
 extension Redis {
+    /// Sends one command and returns its reply.
+    ///
+    /// - Parameter timeout: from now, including the wait for a connection; `nil` is the configured
+    ///   `commandTimeout`.
     public func send(_ command: RedisCommand, timeout: Duration? = nil) async throws(RedisError) -> RESPValue {
         try await send(command, timeout: timeout, settle: nil)
     }
 
-    /// `try await redis.send("SET", "key", "value")`
+    /// Sends one command and returns its reply: `try await redis.send("SET", "key", "value")`.
     public func send(_ arguments: RedisArgument...) async throws(RedisError) -> RESPValue {
         try await send(RedisCommand(arguments), timeout: nil, settle: nil)
     }
 
+    /// Sends commands in one write and returns a reply for each, with error replies in their
+    /// places.
     public func pipeline(_ commands: [RedisCommand]) async throws(RedisError) -> [RESPValue] {
         try await pipeline(commands, timeout: nil)
     }
 
-    /// Calls `body` with a connection that nobody else uses meanwhile, for at most the configured `commandTimeout`.
+    /// Calls `body` with a connection that nobody else uses meanwhile, for at most the configured
+    /// `commandTimeout`.
     public func withDedicatedConnection<Value>(
         _ body: (DedicatedConnection) async throws -> Value
     ) async throws -> Value {
         try await withDedicatedConnection(timeout: nil, body)
     }
 
+    /// Runs commands as one transaction: all or none of them run, with no other command in between.
     public func transaction(_ commands: [RedisCommand]) async throws(RedisError) -> [RESPValue] {
         try await transaction(commands, timeout: nil)
     }
 
+    /// Runs a script by its hash, and loads it into the server first if it is missing there.
     public func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument] = []
     ) async throws(RedisError) -> RESPValue {
@@ -106,7 +147,10 @@ extension Redis {
     /// }
     /// ```
     ///
-    /// The server has confirmed every topic when `body` begins: what is published from then on arrives.
+    /// The server has confirmed every topic when `body` begins, so that every message published
+    /// from then on arrives.
+    ///
+    /// - Throws: what ``subscribe(to:buffer:)`` throws, and what `body` throws.
     public func withSubscription<Result>(
         to topics: [SubscriptionTopic], buffer: SubscriptionBuffer = .default,
         _ body: (Subscription) async throws -> Result
@@ -116,6 +160,8 @@ extension Redis {
         return try await body(subscription)
     }
 
+    /// Subscribes to topics with the default buffer, and returns when the server has confirmed each
+    /// of them.
     public func subscribe(to topics: [SubscriptionTopic]) async throws(RedisError) -> Subscription {
         try await subscribe(to: topics, buffer: .default)
     }

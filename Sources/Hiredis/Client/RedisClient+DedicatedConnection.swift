@@ -1,15 +1,16 @@
-// Commands on a connection that nobody else uses meanwhile.
 import NIOConcurrencyHelpers
 import NIOCore
 
 extension RedisClient {
+    /// Calls `body` with a connection that nobody else uses meanwhile: see
+    /// ``Redis/withDedicatedConnection(timeout:_:)``.
     public func withDedicatedConnection<Value>(
         timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
     ) async throws -> Value {
         let use = LaneUse(lane: try await lanes.take(), instruments: instruments)
         let limit = timeout.map { TimeAmount($0) } ?? link.commandTimeout
         let timer = use.lane.eventLoop.scheduleTask(deadline: .now() + limit) {
-            use.abort(RedisError(.timedOut, "the time for the dedicated connection was up"))
+            use.abort(RedisError(.timedOut, "the time limit of the dedicated connection has passed"))
         }
         defer {
             timer.cancel()
@@ -29,13 +30,13 @@ extension RedisClient {
     }
 }
 
-/// One scope's use of a lane: whether the lane can be used again afterwards.
+/// The use of a lane in one scope. It decides whether the lane can be used again afterwards.
 private final class LaneUse: Sendable {
     private struct State {
         var isOver = false
-        /// Commands without their replies yet. The connection is busy with them.
+        /// Pipelines that have no reply yet and keep the connection busy.
         var inFlight = 0
-        /// The connection may be closed, or busy with something whose reply nobody reads.
+        /// The connection is closed, or may be busy with commands whose replies are not read.
         var isSpent = false
     }
 
@@ -53,9 +54,9 @@ private final class LaneUse: Sendable {
             if !state.isOver { state.inFlight += 1 }
             return state.isOver
         }
-        if isOver { throw RedisError(.invalidArgument, "a dedicated connection is used after its scope has ended") }
+        if isOver { throw RedisError(.invalidArgument, "the dedicated connection was used after the end of its scope") }
         return try await instruments.measure("PIPELINE", size: commands.count) { () async throws(RedisError) in
-            // The scope's timer limits it.
+            // The timer of the scope is its time limit.
             let result = await lane.send(pipeline: commands, timeout: nil)
             state.withLockedValue { state in
                 state.inFlight -= 1
@@ -65,9 +66,11 @@ private final class LaneUse: Sendable {
         }
     }
 
+    /// Marks the connection as one that cannot be used again.
     func failed() { state.withLockedValue { $0.isSpent = true } }
 
-    /// Closes the connection, unless the scope has ended and the connection may belong to someone else.
+    /// Closes the connection, unless the scope has ended: another caller may use the connection
+    /// then.
     func abort(_ reason: RedisError) {
         let isMine = state.withLockedValue { state in
             state.isSpent = true
@@ -76,6 +79,8 @@ private final class LaneUse: Sendable {
         if isMine { lane.closeSoon(reason) }
     }
 
+    /// Ends the scope.
+    ///
     /// - Returns: whether the connection can be used again.
     func end() -> Bool {
         state.withLockedValue { state in

@@ -1,4 +1,3 @@
-// The client: one command connection shared by all tasks, lanes for blocking commands, one subscription connection.
 public import NIOCore
 public import NIOPosix
 
@@ -6,7 +5,7 @@ public import NIOPosix
     public import ServiceLifecycle
 #endif
 
-/// A client of one Redis.
+/// A client of one Redis server.
 ///
 /// ```swift
 /// try await withRedisClient(url: "redis://127.0.0.1:6379") { redis in
@@ -15,7 +14,8 @@ public import NIOPosix
 /// }
 /// ```
 ///
-/// In a server, make one and run it with the other services; `run()` owns all background work:
+/// In a server process, make one client and run it with the other services. `run()` owns all
+/// background work:
 ///
 /// ```swift
 /// let redis = try RedisClient(url: "redis://127.0.0.1:6379")
@@ -23,15 +23,18 @@ public import NIOPosix
 /// try await services.run()
 /// ```
 ///
-/// - All tasks share one command connection; what they send in one moment travels in one write. Blocking commands have
-///   connections of their own ("lanes"). All subscriptions of the client share one more.
-/// - When a connection breaks it is made anew, for ever, with growing pauses. Commands that certainly were not sent wait
-///   for it until their deadline; those under way fail with an error that says whether they may have run. Nothing that
-///   was sent is sent again.
-/// - Cancelling a task ends its call at once and costs nobody else anything.
-/// - When the process dies, the server closes its connections: commands that were sent are still carried out, blocked
-///   ones are taken out of their queues.
+/// - All tasks share one command connection, and commands that are sent at the same moment share
+///   one write. Each blocking command has a connection of its own, a lane. All subscriptions of the
+///   client share one more connection.
+/// - When a connection breaks, the client reconnects until it stops, with growing pauses. Commands
+///   that were certainly not sent wait for the connection until their deadline. Commands in flight
+///   fail with an error that says whether they may have run. A command that was sent is not sent
+///   again.
+/// - Cancelling a task ends its call immediately and does not affect other calls.
+/// - When the process dies, the server closes its connections. Commands that were sent are still
+///   carried out; blocking commands are removed from their queues.
 public final class RedisClient: Redis {
+    /// The configuration that the client was made with.
     public let configuration: RedisConfiguration
     let instruments: Instruments
     let lanes: LanePool
@@ -42,17 +45,21 @@ public final class RedisClient: Redis {
 
     /// A task executor on the event loop of this client's connections.
     ///
-    /// A task that exchanges many messages with the server saves a thread hand-over for each when it lives there:
+    /// A task that exchanges many messages with the server and runs on this executor saves a change
+    /// of threads for each:
     ///
     /// ```swift
     /// await withTaskExecutorPreference(redis.executor) { … }
     /// ```
     ///
-    /// It must never block its thread: all of the client's connections wait meanwhile.
+    /// Such a task must not block its thread, because all connections of the client wait meanwhile.
     public let executor: any TaskExecutor
 
-    /// - Parameter eventLoopGroup: one loop of it will carry all connections of this client.
-    /// - Throws: `RedisError.Code.invalidArgument` for a configuration out of range, or TLS files that cannot be read.
+    /// Makes a client. It connects when ``run()`` is called.
+    ///
+    /// - Parameter eventLoopGroup: one of its loops carries all connections of this client.
+    /// - Throws: `.invalidArgument` for a configuration out of range, or TLS files that cannot be
+    ///   read.
     public init(
         _ configuration: RedisConfiguration,
         eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
@@ -68,20 +75,25 @@ public final class RedisClient: Redis {
         subscriptions = SubscriptionHub(transport: transport, instruments: instruments)
     }
 
+    /// Makes a client of the server at a URL. It connects when ``run()`` is called.
+    ///
     /// - Parameter url: see ``RedisConfiguration/init(url:)``.
+    /// - Throws: `.invalidArgument` for a URL that cannot be used.
     public convenience init(url: String) throws(RedisError) {
         try self.init(RedisConfiguration(url: url))
     }
 
     // MARK: Run
 
-    /// Makes and keeps the connections, until the task is cancelled or a graceful shutdown begins. Call it once.
+    /// Makes and keeps the connections until the task is cancelled or a graceful shutdown begins.
+    /// Call it once: a second call traps.
     ///
-    /// On graceful shutdown new commands are refused with `.clientStopped` and those under way are answered before the
-    /// connections close. When the task is cancelled, everything under way fails.
+    /// On graceful shutdown new commands are refused with `.clientStopped`, and commands in flight
+    /// receive their replies before the connections close. When the task is cancelled, everything
+    /// in flight fails.
     public func run() async {
         await service.run([link.run, subscriptions.run, lanes.run]) {
-            // In this order: what interrupted waits have taken is given back through the command connection.
+            // In this order, because what interrupted waits have taken is given back on the command connection.
             await lanes.stop(settling: true)
             await link.stop(draining: true)
         }
@@ -92,6 +104,7 @@ public final class RedisClient: Redis {
 
     // MARK: Commands
 
+    /// Sends one command and returns its reply: see ``Redis/send(_:timeout:settle:)``.
     public func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
     ) async throws(RedisError) -> RESPValue {
@@ -101,12 +114,14 @@ public final class RedisClient: Redis {
         }
     }
 
+    /// Sends commands in one write and returns a reply for each: see ``Redis/pipeline(_:timeout:)``.
     public func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
         try await instruments.measure("PIPELINE", size: commands.count) { () async throws(RedisError) in
             try await exchange(pipeline: commands, timeout: timeout)
         }
     }
 
+    /// Runs commands as one transaction: see ``Redis/transaction(_:timeout:)``.
     public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
         try await instruments.measure("MULTI", size: commands.count) { () async throws(RedisError) in
             let replies = try await exchange(pipeline: [["MULTI"]] + commands + [["EXEC"]], timeout: timeout)
@@ -120,6 +135,8 @@ public final class RedisClient: Redis {
         }
     }
 
+    /// Publishes a message and returns the number of subscribers that receive it: see
+    /// ``Redis/publish(_:to:)``.
     public func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
         let name: RedisArgument
         switch channel.kind {
@@ -132,13 +149,14 @@ public final class RedisClient: Redis {
         return count
     }
 
-    /// One exchange, not counted or traced: for operations that are made of several.
+    /// Sends one command without counting or tracing it, for operations that consist of several
+    /// exchanges.
     func exchange(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)? = nil
     ) async throws(RedisError) -> RESPValue {
         if Task.isCancelled { throw RedisError(.cancelled, "the task was cancelled", command: command.name) }
         do throws(RedisError) {
-            // The way that almost every command goes, without the frames and closures of the general one.
+            // The path of almost every command, without the frames and closures of the general one.
             var failed: RedisConnection?
             if let connection = link.current {
                 let amount = timeout.map { TimeAmount($0) } ?? link.commandTimeout
@@ -165,31 +183,10 @@ public final class RedisClient: Redis {
         return reply.array ?? []
     }
 
-    /// The server's version, when connected and the user may call `INFO`.
+    /// The server's version; `nil` while not connected, and when the user may not call `INFO`.
     public var serverVersion: ServerVersion? { link.serverVersion }
 }
 
 #if ServiceLifecycleSupport
     extension RedisClient: Service {}
 #endif
-
-/// Makes a client, runs it while `body` runs, and closes it. For scripts, tools and tests.
-///
-/// When the task is cancelled, the client goes on until `body` has ended: what a cancelled wait has taken can still be
-/// given back.
-@discardableResult
-public func withRedisClient<Result>(
-    _ configuration: RedisConfiguration,
-    _ body: (RedisClient) async throws -> Result
-) async throws -> Result {
-    let client = try RedisClient(configuration)
-    return try await whileRunning({ await client.run() }, { try await body(client) })
-}
-
-/// - Parameter url: see ``RedisConfiguration/init(url:)``.
-@discardableResult
-public func withRedisClient<Result>(
-    url: String, _ body: (RedisClient) async throws -> Result
-) async throws -> Result {
-    try await withRedisClient(RedisConfiguration(url: url), body)
-}

@@ -1,18 +1,21 @@
-// How to reach a Redis, and the limits and times of the client.
-
-/// Where a Redis is and how the client behaves. Every default is safe for production.
+/// The address of a Redis server, and the limits and timeouts of the client. Every default is safe
+/// for production.
 ///
 /// ```swift
 /// var configuration = try RedisConfiguration(url: "rediss://alice:secret@redis.example:6380/2")
 /// configuration.commandTimeout = .seconds(2)
 /// ```
 ///
-/// Or from a struct alone: `RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: 6379))`.
+/// Without a URL: `RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: 6379))`.
 public struct RedisConfiguration: Sendable {
+    /// The address of a server.
     public enum Endpoint: Sendable, Hashable, CustomStringConvertible {
+        /// A host name or IP address, and a TCP port.
         case tcp(host: String, port: Int)
+        /// The path of a Unix domain socket.
         case unixSocket(path: String)
 
+        /// The host and the port, or the path.
         public var description: String {
             switch self {
             case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
@@ -21,72 +24,93 @@ public struct RedisConfiguration: Sendable {
         }
     }
 
-    /// A user of the server. Its description never shows the password.
+    /// The user and the password to log in with. The description never shows the password.
     public struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-        /// An ACL user; `nil` is the server's default user.
+        /// The name of an ACL user; `nil` is the server's default user.
         public var username: String?
+        /// The password of the user.
         public var password: String
 
+        /// Makes credentials. Without a user name they are those of the server's default user.
         public init(username: String? = nil, password: String) {
             self.username = username
             self.password = password
         }
 
+        /// The user's name, without the password.
         public var description: String { "\(username ?? "default"):***" }
+        /// The user's name, without the password.
         public var debugDescription: String { description }
+        /// A mirror without the password.
         public var customMirror: Mirror { Mirror(self, children: ["username": username ?? "default"]) }
     }
 
-    /// Bounds on what a server may send. A reply beyond them fails with `.replyTooLarge` and closes the connection.
+    /// Limits on the size of a reply. A larger reply fails with `.replyTooLarge` and closes the
+    /// connection.
     public struct Limits: Sendable, Hashable {
-        /// Most bytes of one reply on the wire. Default 64 MiB.
+        /// The maximum number of bytes of one reply on the wire, at least 1,024. Default 64 MiB.
         public var replyBytes = 64 * 1024 * 1024
-        /// Most elements of one reply, nested ones included. Default 4,194,304.
+        /// The maximum number of elements in one reply, including nested ones, at least 1. Default
+        /// 4,194,304.
         public var replyElements = 4 * 1024 * 1024
-        /// Most arrays within one another. Default 7, which is all that hiredis 0.14 can read; 1.x reads more.
+        /// The maximum depth of nested arrays, at least 1. Default 7, the most that hiredis 0.14
+        /// can read; 1.x reads more.
         public var replyDepth = 7
 
+        /// Makes the default limits.
         public init() {}
     }
 
+    /// The address of the server.
     public var endpoint: Endpoint
+    /// The user and the password to log in with; `nil` does not log in.
     public var credentials: Credentials?
-    /// The database that `SELECT` chooses, from 0.
+    /// The number of the database that `SELECT` selects, from 0. Default 0.
     public var database = 0
-    /// TLS with the server's certificate and name verified; `nil` is a plain connection.
+    /// TLS settings; `nil` is a plain connection. Default `nil`.
     public var tls: RedisTLS?
-    /// What `CLIENT LIST` calls this client's connections. Default `redisdc`; no spaces.
+    /// The name of this client's connections in `CLIENT LIST`: printable ASCII without spaces.
+    /// Default `redisdc`.
     public var clientName = "redisdc"
 
-    /// Longest time for a connection to be made, TLS, login and all. Default 5 s.
+    /// The maximum time to make a connection, including TLS and login; more than 0. Default 5 s.
     public var connectTimeout: Duration = .seconds(5)
-    /// Deadline of a call that gives none itself, including the wait for a connection. Default 10 s.
+    /// The timeout of a call that has none of its own, including the wait for a connection; more
+    /// than 0. Default 10 s.
     public var commandTimeout: Duration = .seconds(10)
-    /// A server that owes a reply and sends nothing for so long is taken for dead, and the connection is made anew.
-    /// Default 30 s. A blocked lane owes nothing.
+    /// The time after which a server that owes a reply and sends nothing counts as dead; the client
+    /// then reconnects. More than 0, default 30 s. It does not apply to lanes, where a command may
+    /// block.
     public var silenceLimit: Duration = .seconds(30)
 
-    /// First and longest pause between attempts to connect; it doubles in between, with jitter. Default 50 ms to 5 s.
+    /// The first and the longest pause between attempts to connect. It doubles in between, with
+    /// jitter, up to a day. More than 0, default 50 ms to 5 s.
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
 
-    /// Most blocking commands that may wait at once, each on a connection of its own. Default 256.
+    /// The maximum number of lanes, the connections for one blocking command or dedicated use each;
+    /// at least 1. Default 256.
     public var maxLanes = 256
-    /// A lane unused for so long is closed. Default 30 s.
+    /// The time after which an idle lane is closed; more than 0. Default 30 s.
     public var laneIdleTimeout: Duration = .seconds(30)
-    /// For a user without `CLIENT UNBLOCK` a blocking command is sent in slices of this length, because it cannot be
-    /// interrupted: cancelling takes so long, and each slice queues anew. Default 1 s, at least 10 ms.
+    /// The length of the slices in which a blocking command is sent for a user without the right to
+    /// `CLIENT UNBLOCK`, because it cannot be interrupted: cancellation takes up to this long, and
+    /// each slice joins the end of the server's queue. At least 10 ms, default 1 s.
     public var blockingSlice: Duration = .seconds(1)
-    /// How long a cancelled or timed-out blocking command may hold its caller up while its outcome is settled with the
-    /// server; after that it is settled in the background. Default 2 s.
+    /// How long a cancelled or timed-out blocking command may delay its caller while its outcome is
+    /// settled with the server. After that it is settled in the background. More than 0, default 2
+    /// s.
     public var settleTimeout: Duration = .seconds(2)
 
-    /// A subscription connection on which nothing came for so long is probed; after as long again without any sign of
-    /// life it is made anew. Default 5 s.
+    /// The time of silence after which the subscription connection is probed. After the same time
+    /// without an answer the client reconnects. More than 0, default 5 s.
     public var probeInterval: Duration = .seconds(5)
 
+    /// Limits on the size of a reply.
     public var limits = Limits()
+    /// Where the client sends its logs, metrics and spans.
     public var instruments = RedisInstruments()
 
+    /// Makes a configuration with the defaults for everything else.
     public init(endpoint: Endpoint, credentials: Credentials? = nil, tls: RedisTLS? = nil) {
         self.endpoint = endpoint
         self.credentials = credentials
@@ -95,24 +119,27 @@ public struct RedisConfiguration: Sendable {
 }
 
 extension RedisConfiguration {
-    /// Throws `.invalidArgument` for a value out of its range, before anything is sent.
+    /// Checks all values.
+    ///
+    /// - Throws: `.invalidArgument` for a value out of its range.
     func validate() throws(RedisError) {
         func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(RedisError) {
             if !holds { throw RedisError(.invalidArgument, message()) }
         }
-        try require(database >= 0, "database is \(database), must be 0 or more")
+        try require(database >= 0, "database is \(database), expected 0 or more")
         try require(
-            clientName.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "clientName may only have printable ASCII, no spaces"
+            clientName.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F },
+            "clientName contains a space or a character that is not printable ASCII"
         )
         for (name, value) in [
             ("connectTimeout", connectTimeout), ("commandTimeout", commandTimeout), ("silenceLimit", silenceLimit),
             ("reconnectDelay", reconnectDelay.lowerBound), ("laneIdleTimeout", laneIdleTimeout),
             ("settleTimeout", settleTimeout), ("probeInterval", probeInterval),
-        ] { try require(value > .zero, "\(name) is \(value), must be more than 0") }
-        try require(blockingSlice >= .milliseconds(10), "blockingSlice is \(blockingSlice), must be at least 10 ms")
-        try require(maxLanes >= 1, "maxLanes is \(maxLanes), must be at least 1")
+        ] { try require(value > .zero, "\(name) is \(value), expected more than 0") }
+        try require(blockingSlice >= .milliseconds(10), "blockingSlice is \(blockingSlice), expected at least 10 ms")
+        try require(maxLanes >= 1, "maxLanes is \(maxLanes), expected at least 1")
         try require(
             limits.replyBytes >= 1024 && limits.replyElements >= 1 && limits.replyDepth >= 1,
-            "limits must allow replies of at least 1024 bytes, 1 element and depth 1")
+            "limits is \(limits), expected at least 1024 bytes, 1 element and depth 1")
     }
 }

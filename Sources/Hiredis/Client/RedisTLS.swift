@@ -1,45 +1,52 @@
-// TLS settings, and their NIOSSL form.
 import NIOCore
 import NIOSSL
 
-/// How to secure the connection. The default verifies the server's certificate against the system's authorities and its
-/// name against the host that was asked for.
+/// TLS settings of a connection. The default verifies the server's certificate against the system's
+/// certificate authorities, and its name against the host of the endpoint.
 public struct RedisTLS: Sendable, Hashable {
-    /// Whom to believe.
+    /// The certificate authorities to trust.
     public enum Authority: Sendable, Hashable {
+        /// The authorities that the system trusts.
         case system
         /// Only the authorities in this PEM file.
         case file(String)
     }
 
-    /// A certificate by which the server knows this client.
+    /// A certificate that authenticates this client to the server.
     public struct ClientCertificate: Sendable, Hashable {
-        /// PEM file with the certificate, and the chain after it.
+        /// The path of a PEM file with the certificate, followed by its chain.
         public var certificateFile: String
-        /// PEM file with the private key.
+        /// The path of a PEM file with the private key.
         public var keyFile: String
 
+        /// Makes a certificate from the paths of two PEM files.
         public init(certificateFile: String, keyFile: String) {
             self.certificateFile = certificateFile
             self.keyFile = keyFile
         }
     }
 
+    /// What to verify of the server's certificate.
     public enum Verification: Sendable, Hashable {
-        /// Certificate and name. The default.
+        /// The certificate and its name. The default.
         case full
-        /// The certificate only: whoever holds any certificate of the authority can pose as the server.
+        /// The certificate only: anyone who holds a certificate of the authority can impersonate
+        /// the server.
         case certificateOnly
-        /// Nothing: whoever is in between can read and change everything. For experiments.
+        /// Nothing: anyone on the network path can read and change everything. For experiments.
         case none
     }
 
+    /// The certificate authorities to trust. Default: those of the system.
     public var authority: Authority = .system
+    /// The certificate that authenticates this client; `nil` sends none.
     public var clientCertificate: ClientCertificate?
-    /// The name that the certificate must have; `nil` is the host of the endpoint.
+    /// The name that the server's certificate must have; `nil` is the host of the endpoint.
     public var serverName: String?
+    /// What to verify of the server's certificate. Default: everything.
     public var verification: Verification = .full
 
+    /// Makes TLS settings. The defaults are safe for production.
     public init(
         authority: Authority = .system, clientCertificate: ClientCertificate? = nil, serverName: String? = nil,
         verification: Verification = .full
@@ -52,7 +59,7 @@ public struct RedisTLS: Sendable, Hashable {
 }
 
 extension RedisTLS {
-    /// Reads the files. Done once for a client.
+    /// Reads the files and makes NIOSSL's form of the settings, once for each client.
     func makeContext() throws(RedisError) -> NIOSSLContext {
         do {
             var configuration = TLSConfiguration.makeClientConfiguration()
@@ -72,7 +79,7 @@ extension RedisTLS {
             return try NIOSSLContext(configuration: configuration)
         } catch {
             throw RedisError(
-                .invalidArgument, "the TLS settings cannot be used, check the certificate files: \(error)",
+                .invalidArgument, "the TLS settings cannot be used; check the certificate files: \(error)",
                 underlying: error)
         }
     }
@@ -80,7 +87,7 @@ extension RedisTLS {
     func makeHandler(_ context: NIOSSLContext, endpoint: RedisConfiguration.Endpoint) throws -> NIOSSLClientHandler {
         var name = serverName
         if name == nil, case .tcp(let host, _) = endpoint { name = host }
-        // An address cannot be sent as a server name; NIOSSL then checks it against the certificate's addresses.
+        // An IP address cannot be sent as a server name. NIOSSL checks it against the addresses in the certificate.
         if let host = name, (try? SocketAddress(ipAddress: host, port: 0)) != nil { name = nil }
         return try NIOSSLClientHandler(context: context, serverHostname: name)
     }

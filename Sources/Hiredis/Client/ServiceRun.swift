@@ -1,11 +1,10 @@
-// The one `run()` of a service: a client, a coordinator, a post office.
 import Synchronization
 
 #if ServiceLifecycleSupport
     import ServiceLifecycle
 #endif
 
-/// The run of a service that runs once, until its task is cancelled or a graceful shutdown begins.
+/// The `run()` of a service, which may be called once: a client, a coordinator or a post office.
 package final class ServiceRun: Sendable {
     private let owner: StaticString
     private let hasRun = Atomic<Bool>(false)
@@ -13,10 +12,11 @@ package final class ServiceRun: Sendable {
     /// - Parameter owner: the service's type, for the message when `run` is called a second time.
     package init(_ owner: StaticString) { self.owner = owner }
 
-    /// Runs `tasks` until the current task is cancelled or a graceful shutdown begins, then cancels them and returns when
-    /// they have ended. A second call is a programming error and traps.
+    /// Runs `tasks` until the current task is cancelled or a graceful shutdown begins, then cancels
+    /// them and returns when they have ended. A second call is a programming error and traps.
     ///
-    /// - Parameter drain: called before the tasks are cancelled when the shutdown is graceful, not on cancellation.
+    /// - Parameter drain: called before the tasks are cancelled when the shutdown is graceful, not
+    ///   on cancellation.
     package func run(
         _ tasks: [@Sendable () async -> Void], drainingOnShutdown drain: () async -> Void = {}
     ) async {

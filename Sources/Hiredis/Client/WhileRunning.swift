@@ -1,9 +1,7 @@
-// The form `withSomething { }` of everything that has a `run()`.
-
-/// Runs `run` while `body` runs, and ends it then.
+/// Runs a service while `body` runs, then cancels it and waits for its end.
 ///
-/// It has a task of its own, since a child task would be cancelled together with the body: when the task is cancelled, what
-/// the body has in hand can still be given back.
+/// The service runs in a task of its own. A child task would be cancelled together with the body,
+/// and what the body holds could then not be given back.
 package func whileRunning<Result>(
     _ run: @escaping @Sendable () async -> Void, _ body: () async throws -> Result
 ) async throws -> Result {

@@ -1,29 +1,32 @@
-/// A reply of the server, as the RESP2 protocol knows it.
+/// A reply of the server in the RESP2 protocol.
 ///
-/// Read it through the accessors, which return `nil` when the reply is of another kind:
+/// Read it through the properties, which are `nil` when the reply is of another kind:
 ///
 /// ```swift
 /// let reply = try await redis.send("INCR", "visits")
 /// let visits = reply.integer
 /// ```
 ///
-/// With hiredis 1.x a server that answers in RESP3 is understood too: maps and sets arrive as arrays, doubles and big
-/// numbers as bytes, booleans as 0 or 1.
+/// With hiredis 1.x, replies in RESP3 are understood too: maps and sets arrive as arrays, doubles
+/// and big numbers as bytes, booleans as 0 or 1.
 public enum RESPValue: Sendable, Hashable {
     /// A simple string such as `OK`.
     case status(String)
-    /// An error reply. `RedisClient.send` throws it; in the replies of a pipeline it stands in its place.
+    /// An error reply. ``Redis/send(_:timeout:settle:)`` throws it; among the replies of a pipeline
+    /// it is in its place.
     case error(String)
+    /// An integer.
     case integer(Int)
-    /// A bulk string: any bytes, up to `RedisConfiguration.Limits.replyBytes`.
+    /// A bulk string: any bytes, up to ``RedisConfiguration/Limits/replyBytes``.
     case bytes([UInt8])
+    /// An array of replies.
     case array([RESPValue])
     /// A null bulk string or a null array.
     case null
 }
 
 extension RESPValue {
-    /// The text of a status or of a bulk string that is valid UTF-8.
+    /// The text of a status, or of a bulk string that is valid UTF-8.
     public var string: String? {
         switch self {
         case .status(let text): text
@@ -50,19 +53,22 @@ extension RESPValue {
         }
     }
 
+    /// The elements of an array reply.
     public var array: [RESPValue]? {
         if case .array(let values) = self { values } else { nil }
     }
 
+    /// Whether this is a null bulk string or a null array.
     public var isNull: Bool { self == .null }
 
-    /// The server's text, if this is an error reply.
+    /// The server's text of an error reply.
     public var errorMessage: String? {
         if case .error(let message) = self { message } else { nil }
     }
 }
 
 extension RESPValue: CustomStringConvertible {
+    /// The reply in the style of `redis-cli`, on one line.
     public var description: String {
         switch self {
         case .status(let text): text

@@ -1,127 +1,22 @@
-// Commands as callers write them, and their byte-safe encoding into the outgoing buffer.
-public import NIOCore
-
-/// One argument of a command. Literals work: `["SET", "key", 1]`. Bytes are sent as they are, whatever they contain.
-public enum RedisArgument: Sendable, Hashable {
-    case string(String)
-    case bytes([UInt8])
-    case integer(Int)
-    case buffer(ByteBuffer)
-}
-
-extension RedisArgument: ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral {
-    public init(stringLiteral value: String) { self = .string(value) }
-    public init(integerLiteral value: Int) { self = .integer(value) }
-    public init(_ value: String) { self = .string(value) }
-    public init(_ value: [UInt8]) { self = .bytes(value) }
-    public init(_ value: Int) { self = .integer(value) }
-}
-
 /// A command and its arguments: `RedisCommand("SET", "key", "value")` or `["SET", "key", "value"]`.
 ///
-/// A blocking command (`BRPOP`, `BLMOVE`, …) belongs on a lane: see ``BlockingCommand``. So do no commands that change
-/// the connection for everyone on it (`SELECT`, `MULTI`, `SUBSCRIBE`, `CLIENT REPLY`): use what the client offers for
-/// them.
+/// Do not send commands that block (`BRPOP`, `BLMOVE`): see ``BlockingCommand``. Do not send
+/// commands that change the connection for all callers that share it (`SELECT`, `MULTI`,
+/// `SUBSCRIBE`, `CLIENT REPLY`): the client has operations of its own for their purposes.
 public struct RedisCommand: Sendable, Hashable, ExpressibleByArrayLiteral {
+    /// The name of the command, followed by its arguments.
     public var arguments: [RedisArgument]
 
+    /// Makes a command from its name and its arguments.
     public init(_ arguments: RedisArgument...) { self.arguments = arguments }
+    /// Makes a command from an array with its name and its arguments.
     public init(_ arguments: [RedisArgument]) { self.arguments = arguments }
+    /// Makes a command from an array literal with its name and its arguments.
     public init(arrayLiteral elements: RedisArgument...) { arguments = elements }
 
-    /// The command's name in capitals, for logs, metrics and errors. Never an argument.
+    /// The name in capitals, for logs, metrics and errors; `?` when it is not a string. Never an
+    /// argument.
     public var name: String {
         if case .string(let name)? = arguments.first { name.uppercased() } else { "?" }
     }
-}
-
-extension ByteBuffer {
-    /// Appends the command as an array of bulk strings, in one piece: its size is known beforehand.
-    mutating func writeCommand(_ command: RedisCommand) {
-        var size = headerSize(command.arguments.count)
-        for argument in command.arguments {
-            let count = argument.byteCount
-            size += headerSize(count) + count + 2
-        }
-        writeWithUnsafeMutableBytes(minimumWritableBytes: size) { target in
-            var writer = CommandWriter(target: target)
-            writer.writeHeader(UInt8(ascii: "*"), command.arguments.count)
-            for argument in command.arguments { writer.write(argument) }
-            assert(writer.position == size)
-            return writer.position
-        }
-    }
-}
-
-private struct CommandWriter {
-    let target: UnsafeMutableRawBufferPointer
-    var position = 0
-
-    mutating func write(_ argument: RedisArgument) {
-        writeHeader(UInt8(ascii: "$"), argument.byteCount)
-        switch argument {
-        case .string(var text): text.withUTF8 { copy(UnsafeRawBufferPointer($0)) }
-        case .bytes(let bytes): bytes.withUnsafeBytes { copy($0) }
-        case .buffer(let buffer): buffer.withUnsafeReadableBytes { copy($0) }
-        case .integer(let value): writeDecimal(value)
-        }
-        writeLineEnd()
-    }
-
-    mutating func writeHeader(_ type: UInt8, _ count: Int) {
-        target[position] = type
-        position += 1
-        writeDecimal(count)
-        writeLineEnd()
-    }
-
-    private mutating func writeLineEnd() {
-        target[position] = UInt8(ascii: "\r")
-        target[position + 1] = UInt8(ascii: "\n")
-        position += 2
-    }
-
-    private mutating func writeDecimal(_ value: Int) {
-        let end = position + decimalLength(value)
-        var rest = value.magnitude
-        var digit = end
-        repeat {
-            digit -= 1
-            target[digit] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-            rest /= 10
-        } while rest > 0
-        if value < 0 { target[position] = UInt8(ascii: "-") }
-        position = end
-    }
-
-    private mutating func copy(_ bytes: UnsafeRawBufferPointer) {
-        guard let source = bytes.baseAddress, bytes.count > 0 else { return }
-        UnsafeMutableRawBufferPointer(rebasing: target[position...]).baseAddress!
-            .copyMemory(from: source, byteCount: bytes.count)
-        position += bytes.count
-    }
-}
-
-extension RedisArgument {
-    fileprivate var byteCount: Int {
-        switch self {
-        case .string(let text): text.utf8.count
-        case .bytes(let bytes): bytes.count
-        case .buffer(let buffer): buffer.readableBytes
-        case .integer(let value): decimalLength(value)
-        }
-    }
-}
-
-/// A type byte, a decimal, CR and LF.
-private func headerSize(_ count: Int) -> Int { 3 + decimalLength(count) }
-
-private func decimalLength(_ value: Int) -> Int {
-    var length = value < 0 ? 2 : 1
-    var rest = value.magnitude
-    while rest >= 10 {
-        length += 1
-        rest /= 10
-    }
-    return length
 }

@@ -1,34 +1,40 @@
-// Bytes of the wire in, RESPValues out: hiredis' redisReader with object functions that build Swift values.
-//
-// The reader calls back for every item it has parsed, depth first; ReplyBuilder puts the items together. No C pointer
-// leaves this file. After a thrown error the decoder is dead, as the reader is: the connection must be closed.
+// No C pointer leaves this file.
 import CHiredis
 
+/// Limits on the size of a reply.
 struct ReplyLimits: Sendable, Hashable {
-    /// Most bytes that one reply may take on the wire.
+    /// The maximum number of bytes of one reply on the wire.
     var bytes = 64 * 1024 * 1024
-    /// Most elements that one reply may have, nested ones included.
+    /// The maximum number of elements in one reply, including nested ones.
     var elements = 4 * 1024 * 1024
-    /// Most arrays within one another. hiredis 0.14 itself ends at 7.
+    /// The maximum depth of nested arrays. hiredis 0.14 reads no more than 7.
     var depth = 7
 }
 
+/// Why the bytes of a connection cannot be decoded.
 struct ReplyDecodingError: Error, Hashable, CustomStringConvertible {
     enum Kind: Hashable { case tooLarge, malformed, outOfMemory }
     var kind: Kind
     var description: String
 }
 
+/// Turns the bytes of a connection into replies, with hiredis' `redisReader`.
+///
+/// The reader calls back for every item that it has parsed, depth first, and `ReplyBuilder`
+/// assembles the items. After a thrown error neither the reader nor the decoder can continue: the
+/// connection must be closed.
 final class ReplyDecoder {
-    /// The longest status, error or length line: hiredis has none, and searches an unfinished line anew at every feed.
-    private static let longestLine = 64 * 1024
+    /// The maximum length of a status, error or length line. hiredis has no limit, and searches an
+    /// incomplete line from its start with every feed.
+    private static let maxLine = 64 * 1024
 
     private let limits: ReplyLimits
     private let builder: ReplyBuilder
     private let sink: UnsafeMutablePointer<rdc_sink>
     private let reader: UnsafeMutablePointer<redisReader>
     private var failure: ReplyDecodingError?
-    /// Bytes fed since the last reply was complete: an upper bound of what the unfinished one holds in memory.
+    /// The number of bytes fed since the last complete reply: an upper bound for what the
+    /// incomplete one holds in memory.
     private var bytesOfUnfinishedReply = 0
 
     init(limits: ReplyLimits = ReplyLimits()) {
@@ -45,15 +51,16 @@ final class ReplyDecoder {
         sink.deallocate()
     }
 
-    /// Takes the next bytes of the wire. Call `next()` until it returns `nil` before feeding again.
+    /// Takes the next bytes of the connection. Call `next()` until it returns `nil` before feeding
+    /// again.
     func feed(_ bytes: UnsafeRawBufferPointer) {
         guard failure == nil, let start = bytes.baseAddress, bytes.count > 0 else { return }
         bytesOfUnfinishedReply += bytes.count
-        // An error (out of memory) stays in the reader and comes out of redisReaderGetReply.
+        // The reader keeps an error (out of memory), and redisReaderGetReply returns it.
         _ = redisReaderFeed(reader, start.assumingMemoryBound(to: CChar.self), bytes.count)
     }
 
-    /// The next complete reply, or `nil` until more bytes are fed.
+    /// Returns the next complete reply, or `nil` if more bytes are needed.
     func next() throws(ReplyDecodingError) -> RESPValue? {
         if let failure { throw failure }
         var object: UnsafeMutableRawPointer?
@@ -64,15 +71,16 @@ final class ReplyDecoder {
                 .init(
                     kind: .tooLarge,
                     description:
-                        "a reply is larger than \(limits.bytes) bytes; ask for less at a time or raise the limit"))
+                        "a reply is larger than \(limits.bytes) bytes; request less at a time or raise limits.replyBytes"
+                ))
         }
         if object != nil {
             bytesOfUnfinishedReply = unread
             return builder.takeReply()
         }
-        if rdc_reader_line_exceeds(reader, Self.longestLine) != 0 {
+        if rdc_reader_line_exceeds(reader, Self.maxLine) != 0 {
             throw fail(
-                .init(kind: .malformed, description: "a reply's line is longer than \(Self.longestLine) bytes"))
+                .init(kind: .malformed, description: "a line of a reply is longer than \(Self.maxLine) bytes"))
         }
         return nil
     }
@@ -85,13 +93,13 @@ final class ReplyDecoder {
     private func readerError() -> ReplyDecodingError {
         if let refusal = builder.refusal { return refusal }
         let text = withUnsafeBytes(of: reader.pointee.errstr) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        // The stack of hiredis 0.14 is fixed; its message is the only sign that nesting was the reason.
+        // hiredis 0.14 has a stack of fixed size, and only its message shows that nesting was the reason.
         if text.contains("nested") { return .init(kind: .tooLarge, description: text) }
         return .init(kind: reader.pointee.err == REDIS_ERR_OOM ? .outOfMemory : .malformed, description: text)
     }
 }
 
-/// Puts the items that redisReader reports, depth first, together to one value.
+/// Assembles the items that `redisReader` reports, depth first, into one value.
 private final class ReplyBuilder {
     private struct Frame {
         var values: [RESPValue]
@@ -106,7 +114,8 @@ private final class ReplyBuilder {
 
     init(limits: ReplyLimits) { self.limits = limits }
 
-    /// Callbacks for the reader. They hold this builder unretained: the decoder that owns both outlives the reader.
+    /// Returns the callbacks for the reader. They hold this builder unretained, which is safe
+    /// because the decoder owns both and frees the reader first.
     func makeSink() -> rdc_sink {
         rdc_sink(
             context: Unmanaged.passUnretained(self).toOpaque(),
@@ -137,7 +146,7 @@ private final class ReplyBuilder {
     }
 
     private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
-        // By far the most frequent status, compared without making a string.
+        // The most frequent status by far, compared without making a string.
         if bytes.count == 2, bytes[0] == UInt8(ascii: "O"), bytes[1] == UInt8(ascii: "K") { return "OK" }
         return String(decoding: bytes, as: UTF8.self)
     }
@@ -148,11 +157,14 @@ private final class ReplyBuilder {
             refusal = .init(
                 kind: .tooLarge,
                 description:
-                    "a reply has more than \(limits.elements) elements; ask for less at a time or raise the limit")
+                    "a reply has more than \(limits.elements) elements; request less at a time or raise limits.replyElements"
+            )
             return false
         }
         if frames.count >= limits.depth {
-            refusal = .init(kind: .tooLarge, description: "a reply nests arrays deeper than \(limits.depth)")
+            refusal = .init(
+                kind: .tooLarge,
+                description: "a reply nests arrays deeper than \(limits.depth); raise limits.replyDepth")
             return false
         }
         if count == 0 {
@@ -160,7 +172,7 @@ private final class ReplyBuilder {
             return true
         }
         var values: [RESPValue] = []
-        // The count is the peer's claim: what it really sends may grow the array further, the claim alone reserves little.
+        // The count is only what the peer claims, so it reserves little memory; the array grows with what really arrives.
         values.reserveCapacity(min(count, 1024))
         frames.append(Frame(values: values, missing: count))
         return true

@@ -1,6 +1,7 @@
-// Runs a ConnectionStateMachine on a NIO channel: bytes to replies, batches to writes, time to expired deadlines.
 import NIOCore
 
+/// Runs a `ConnectionStateMachine` on a NIO channel: it decodes bytes into replies, writes batches
+/// of commands, and tells the machine when deadlines pass.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -8,7 +9,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     private let eventLoop: any EventLoop
     private let decoder: ReplyDecoder
     private let outbox: Outbox
-    /// A server that owes a reply and sends nothing for so long is taken for dead. `nil` on a lane, where it may block.
+    /// The time after which a server that owes a reply and sends nothing counts as dead. `nil` on a
+    /// lane, where a command may block.
     private let silenceLimit: TimeAmount?
     private let onClose: @Sendable (RedisError) -> Void
 
@@ -19,7 +21,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var closeReason: RedisError?
     private var isClosed = false
     private var isFlushScheduled = false
-    /// Set when the connection carries subscriptions: what comes then answers no command.
+    /// Receives all replies when the connection carries subscriptions. They then answer no
+    /// commands.
     var receive: (([RESPValue]) -> Void)?
 
     init(
@@ -35,8 +38,9 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: From the caller's side, on the event loop
 
-    /// A command from a task on this event loop. Written, with others of this turn, when they are a share of all that is
-    /// under way, or when the turn ends; at once when it is alone.
+    /// Accepts a command from a task on this event loop. It is written immediately when no other is
+    /// in flight. Otherwise it is written together with others of this turn, when they are a fair
+    /// share of all that is in flight or when the turn ends.
     func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
         let isAlone = machine.isIdle
         guard let deadline = enqueue(submission, now: eventLoop.now) else { return }
@@ -55,11 +59,11 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
-    /// Takes what tasks on other threads have left in the outbox and writes it.
+    /// Writes the commands that tasks on other threads have added to the outbox.
     func drainOutbox() {
         let batch = outbox.take(context?.channel.allocator ?? ByteBufferAllocator())
         let now = eventLoop.now
-        // All of a batch or none of it is refused; what is refused must not be sent.
+        // Either all of a batch is refused or nothing, and refused commands must not be sent.
         var earliest: NIODeadline?
         for submission in batch.submissions {
             guard let next = enqueue(submission, now: now) else { continue }
@@ -72,7 +76,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         arm(earliest)
     }
 
-    /// - Returns: when to look at the clock next, or `nil` when the command is refused.
+    /// - Returns: when to check the deadlines next, or `nil` when the command is refused.
     private func enqueue(_ submission: Submission, now: NIODeadline) -> NIODeadline? {
         let deadline = submission.timeout.map { now + $0 } ?? .distantFuture
         let slot = ConnectionStateMachine<Caller>.Slot(
@@ -85,7 +89,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         return silenceLimit.map { min(deadline, now + $0) } ?? deadline
     }
 
-    /// Who is called back is called when its own call has returned: it may send the next one at once, and that the next.
+    /// A callback is called after its caller has returned, because it may send the next command
+    /// immediately, and so on.
     private func refuse(_ caller: Caller, _ error: RedisError) {
         switch caller.answer {
         case .resume: caller.answer(.failure(error))
@@ -102,7 +107,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         writeWhatIsLeft()
     }
 
-    /// Ends the connection when all replies that are owed have come.
+    /// Closes the connection when all outstanding replies have arrived.
     func closeWhenDrained() {
         drainOutbox()
         if case .close = machine.drain() { close(RedisError(.clientStopped, "the client has closed the connection")) }
@@ -143,10 +148,10 @@ final class ConnectionHandler: ChannelInboundHandler {
         case .deliver(let caller, let reply): caller.answer(.success(reply))
         case .settle(let caller, let reply): caller.settle?(reply)
         case .unexpected:
-            // Before it closes a connection the server may say why ("max number of clients reached").
+            // The server may give the reason before it closes a connection ("max number of clients reached").
             let error =
                 reply.errorMessage.map { RedisError(serverMessage: $0) }
-                ?? RedisError(.protocolViolation, "the server sent a reply that no command asked for")
+                ?? RedisError(.protocolViolation, "the server sent a reply to no command")
             close(error)
         }
     }
@@ -167,7 +172,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func writeWhatIsLeft() {
         guard let context, context.channel.isWritable, unwritten.readableBytes > 0 else { return }
-        // Emptied first: a big write changes the writability, which calls this again from within.
+        // Emptied first, because a large write changes the writability, which calls this function again from within.
         let bytes = unwritten
         unwritten = ByteBuffer()
         machine.wroteAll()
@@ -183,11 +188,11 @@ final class ConnectionHandler: ChannelInboundHandler {
         receive = nil
         var unsent = reason
         unsent.mayHaveRun = false
-        let neverTaken = outbox.close(unsent)
-        // Before anyone is resumed, so that who sends again at once sees that this connection is over.
+        let neverSent = outbox.close(unsent)
+        // Before any caller is resumed, so that a caller that sends again immediately finds this connection closed.
         onClose(reason)
         for failure in machine.close(reason) { fail(failure) }
-        for submission in neverTaken { submission.caller.answer(.failure(unsent)) }
+        for submission in neverSent { submission.caller.answer(.failure(unsent)) }
     }
 
     private func fail(_ failure: ConnectionStateMachine<Caller>.Failure) {
@@ -196,7 +201,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: Time
 
-    /// One timer for the earliest deadline. It is not moved when a reply comes: it finds out when it fires.
+    /// Sets the one timer to the earliest deadline. A reply does not move it; it checks the
+    /// deadlines when it fires.
     private func arm(_ deadline: NIODeadline) {
         guard deadline < .distantFuture, !isClosed else { return }
         if let timer, timer.deadline <= deadline { return }

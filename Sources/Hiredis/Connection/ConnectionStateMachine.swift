@@ -1,13 +1,15 @@
-// The life of one connection that answers commands in order, without any I/O.
-//
-// Commands are slots in a queue; replies go to the head. A command that is cancelled or out of time leaves its slot in
-// place: the reply is still read, and handed to whoever settles what it brought (an element that was popped, say).
-// CommandHandler feeds the events in and carries the actions out. `Context` is the caller's side of a command; the
-// machine never looks into it, so tests use a string.
 import DequeModule
 import NIOCore
 
+/// The life of one connection whose commands are answered in order, without any I/O.
+///
+/// Commands occupy slots in a queue, and each reply belongs to the first one. A command that is
+/// cancelled or timed out keeps its slot: its reply is still read, and passed on so that what it
+/// brought (an element that was popped, for example) can be put back. `ConnectionHandler` reports
+/// the events and carries out the actions. `Context` is the caller's side of a command. The machine
+/// does not look into it, so that tests use a string.
 struct ConnectionStateMachine<Context>: ~Copyable {
+    /// A command or pipeline that awaits its reply.
     struct Slot {
         var id: UInt64
         var context: Context
@@ -20,13 +22,13 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         var slot: Slot
         var collected: [RESPValue] = []
         var abandoned = false
-        /// Its bytes were handed to the socket: from here on the server may have run it.
+        /// Its bytes were handed to the socket, so that the server may have run it.
         var written = false
     }
 
     private enum State {
         case open
-        /// No new commands; close when the last reply is in.
+        /// Refuses new commands, and closes when the last reply has arrived.
         case draining
         case closed(RedisError)
     }
@@ -34,13 +36,15 @@ struct ConnectionStateMachine<Context>: ~Copyable {
     private var state = State.open
     private var entries = Deque<Entry>()
     private var unwritten = 0
-    /// When the current head became the head, or the last bytes came: how long the server has been silent towards it.
+    /// When the current head became the head, or when the last bytes arrived. The server has been
+    /// silent since then.
     private var headSince = NIODeadline.distantFuture
 
     var isIdle: Bool { entries.isEmpty }
     var count: Int { entries.count }
-    /// Enough is unwritten for a write of its own. Were all of a turn written with its end, the server would have nothing to
-    /// do while tasks make their commands, and they nothing while it does theirs (docs/decisions.md).
+    /// Whether enough commands are unwritten for a write before the turn ends. If all of a turn
+    /// were written at its end, the server would be idle while tasks make their commands, and the
+    /// tasks would be idle while it runs them (docs/decisions.md).
     var hasShare: Bool { unwritten >= max(16, entries.count / 4) }
 
     // MARK: Enqueue
@@ -50,6 +54,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         case fail(Context, RedisError)
     }
 
+    /// Adds a command to the queue.
     mutating func enqueue(_ slot: Slot, now: NIODeadline) -> EnqueueAction {
         switch state {
         case .open:
@@ -64,7 +69,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         }
     }
 
-    /// All that was enqueued so far has been handed to the socket.
+    /// Notes that all commands enqueued so far have been handed to the socket.
     mutating func wroteAll() {
         guard unwritten > 0 else { return }
         for index in (entries.count - unwritten)..<entries.count { entries[index].written = true }
@@ -73,19 +78,20 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 
     // MARK: Reply
 
-    /// Bytes came: a reply, several, or a part of one.
+    /// Notes that bytes arrived: a reply, several, or part of one.
     mutating func heard(now: NIODeadline) { headSince = now }
 
     enum ReplyAction {
-        /// Part of a pipeline that is not complete.
+        /// The reply is part of a pipeline that is not complete.
         case none
         case deliver(Context, RESPValue)
-        /// The caller has gone; what the reply brought must be settled.
+        /// The caller was cancelled or timed out; what the reply brought must be settled.
         case settle(Context, RESPValue)
-        /// Nobody asked.
+        /// No command awaits a reply.
         case unexpected
     }
 
+    /// Assigns a reply to the first command in the queue.
     mutating func received(_ reply: RESPValue) -> ReplyAction {
         guard !entries.isEmpty, entries[0].written else { return .unexpected }
         if entries[0].slot.expectedReplies > 1 {
@@ -103,18 +109,20 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 
     // MARK: Cancel and deadlines
 
+    /// A caller that must be told an error.
     struct Failure {
         var context: Context
         var error: RedisError
     }
 
-    /// The caller gives up. `nil` when the reply has been delivered already, or the caller was failed before.
+    /// Abandons a command. `nil` when its reply has been delivered, or its caller has already been
+    /// told an error.
     mutating func cancel(_ id: UInt64) -> Failure? {
         guard let index = entries.firstIndex(where: { $0.slot.id == id }), !entries[index].abandoned else { return nil }
         return abandon(index, .cancelled, "the task was cancelled")
     }
 
-    /// Fails every command whose deadline has passed, wherever in the queue it stands.
+    /// Fails every command whose deadline has passed, at any position in the queue.
     mutating func expire(now: NIODeadline) -> [Failure] {
         var failures: [Failure] = []
         for index in entries.indices where !entries[index].abandoned && entries[index].slot.deadline <= now {
@@ -123,12 +131,12 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         return failures
     }
 
-    /// The earliest deadline of a caller that still waits.
+    /// The earliest deadline of the callers that still wait.
     var nextDeadline: NIODeadline? {
         entries.lazy.filter { !$0.abandoned }.map(\.slot.deadline).min()
     }
 
-    /// Since when the server owes the head a reply; `nil` when it owes nothing.
+    /// Since when the server has been silent although it owes a reply; `nil` when it owes none.
     var silentSince: NIODeadline? {
         guard let head = entries.first, head.written else { return nil }
         return headSince
@@ -136,7 +144,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 
     private mutating func abandon(_ index: Int, _ code: RedisError.Code, _ message: String) -> Failure {
         entries[index].abandoned = true
-        // Its bytes are in the outgoing buffer already and will be sent, even when they are not yet.
+        // Its bytes are in the outgoing buffer and will be sent, even if they have not been sent yet.
         return Failure(
             context: entries[index].slot.context, error: RedisError(code, message, mayHaveRun: true))
     }
@@ -145,7 +153,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 
     enum DrainAction { case none, close }
 
-    /// No new commands; the connection ends when the last reply is in.
+    /// Refuses new commands. The connection ends when the last reply has arrived.
     mutating func drain() -> DrainAction {
         guard case .open = state else { return .none }
         state = .draining
@@ -156,7 +164,8 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         if case .draining = state { entries.isEmpty } else { false }
     }
 
-    /// The connection is gone: everyone who waits is told, each with whether the command may have run.
+    /// Ends the connection. Returns the callers that wait, each with an error that says whether its
+    /// command may have run.
     mutating func close(_ error: RedisError) -> [Failure] {
         if case .closed = state { return [] }
         state = .closed(error)
@@ -167,8 +176,8 @@ struct ConnectionStateMachine<Context>: ~Copyable {
             if entry.abandoned { return nil }
             var error = error
             error.mayHaveRun = entry.written
-            // Before it closes a connection the server may say why ("max number of clients reached").
-            if let reason = entry.collected.last?.errorMessage { error.message += ", saying: \(reason)" }
+            // The server may give the reason before it closes a connection ("max number of clients reached").
+            if let reason = entry.collected.last?.errorMessage { error.message += "; the server said: \(reason)" }
             return Failure(context: entry.slot.context, error: error)
         }
     }

@@ -1,38 +1,7 @@
-// What a new connection says first, and what the answers mean.
-//
-// All in one write. A user without rights to CLIENT and INFO may still use everything: those answers are then unknown.
-
-/// The version of a server, compared by its numbers.
-public struct ServerVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
-    public var major: Int
-    public var minor: Int
-    public var patch: Int
-
-    public init(_ major: Int, _ minor: Int, _ patch: Int = 0) {
-        self.major = major
-        self.minor = minor
-        self.patch = patch
-    }
-
-    /// Reads `redis_version:7.0.15` from the reply of INFO. Valkey reports the Redis version it is compatible with.
-    init?(info: String) {
-        guard let line = info.split(whereSeparator: \.isNewline).first(where: { $0.hasPrefix("redis_version:") }) else {
-            return nil
-        }
-        let numbers = line.drop { $0 != ":" }.dropFirst().split(separator: ".").map { Int($0) ?? 0 }
-        self.init(numbers.first ?? 0, numbers.count > 1 ? numbers[1] : 0, numbers.count > 2 ? numbers[2] : 0)
-    }
-
-    public var description: String { "\(major).\(minor).\(patch)" }
-
-    public static func < (left: Self, right: Self) -> Bool {
-        (left.major, left.minor, left.patch) < (right.major, right.minor, right.patch)
-    }
-
-    /// The least that is supported.
-    public static let minimum = ServerVersion(6, 2)
-}
-
+/// The commands that a new connection sends first, in one write, and the meaning of their replies.
+///
+/// A user without the right to `CLIENT` and `INFO` can still log in. What those commands would tell
+/// is then unknown.
 struct LoginSteps {
     private enum Step { case auth, setName, select, info, clientID, probeUnblock, ping }
 
@@ -53,7 +22,7 @@ struct LoginSteps {
         add(.info, ["INFO", "server"])
         if role == .lane {
             add(.clientID, ["CLIENT", "ID"])
-            // There is no client 0: this only asks whether the user may.
+            // No client has the id 0, so this only asks whether the user has the right.
             add(.probeUnblock, ["CLIENT", "UNBLOCK", "0"])
         }
         add(.ping, ["PING"])
@@ -64,6 +33,8 @@ struct LoginSteps {
         commands.append(command)
     }
 
+    /// Reads the replies to the commands.
+    ///
     /// - Throws: `.authenticationFailed`, `.serverNotReady`, `.unsupportedServer`, `.serverError`.
     func read(_ replies: [RESPValue]) throws(RedisError) -> RedisConnection.Login {
         var login = RedisConnection.Login()
@@ -82,7 +53,7 @@ struct LoginSteps {
             case .probeUnblock:
                 mayUnblock = reply.integer != nil
             case .ping:
-                // What the user may not call it cannot fail at.
+                // A user without the right to PING has logged in nevertheless.
                 if let message = reply.errorMessage {
                     let error = RedisError(serverMessage: message, command: "PING")
                     if error.code == .authenticationFailed { throw authenticationError(message) }
@@ -95,7 +66,7 @@ struct LoginSteps {
         if let version = login.serverVersion, version < .minimum {
             throw RedisError(
                 .unsupportedServer,
-                "the server at \(configuration.endpoint) is Redis \(version); \(ServerVersion.minimum) or later is needed"
+                "the server at \(configuration.endpoint) is Redis \(version); \(ServerVersion.minimum) or later is required"
             )
         }
         login.interruptibleID = mayUnblock ? id : nil
@@ -106,7 +77,7 @@ struct LoginSteps {
         if configuration.credentials == nil {
             return RedisError(
                 .authenticationFailed,
-                "the server at \(configuration.endpoint) wants a password: put it in the URL (redis://user:password@host)"
+                "the server at \(configuration.endpoint) requires a password: put it in the URL (redis://user:password@host)"
             )
         }
         return RedisError(

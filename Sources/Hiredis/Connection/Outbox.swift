@@ -1,37 +1,11 @@
-// Where tasks on any thread leave their commands for the connection's event loop.
-//
-// A command is encoded on the caller's thread straight into the outgoing buffer; the first one of a batch wakes the loop,
-// which then takes all that has gathered and writes it with one flush. That is the automatic pipelining.
 import NIOCore
 import NIOConcurrencyHelpers
 
-/// The caller's side of a command.
-struct Caller: Sendable {
-    enum Answer: Sendable {
-        case resume(UnsafeContinuation<Result<RESPValue, RedisError>, Never>)
-        /// Called on the event loop, without suspending anyone.
-        case call(@Sendable (Result<RESPValue, RedisError>) -> Void)
-    }
-
-    var answer: Answer
-    /// Settles a reply that came after the caller had given up.
-    var settle: (@Sendable (RESPValue) -> Void)?
-
-    func answer(_ result: Result<RESPValue, RedisError>) {
-        switch answer {
-        case .resume(let continuation): continuation.resume(returning: result)
-        case .call(let completion): completion(result)
-        }
-    }
-}
-
-struct Submission: Sendable {
-    var id: UInt64
-    var caller: Caller
-    var expectedReplies: Int
-    var timeout: TimeAmount?
-}
-
+/// The commands of tasks on any thread, for the connection's event loop.
+///
+/// A command is encoded on the caller's thread directly into the outgoing buffer. The first command
+/// of a batch wakes the event loop, which takes all that have accumulated and writes them with one
+/// flush. This is the automatic pipelining.
 final class Outbox: Sendable {
     struct Batch {
         var bytes: ByteBuffer
@@ -40,7 +14,7 @@ final class Outbox: Sendable {
 
     private struct State {
         var bytes = ByteBuffer()
-        /// Size of the last batch: room for the next one is made outside the lock.
+        /// The size of recent batches. Memory for the next one is allocated outside the lock.
         var usualSize = 0
         var submissions: [Submission] = []
         var spare: [Submission] = []
@@ -49,7 +23,7 @@ final class Outbox: Sendable {
     }
 
     enum Submitted {
-        /// The loop must be woken.
+        /// The first of a batch: the event loop must be woken.
         case first
         case added
         case closed(RedisError)
@@ -57,6 +31,7 @@ final class Outbox: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
+    /// Adds a command.
     func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) -> Submitted {
         state.withLockedValue { state in
             if let error = state.closed { return .closed(error) }
@@ -68,7 +43,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// All that has gathered since the last call. Give the batch's storage back with `recycle`.
+    /// Removes and returns all that has accumulated. Return the batch's storage with `recycle`.
     func take(_ allocator: ByteBufferAllocator) -> Batch {
         let fresh = allocator.buffer(capacity: state.withLockedValue { $0.usualSize })
         return state.withLockedValue { state in
@@ -82,7 +57,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Saves the next batch from growing an array anew.
+    /// Keeps the storage of a batch for the next one.
     func recycle(_ submissions: [Submission]) {
         var submissions = submissions
         submissions.removeAll(keepingCapacity: submissions.capacity <= 1024)
@@ -90,7 +65,7 @@ final class Outbox: Sendable {
         }
     }
 
-    /// From now on submissions are refused; returns those that never reached the loop.
+    /// Refuses further submissions, and returns those that never reached the event loop.
     func close(_ error: RedisError) -> [Submission] {
         state.withLockedValue { state in
             if state.closed == nil { state.closed = error }

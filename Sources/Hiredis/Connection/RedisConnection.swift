@@ -1,25 +1,29 @@
-// One connection that answers commands in order: socket, TLS, login, and the way in for commands from any thread.
 import NIOCore
 import NIOPosix
 import NIOSSL
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// An actor on its event loop's executor. `send` does not enter it: commands go through the outbox, so that a burst from
-/// many tasks costs one wake-up of the loop.
+/// One connection whose commands are answered in order: socket, TLS, login, and commands from any
+/// thread.
+///
+/// The actor runs on its event loop. `send` does not enter the actor: commands pass through the
+/// outbox, so that a burst from many tasks costs one wake-up of the loop.
 actor RedisConnection {
-    /// What a connection is for.
+    /// The purpose of a connection.
     enum Role: Sendable {
         /// Answers commands in order, or carries the subscriptions.
         case command
-        /// Carries one blocking command at a time, so it may be silent for long and must be able to be interrupted.
+        /// Carries one blocking command at a time, so it may be silent for long and must be
+        /// interruptible.
         case lane
     }
 
-    /// What the server told at login.
+    /// What the client learned at login.
     struct Login: Sendable {
         var serverVersion: ServerVersion?
-        /// The id to interrupt this connection by; `nil` when the user may not use `CLIENT ID` and `CLIENT UNBLOCK`.
+        /// The id for `CLIENT UNBLOCK`; `nil` when the user may not use `CLIENT ID` and `CLIENT
+        /// UNBLOCK`.
         var interruptibleID: Int?
     }
 
@@ -46,7 +50,8 @@ actor RedisConnection {
 
     /// Connects and logs in.
     ///
-    /// - Throws: `.cannotConnect`, `.authenticationFailed`, `.unsupportedServer`, `.serverNotReady`.
+    /// - Throws: `.cannotConnect`, `.authenticationFailed`, `.unsupportedServer`,
+    ///   `.serverNotReady`.
     static func connect(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
         let deadline = NIODeadline.now() + TimeAmount(transport.configuration.connectTimeout)
         let connection = try await open(transport, role: role)
@@ -84,15 +89,17 @@ actor RedisConnection {
             learned.withLockedValue { $0 = login }
         case .failure(let error):
             throw RedisError(
-                .cannotConnect, "no login at \(configuration.endpoint): \(error.message)", underlying: error.underlying)
+                .cannotConnect, "the login at \(configuration.endpoint) failed: \(error.message)",
+                underlying: error.underlying)
         }
     }
 
     // MARK: Commands, from any thread
 
-    /// Sends one command and returns its reply, an error reply included.
+    /// Sends one command and returns its reply, which may be an error reply.
     ///
-    /// - Parameter settle: gets the reply when it comes after the caller has given up (cancel or timeout).
+    /// - Parameter settle: receives the reply if it arrives after the caller was cancelled or timed
+    ///   out.
     nonisolated func send(
         _ command: RedisCommand, timeout: TimeAmount?, settle: (@Sendable (RESPValue) -> Void)? = nil
     ) async -> Result<RESPValue, RedisError> {
@@ -103,7 +110,7 @@ actor RedisConnection {
                 submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: timeout)) {
                     $0.writeCommand(command)
                 }
-                // A cancel that came before the submission has found nothing to cancel.
+                // A cancellation that came before the submission found nothing to cancel.
                 if Task.isCancelled { cancel(id) }
             }
         } onCancel: {
@@ -111,7 +118,7 @@ actor RedisConnection {
         }
     }
 
-    /// Sends several commands in one piece; the reply is an array with one reply for each.
+    /// Sends several commands in one write. The reply is an array with one reply for each.
     nonisolated func send(pipeline commands: [RedisCommand], timeout: TimeAmount?) async -> Result<
         RESPValue, RedisError
     > {
@@ -134,7 +141,7 @@ actor RedisConnection {
         }
     }
 
-    /// Sends one command that the caller interrupts itself, through `cancel(id)`: a cancelled task goes on waiting.
+    /// Sends one command that only `cancel(id)` ends early. Cancellation of the task does not.
     nonisolated func sendUninterrupted(
         _ command: RedisCommand, id: UInt64, settle: @escaping @Sendable (RESPValue) -> Void
     ) async -> Result<RESPValue, RedisError> {
@@ -144,7 +151,7 @@ actor RedisConnection {
         }
     }
 
-    /// Sends one command for a caller on the event loop, who is called back there.
+    /// Sends one command for a caller on the event loop, and calls `completion` there.
     nonisolated func post(
         _ command: RedisCommand, timeout: TimeAmount?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
@@ -157,13 +164,14 @@ actor RedisConnection {
 
     nonisolated static func makeID() -> UInt64 { nextID.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Gives the command up; its reply will still be read. No effect if the reply has been delivered.
+    /// Abandons the command. Its reply is still read. No effect if the reply has been delivered.
     nonisolated func cancel(_ id: UInt64) {
         eventLoop.execute { [handler] in handler.value.cancel(id) }
     }
 
-    /// The continuation is an unsafe one: every path through the machine resumes exactly once, which its tests check
-    /// event by event.
+    /// Passes a command to the handler or the outbox. The unsafe continuation is right because
+    /// every path through the state machine resumes it exactly once, which the machine's tests
+    /// check event by event.
     private nonisolated func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
         if eventLoop.inEventLoop {
             handler.value.submit(submission, encode: encode)
@@ -178,55 +186,27 @@ actor RedisConnection {
 
     // MARK: Subscriptions
 
-    /// From now on replies answer no commands: they are pushed, as many as came at once, on the event loop.
+    /// Passes all further replies to `receive` on the event loop, as many as arrived together,
+    /// instead of to callers.
     func takeOver(_ receive: @escaping @Sendable ([RESPValue]) -> Void) { handler.value.receive = receive }
 
-    /// Writes commands whose answers are pushed.
+    /// Writes commands whose replies go to the function that took over the connection.
     func write(_ commands: [RedisCommand]) { handler.value.write(commands) }
 
     // MARK: Close
 
-    /// Closes from wherever the caller is.
+    /// Closes the connection, from any thread.
     nonisolated func closeSoon(_ reason: RedisError) {
         eventLoop.execute { [handler] in handler.value.close(reason) }
     }
 
+    /// Refuses new commands, and closes the connection when all replies have arrived.
     func closeWhenDrained() { handler.value.closeWhenDrained() }
 
     /// Waits for the end of the connection and returns its reason.
     nonisolated func untilClosed() async -> RedisError { await closing.value() }
 
     nonisolated var isClosed: Bool { closing.isFinished }
-}
-
-/// The end of a connection, to be awaited by anyone, at any time.
-final class ClosePromise: Sendable {
-    private struct State {
-        var reason: RedisError?
-        var waiters: [CheckedContinuation<RedisError, Never>] = []
-    }
-    private let state = NIOLockedValueBox(State())
-
-    var isFinished: Bool { state.withLockedValue { $0.reason != nil } }
-
-    func finish(_ reason: RedisError) {
-        let waiters = state.withLockedValue { state in
-            state.reason = state.reason ?? reason
-            defer { state.waiters = [] }
-            return state.waiters
-        }
-        for waiter in waiters { waiter.resume(returning: reason) }
-    }
-
-    func value() async -> RedisError {
-        await withCheckedContinuation { continuation in
-            let reason = state.withLockedValue { state in
-                if state.reason == nil { state.waiters.append(continuation) }
-                return state.reason
-            }
-            if let reason { continuation.resume(returning: reason) }
-        }
-    }
 }
 
 extension ReplyLimits {

@@ -1,9 +1,9 @@
-// Opens channels: TCP or Unix socket, TLS or plain.
 import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// Everything needed to open a connection; one for each client, on one event loop.
+/// Opens channels for one client, on one event loop: TCP or Unix domain socket, with TLS or
+/// without.
 struct Transport: Sendable {
     let configuration: RedisConfiguration
     let eventLoop: any EventLoop
@@ -15,9 +15,11 @@ struct Transport: Sendable {
         tlsContext = try configuration.tls?.makeContext()
     }
 
-    /// Opens a channel. `initialize` adds the handler behind TLS and runs on the channel's event loop.
+    /// Opens a channel. `initialize` adds the handler behind the TLS handler, and runs on the
+    /// channel's event loop.
     ///
-    /// - Throws: `.cannotConnect`. TLS is negotiated after this; its failures come from the channel.
+    /// - Throws: `.cannotConnect`. TLS is negotiated afterwards, and its failures close the
+    ///   channel.
     func connect<Connection: Sendable>(
         initialize: @escaping @Sendable (any Channel) throws -> Connection
     ) async throws(RedisError) -> Connection {
@@ -46,7 +48,7 @@ struct Transport: Sendable {
         }
     }
 
-    /// NIO's error tells every address that was tried; people want the reason.
+    /// Returns the reason of a failure. The description of NIO's error lists every address instead.
     private static func reason(_ error: any Error) -> String {
         switch error {
         case let error as NIOConnectionError:
@@ -58,8 +60,9 @@ struct Transport: Sendable {
         }
     }
 
-    /// Lets the kernel find a peer that vanished without a word, which a blocked lane would otherwise never notice:
-    /// probes after 15 s of silence, then every 5 s, dead after 3.
+    /// Lets the kernel detect a peer that has vanished, which a blocked lane would otherwise never
+    /// notice: the first probe after 15 s of silence, then one every 5 s, and the connection is
+    /// dead after 3.
     private static func keepingAlive(_ bootstrap: ClientBootstrap) -> ClientBootstrap {
         #if os(Linux)
             let idle = NIOBSDSocket.Option(rawValue: TCP_KEEPIDLE)

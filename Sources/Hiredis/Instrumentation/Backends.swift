@@ -1,4 +1,3 @@
-// Where a part of the library logs, counts and traces to: what it was given, or what the process has bootstrapped.
 #if LoggingSupport
     package import Logging
 #endif
@@ -9,7 +8,9 @@
     package import Tracing
 #endif
 
-/// `RedisInstruments` looked up, once: `nil` for what the process does not have, so that nothing is spent on it.
+/// The logger, metrics factory and tracer of one part of the library: those it was given, or those
+/// that the process has bootstrapped. They are looked up once, and `nil` where there is none, so
+/// that disabled instruments cost nothing.
 package struct Backends: Sendable {
     #if LoggingSupport
         package let logger: Logger?
@@ -20,9 +21,10 @@ package struct Backends: Sendable {
     #if TracingSupport
         package let tracer: (any Tracer)?
     #endif
-    /// Nothing to time and to trace.
+    /// Whether there is nothing to time and to trace.
     package let isDisabled: Bool
 
+    /// Looks up what `instruments` leaves open.
     package init(_ instruments: RedisInstruments) {
         var isDisabled = true
         #if LoggingSupport
@@ -41,9 +43,10 @@ package struct Backends: Sendable {
         self.isDisabled = isDisabled
     }
 
-    /// A span around `body`.
+    /// Runs `body` in a span.
     ///
-    /// - Parameter kind: what the span says of a failure. Its text is not for that: it may name things.
+    /// - Parameter kind: returns what the span records of a failure. The failure's own text may
+    ///   contain names.
     package func traced<Value, Failure>(
         _ name: String, _ body: () async -> Result<Value, Failure>, kind: (Failure) -> String
     ) async -> Result<Value, Failure> {

@@ -1,4 +1,3 @@
-// What the client itself calls to log, count and trace; empty where a trait is off or nothing was bootstrapped.
 #if LoggingSupport
     import Logging
 #endif
@@ -9,6 +8,8 @@
     import Tracing
 #endif
 
+/// Logs, metrics and spans of the client. Its functions do nothing where a trait is off or nothing
+/// is bootstrapped.
 struct Instruments: Sendable {
     #if LoggingSupport
         private let logger: Logger?
@@ -34,12 +35,15 @@ struct Instruments: Sendable {
         #endif
     }
 
-    /// Nothing to count and to trace: commands need not pass through `measure`.
+    /// Whether there is nothing to count and to trace, so that commands need not pass through
+    /// `measure`.
     let isDisabled: Bool
 
     // MARK: Commands
 
-    /// Counts, times and traces one exchange with the server. `size` is the number of commands in a pipeline.
+    /// Counts, times and traces one exchange with the server.
+    ///
+    /// - Parameter size: the number of commands in a pipeline.
     func measure<Value>(
         _ operation: @autoclosure () -> String, size: Int = 1, _ body: () async throws(RedisError) -> Value
     ) async throws(RedisError) -> Value {
@@ -91,7 +95,7 @@ struct Instruments: Sendable {
     func connectFailed(_ name: String, _ error: RedisError) {
         #if LoggingSupport
             logger?.warning(
-                "cannot connect to Redis, will try again",
+                "cannot connect to Redis; will try again",
                 metadata: [LogKey.connection: "\(name)", LogKey.error: "\(error)"])
         #endif
     }
@@ -104,7 +108,8 @@ struct Instruments: Sendable {
 
     func gaveBack(_ command: String) {
         #if LoggingSupport
-            logger?.debug("gave back what a cancelled wait had taken", metadata: [LogKey.command: "\(command)"])
+            logger?.debug(
+                "gave back the element that a cancelled wait had taken", metadata: [LogKey.command: "\(command)"])
         #endif
     }
 
@@ -116,7 +121,7 @@ struct Instruments: Sendable {
 
     func subscriptionSilent() {
         #if LoggingSupport
-            logger?.warning("subscription connection is silent, making a new one")
+            logger?.warning("the subscription connection is silent; reconnecting")
         #endif
     }
 }

@@ -1,7 +1,7 @@
 #if MetricsSupport
     import CoreMetrics
 
-    /// The client's metrics, made once.
+    /// The metrics of a client.
     struct Meters: Sendable {
         let commands: Counter
         let failures: Counter

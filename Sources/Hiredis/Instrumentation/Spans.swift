@@ -20,7 +20,7 @@
         func measure<Value>(
             _ operation: String, size: Int, _ body: () async throws(RedisError) -> Value
         ) async throws(RedisError) -> Value {
-            // An error that leaves the closure would be recorded with its text, and a server's text may quote a key.
+            // An error that leaves the closure would be recorded with its text, and a server's text may contain a key.
             try await tracer.withAnySpan(operation, ofKind: .client) { span -> Result<Value, RedisError> in
                 span.attributes["db.system.name"] = "redis"
                 span.attributes["db.operation.name"] = operation
@@ -31,7 +31,7 @@
                 do throws(RedisError) {
                     return .success(try await body())
                 } catch {
-                    // The prefix of a server's error is its kind; the rest may quote a key.
+                    // The first word of a server's error is its kind; the rest may contain a key.
                     let kind = String(error.message.prefix { $0 != " " })
                     span.attributes["db.response.status_code"] = error.isServerReply ? kind : nil
                     span.attributes["error.type"] = error.code.description

@@ -1,114 +1,30 @@
-// Lua scripts: run by hash, loaded where they are missing.
 import NIOConcurrencyHelpers
-import NIOCore
 
-/// A Lua script. Make it once and keep it: it learns its hash when it is first loaded.
+/// A Lua script. Make it once and keep it: it stores its hash when it is first loaded.
 ///
 /// ```swift
 /// static let increment = RedisScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
 /// let value = try await redis.script(increment, keys: ["visits"], arguments: [3])
 /// ```
 ///
-/// Every key it touches must be among `keys`: that is what a cluster and an ACL go by. Redis runs a script without any
-/// other command in between, but does not undo what it wrote before an error: check first, then write.
+/// Every key that it touches must be among `keys`, because clusters and ACLs rely on them. Redis
+/// runs no other command during a script, but does not undo what the script wrote before an error:
+/// check first, then write.
 public final class RedisScript: Sendable {
+    /// The Lua source.
     public let source: String
     private let learnedHash = NIOLockedValueBox<String?>(nil)
 
+    /// Makes a script from its Lua source.
     public init(_ source: String) { self.source = source }
 
-    /// A script embedded in the binary.
+    /// Makes a script from source that is embedded in the binary.
     public convenience init(embedded bytes: [UInt8]) { self.init(String(decoding: bytes, as: UTF8.self)) }
 
-    /// The hash that the server told. It depends on the source alone, so it holds for every server.
+    /// The hash that the server returned. It depends on the source alone, so it is the same on
+    /// every server.
     var hash: String? {
         get { learnedHash.withLockedValue { $0 } }
         set { learnedHash.withLockedValue { $0 = newValue } }
-    }
-}
-
-extension RedisClient {
-    public func script(
-        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws(RedisError) -> RESPValue {
-        let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
-        return try await instruments.measure("EVALSHA") { () async throws(RedisError) in
-            if let hash = script.hash {
-                do throws(RedisError) {
-                    return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
-                } catch {
-                    // Without the script nothing has run: loading it and running it again is no second effect.
-                    guard error.code == .noScript else { throw error }
-                }
-            }
-            guard let hash = try await load(script, timeout: timeout) else {
-                return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
-            }
-            do throws(RedisError) {
-                return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
-            } catch {
-                guard error.code == .noScript else { throw error }
-                // Flushed again in between; EVAL needs no cache.
-                return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
-            }
-        }
-    }
-
-    /// The script's hash, or `nil` when the user may run scripts but not load them.
-    private func load(_ script: RedisScript, timeout: Duration?) async throws(RedisError) -> String? {
-        do throws(RedisError) {
-            let reply = try await exchange(["SCRIPT", "LOAD", .string(script.source)], timeout: timeout)
-            script.hash = reply.string
-            return reply.string
-        } catch {
-            if error.code == .notPermitted { return nil }
-            throw error
-        }
-    }
-}
-
-extension RedisClient {
-    package func post(
-        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
-        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
-    ) {
-        // The way that almost every script goes. Whatever is out of the ordinary takes the one that suspends.
-        guard instruments.isDisabled, let hash = script.hash, let connection = link.current else {
-            postSuspending(script, keys, arguments, timeout, completion)
-            return
-        }
-        let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
-        let amount = timeout.map { TimeAmount($0) } ?? link.commandTimeout
-        connection.post(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: amount) { result in
-            let error: RedisError
-            switch result {
-            case .success(let reply):
-                guard let message = reply.errorMessage else { return completion(result) }
-                error = RedisError(serverMessage: message)
-                if error.code != .noScript { return completion(.failure(error.naming("EVALSHA"))) }
-            case .failure(let failure):
-                error = failure
-                if !CommandLink.wasNotSent(error, on: connection) {
-                    return completion(.failure(error.naming("EVALSHA")))
-                }
-            }
-            // It has not run.
-            self.postSuspending(script, keys, arguments, timeout, completion)
-        }
-    }
-
-    private func postSuspending(
-        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], _ timeout: Duration?,
-        _ completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
-    ) {
-        Task {
-            let result: Result<RESPValue, RedisError>
-            do throws(RedisError) {
-                result = .success(try await self.script(script, keys: keys, arguments: arguments, timeout: timeout))
-            } catch {
-                result = .failure(error)
-            }
-            execute { completion(result) }
-        }
     }
 }

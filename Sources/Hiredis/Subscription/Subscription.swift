@@ -1,24 +1,30 @@
-/// A subscriber: an asynchronous sequence of messages and gaps.
+/// An asynchronous sequence of messages and gaps on the topics of one subscriber.
 ///
 /// ```swift
 /// let subscription = try await redis.subscribe(to: ["news"])
 /// for try await event in subscription {
 ///     switch event {
 ///     case .message(let message): show(message.text)
-///     case .gap: try await readEverythingAnew()
+///     case .gap: try await readEverythingAgain()
 ///     }
 /// }
 /// ```
 ///
-/// - Delivery is in the order in which the server sent, at most once. Whatever is missed is announced by a `.gap`, and a
-///   `.gap` comes only when the subscription stands again: what is read after it and what arrives after it is complete.
-/// - It survives breaks of the connection. All subscribers of a client share one connection, and a topic is subscribed
-///   with the server once, however many listen to it.
-/// - One task at a time reads it. It ends when it is cancelled, when the last reference goes, or when the client stops
-///   (with `.clientStopped`). A cancelled reader throws `.cancelled`; another may read on.
-/// - When the process dies, the server forgets it: messages published meanwhile are gone.
+/// - Messages arrive in the order in which the server sent them, at most once. Every loss is
+///   announced by a `.gap`. A `.gap` comes only when all topics are subscribed again, so that what
+///   is read after it, together with the messages that follow it, is complete.
+/// - A subscription survives breaks of the connection. All subscribers of a client share one
+///   connection, and each topic is subscribed with the server once, for any number of subscribers.
+/// - One task at a time can read it. It ends when ``cancel()`` is called, when its last reference
+///   is released, or when the client stops (with `.clientStopped`). A cancelled reader throws
+///   `.cancelled`; another task may continue to read.
+/// - When the process dies, the server ends the subscription: messages published meanwhile are
+///   lost.
 public final class Subscription: AsyncSequence, Sendable {
+    /// A message or a gap.
     public typealias Element = SubscriptionEvent
+    /// The error of a Redis operation.
+    public typealias Failure = RedisError
 
     let queue: SubscriptionQueue
     private let hub: SubscriptionHub
@@ -30,19 +36,38 @@ public final class Subscription: AsyncSequence, Sendable {
 
     deinit { cancel() }
 
+    /// Reads the events of a subscription.
     public struct AsyncIterator: AsyncIteratorProtocol {
+        /// A message or a gap.
+        public typealias Element = SubscriptionEvent
+        /// The error of a Redis operation.
+        public typealias Failure = RedisError
+
         let subscription: Subscription
 
+        /// Waits for the next event; `nil` at the end. See ``Subscription/next()``.
         public func next() async throws(RedisError) -> SubscriptionEvent? { try await subscription.queue.next() }
+
+        /// Waits for the next event on the caller's actor; `nil` at the end. See
+        /// ``Subscription/next()``.
+        public func next(isolation actor: isolated (any Actor)?) async throws(RedisError) -> SubscriptionEvent? {
+            try await subscription.queue.next()
+        }
     }
 
+    /// Makes an iterator. All iterators of a subscription read from the same buffer.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: self) }
 
-    /// The next event, for loops that are not a `for`.
+    /// Waits for the next event, for loops other than `for`. Returns `nil` when the subscription
+    /// was cancelled.
+    ///
+    /// - Throws: `.cancelled` when the task is cancelled; the subscription then continues.
+    ///   `.clientStopped`, `.subscriberTooSlow` and `.notPermitted` (the user has lost the right to
+    ///   a topic) after the subscription's end. `.invalidArgument` while another task reads.
     public func next() async throws(RedisError) -> SubscriptionEvent? { try await queue.next() }
 
-    /// Hands events to `sink` on the event loop as they come, without waking a task for each; returns at the end. It must be
-    /// called there, and the sink must not block.
+    /// Passes events to `sink` on the event loop as they arrive, without waking a task for each,
+    /// and returns at the end. It must be called on the event loop, and `sink` must not block.
     package func drain(
         isolation: isolated (any Actor)? = #isolation, into sink: @escaping @Sendable (SubscriptionEvent) -> Void
     ) async throws(RedisError) {
@@ -50,18 +75,18 @@ public final class Subscription: AsyncSequence, Sendable {
         _ = try await queue.next()
     }
 
-    /// Listens to more topics. Returns when the server has confirmed them.
+    /// Adds topics to the subscription, and returns when the server has confirmed them.
     ///
-    /// - Throws: `.notPermitted` (an ACL rule forbids a channel), `.timedOut`, `.cancelled`, `.clientStopped`; then none of
-    ///   these topics is listened to.
+    /// - Throws: `.notPermitted` (an ACL rule forbids a channel), `.timedOut`, `.cancelled`,
+    ///   `.clientStopped`, `.invalidArgument` (an empty name). None of these topics is then added.
     public func subscribe(to topics: [SubscriptionTopic]) async throws(RedisError) {
         try await hub.join(queue, topics: topics)
     }
 
-    /// Listens no more to these topics. What has gathered can still be read.
+    /// Removes topics from the subscription. Buffered events can still be read.
     public func unsubscribe(from topics: [SubscriptionTopic]) async { await hub.leave(queue.id, topics: topics) }
 
-    /// Ends the subscription. What has gathered can still be read.
+    /// Ends the subscription. Buffered events can still be read.
     public func cancel() {
         queue.end(nil)
         let (hub, id) = (hub, queue.id)

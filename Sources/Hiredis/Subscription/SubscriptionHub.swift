@@ -1,7 +1,7 @@
-// The process's one subscription connection: runs SubscriptionStateMachine, hands messages to the subscribers' queues,
-// reconnects, and probes a connection that is suspiciously silent.
 import NIOCore
 
+/// The client's one subscription connection: runs a `SubscriptionStateMachine`, passes messages to
+/// the subscribers' queues, reconnects, and probes a silent connection.
 actor SubscriptionHub {
     private typealias Machine = SubscriptionStateMachine<SubscriptionQueue>
 
@@ -19,7 +19,7 @@ actor SubscriptionHub {
     private var whenNeeded: CheckedContinuation<Void, Never>?
     private var stopped: RedisError?
     private var lastError: RedisError?
-    /// Whether anything came since the last look, and whether a probe has been sent since then.
+    /// Whether anything arrived since the last check, and whether a probe has been sent since then.
     private var sawBytes = false
     private var hasProbed = false
 
@@ -31,11 +31,11 @@ actor SubscriptionHub {
 
     // MARK: Subscribers
 
-    /// Returns when the server has confirmed the topics.
+    /// Adds topics to a subscriber, and returns when the server has confirmed them.
     func join(_ queue: SubscriptionQueue, topics: [SubscriptionTopic]) async throws(RedisError) {
         if let stopped { throw stopped }
         for topic in topics where topic.name.isEmpty {
-            throw RedisError(.invalidArgument, "a topic's name is empty")
+            throw RedisError(.invalidArgument, "the name of a topic is empty")
         }
         let id = RedisConnection.makeID()
         let result = await withTaskCancellationHandler {
@@ -60,31 +60,34 @@ actor SubscriptionHub {
             }
         } onCancel: {
             transport.eventLoop.execute {
-                self.assumeIsolated { $0.give(up: id, RedisError(.cancelled, "the task was cancelled")) }
+                self.assumeIsolated { $0.cancelJoin(id, RedisError(.cancelled, "the task was cancelled")) }
             }
         }
         try result.get()
     }
 
+    /// Removes topics from a subscriber, or, with `nil`, the subscriber itself.
     func leave(_ id: UInt64, topics: [SubscriptionTopic]? = nil) {
         for join in machine.joins(of: id, on: topics) {
-            give(up: join, RedisError(.cancelled, "the topics were left before they were confirmed"))
+            cancelJoin(join, RedisError(.cancelled, "the topics were left before they were confirmed"))
         }
         write(machine.leave(id, topics: topics))
     }
 
-    /// Leaves everything, from wherever the caller is.
+    /// Removes a subscriber, from any thread.
     nonisolated func leaveSoon(_ id: UInt64) {
         transport.eventLoop.execute { self.assumeIsolated { $0.leave(id) } }
     }
 
     private func timeOut(_ id: Machine.JoinID) {
         let reason = lastError.map { ": \($0.message)" } ?? ""
-        give(
-            up: id, RedisError(.timedOut, "the subscription was not confirmed in time\(reason)", underlying: lastError))
+        cancelJoin(
+            id,
+            RedisError(.timedOut, "the server did not confirm the subscription in time\(reason)", underlying: lastError)
+        )
     }
 
-    private func give(up id: Machine.JoinID, _ error: RedisError) {
+    private func cancelJoin(_ id: Machine.JoinID, _ error: RedisError) {
         write(machine.cancelJoin(id))
         finish(id, .failure(error))
     }
@@ -97,7 +100,8 @@ actor SubscriptionHub {
 
     // MARK: Connection
 
-    /// Connects when the first subscriber comes, and again after every break, until the task is cancelled.
+    /// Connects when there is a first subscriber, and again after every break, until the task is
+    /// cancelled.
     func run() async {
         await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "subscription").run {
             stopped != nil
@@ -114,7 +118,7 @@ actor SubscriptionHub {
         } failed: { error in
             lastError = error
             guard error.isPermanent else { return }
-            for id in waiting.keys { give(up: id, error) }
+            for id in waiting.keys { cancelJoin(id, error) }
         }
     }
 
@@ -139,7 +143,7 @@ actor SubscriptionHub {
 
     private func serve(_ connection: RedisConnection) async {
         await connection.takeOver { replies in self.assumeIsolated { $0.received(replies) } }
-        // From here to the writes there is no suspension: nobody sees the machine connected without its commands.
+        // No suspension from here to the writes, so that the machine is never connected without its commands being sent.
         self.connection = connection
         lastError = nil
         write(machine.connected())
@@ -165,7 +169,8 @@ actor SubscriptionHub {
         connection.assumeIsolated { $0.write(encoded) }
     }
 
-    /// Looks every interval whether anything came: silent once, a PING is sent; silent again, the connection is dead.
+    /// Checks after each interval whether anything arrived. After one silent interval it sends a
+    /// `PING`; after a second one the connection counts as dead.
     private func probe() {
         defer { sawBytes = false }
         if sawBytes {
@@ -179,126 +184,73 @@ actor SubscriptionHub {
         }
     }
 
-    // MARK: What the server says
+    // MARK: Replies and messages
 
     private func received(_ replies: [RESPValue]) {
         sawBytes = true
         for reply in replies {
             if case .array(let parts) = reply, parts.count >= 3, let message = RedisMessage(parts) {
                 machine.message(on: message.topic) { queue, gapFirst in
-                    if gapFirst { tellGap(queue) }
+                    if gapFirst { pushGap(to: queue) }
                     queue.push(message)
                 }
             } else {
-                carryOut(Machine.Event(reply).map { machine.received($0) } ?? Machine.Outcome(isUnexpected: true))
+                received(SubscriptionReply(reply))
             }
         }
     }
 
-    private func carryOut(_ outcome: Machine.Outcome) {
-        write(outcome.commands)
-        for queue in outcome.gaps { tellGap(queue) }
-        for (queue, error) in outcome.ended { queue.end(error) }
-        for id in outcome.completed { finish(id, .success(())) }
-        for (id, error) in outcome.failed { finish(id, .failure(error)) }
-        if outcome.isUnexpected {
-            connection?.closeSoon(RedisError(.protocolViolation, "an unexpected reply on the subscription connection"))
+    private func received(_ reply: SubscriptionReply?) {
+        switch reply {
+        case .confirmed(let subscribe, let topic):
+            switch machine.confirmed(subscribe: subscribe, topic) {
+            case .confirm(let confirmation): carryOut(confirmation)
+            case .unexpected: closeAfterUnexpectedReply()
+            }
+        case .pong:
+            if case .unexpected = machine.pong() { closeAfterUnexpectedReply() }
+        case .error(let message):
+            switch machine.refused(message) {
+            case .refuse(let refusal): carryOut(refusal)
+            case .unexpected: closeAfterUnexpectedReply()
+            }
+        case nil:
+            closeAfterUnexpectedReply()
         }
     }
 
-    private func tellGap(_ queue: SubscriptionQueue) {
+    private func carryOut(_ confirmation: Machine.Confirmation) {
+        for queue in confirmation.gaps { pushGap(to: queue) }
+        for id in confirmation.completed { finish(id, .success(())) }
+    }
+
+    private func carryOut(_ refusal: Machine.Refusal) {
+        write(refusal.commands)
+        for queue in refusal.confirmation.gaps { pushGap(to: queue) }
+        for (queue, error) in refusal.ended { queue.end(error) }
+        for id in refusal.confirmation.completed { finish(id, .success(())) }
+        for (id, error) in refusal.failed { finish(id, .failure(error)) }
+    }
+
+    private func closeAfterUnexpectedReply() {
+        connection?.closeSoon(RedisError(.protocolViolation, "an unexpected reply on the subscription connection"))
+    }
+
+    private func pushGap(to queue: SubscriptionQueue) {
         instruments.subscriptionGap()
         queue.push(gap: .reconnected)
     }
 
     // MARK: Stop
 
+    /// Ends all subscriptions with `.clientStopped`, and closes the connection.
     func stop() {
         let error = RedisError(.clientStopped, "the client has stopped")
         stopped = error
         for queue in machine.allSubscribers { queue.end(error) }
-        for id in waiting.keys { give(up: id, error) }
+        for id in waiting.keys { cancelJoin(id, error) }
         connection?.closeSoon(error)
         whenNeeded?.resume()
         whenNeeded = nil
-    }
-}
-
-extension RedisClient {
-    public func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws(RedisError)
-        -> Subscription
-    {
-        guard buffer.messages >= 1, buffer.bytes >= 1 else {
-            throw RedisError(.invalidArgument, "a subscription's buffer holds at least 1 message and 1 byte")
-        }
-        let subscription = Subscription(queue: SubscriptionQueue(buffer), hub: subscriptions)
-        try await subscription.subscribe(to: topics)
-        return subscription
-    }
-}
-
-extension SubscriptionStateMachine.Command {
-    fileprivate var encoded: RedisCommand {
-        switch self {
-        case .ping: ["PING"]
-        case .subscribe(let kind, let names): RedisCommand([.string(kind.verb(true))] + names.map { .string($0) })
-        case .unsubscribe(let kind, let names): RedisCommand([.string(kind.verb(false))] + names.map { .string($0) })
-        }
-    }
-}
-
-extension SubscriptionTopic.Kind {
-    fileprivate func verb(_ subscribe: Bool) -> String {
-        switch self {
-        case .channel: subscribe ? "SUBSCRIBE" : "UNSUBSCRIBE"
-        case .pattern: subscribe ? "PSUBSCRIBE" : "PUNSUBSCRIBE"
-        case .shard: subscribe ? "SSUBSCRIBE" : "SUNSUBSCRIBE"
-        }
-    }
-}
-
-extension SubscriptionStateMachine.Event {
-    /// Reads `[subscribe, name, count]` and its like, PING's answers, and errors.
-    fileprivate init?(_ reply: RESPValue) {
-        switch reply {
-        case .error(let message): self = .error(message)
-        case .status: self = .pong
-        case .array(let parts):
-            guard let kind = parts.first?.string else { return nil }
-            if kind == "pong" {
-                self = .pong
-                return
-            }
-            guard parts.count == 3, let name = parts[1].string else { return nil }
-            switch kind {
-            case "subscribe": self = .confirmed(subscribe: true, .channel(name))
-            case "psubscribe": self = .confirmed(subscribe: true, .pattern(name))
-            case "ssubscribe": self = .confirmed(subscribe: true, .shard(name))
-            case "unsubscribe": self = .confirmed(subscribe: false, .channel(name))
-            case "punsubscribe": self = .confirmed(subscribe: false, .pattern(name))
-            case "sunsubscribe": self = .confirmed(subscribe: false, .shard(name))
-            default: return nil
-            }
-        default: return nil
-        }
-    }
-}
-
-extension RedisMessage {
-    /// Reads `[message, channel, payload]`, `[smessage, …]` and `[pmessage, pattern, channel, payload]`.
-    fileprivate init?(_ parts: [RESPValue]) {
-        guard case .bytes(let kind) = parts[0], case .bytes(let payload)? = parts.last else { return nil }
-        func text(_ index: Int) -> String? {
-            guard case .bytes(let bytes) = parts[index] else { return nil }
-            return String(decoding: bytes, as: UTF8.self)
-        }
-        guard let name = text(1) else { return nil }
-        // Told apart by their first letters, which spares comparing strings for each message.
-        switch (kind.first, kind.count, parts.count) {
-        case (UInt8(ascii: "m"), 7, 3): self.init(channel: name, topic: .channel(name), payload: payload)
-        case (UInt8(ascii: "s"), 8, 3): self.init(channel: name, topic: .shard(name), payload: payload)
-        case (UInt8(ascii: "p"), 8, 4): self.init(channel: text(2) ?? "", topic: .pattern(name), payload: payload)
-        default: return nil
-        }
     }
 }

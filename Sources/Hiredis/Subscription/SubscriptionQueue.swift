@@ -1,13 +1,14 @@
-// The bounded buffer between the event loop and one subscriber.
 import DequeModule
 import NIOConcurrencyHelpers
 
+/// The bounded buffer between the event loop and one subscriber.
 final class SubscriptionQueue: Sendable, Identifiable {
     private struct State {
         var events = Deque<SubscriptionEvent>()
         var messages = 0
         var bytes = 0
-        /// Dropped at the front (`dropOldest`) or after the end (`suspend`), not yet told.
+        /// The number of messages dropped at the front (`dropOldest`) or at the end (`suspend`)
+        /// that no gap has announced yet.
         var missed = 0
         var isSuspended = false
         var end: Result<Void, RedisError>?
@@ -15,12 +16,12 @@ final class SubscriptionQueue: Sendable, Identifiable {
         var sink: (@Sendable (SubscriptionEvent) -> Void)?
     }
 
-    /// To whom an event goes at once; if to nobody, it is kept.
-    private enum Taker {
+    /// A receiver that gets an event immediately. Without one the event is buffered.
+    private enum Receiver {
         case reader(Reader)
         case sink(@Sendable (SubscriptionEvent) -> Void)
 
-        func take(_ event: SubscriptionEvent) {
+        func receive(_ event: SubscriptionEvent) {
             switch self {
             case .reader(let reader): reader.continuation.resume(returning: .success(event))
             case .sink(let sink): sink(event)
@@ -29,7 +30,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
     }
 
     private struct Reader {
-        /// Tells it from the next one: a cancel may come when it has been resumed already.
+        /// Distinguishes it from the next reader: a cancellation may arrive after it was resumed.
         var id: UInt64
         var continuation: CheckedContinuation<Result<SubscriptionEvent?, RedisError>, Never>
     }
@@ -42,34 +43,36 @@ final class SubscriptionQueue: Sendable, Identifiable {
 
     // MARK: From the event loop
 
+    /// Delivers a message, or buffers it according to the policy.
     func push(_ message: RedisMessage) {
-        let taker: Taker? = state.withLockedValue { state in
+        let receiver: Receiver? = state.withLockedValue { state in
             guard state.end == nil else { return nil }
-            if let taker = Self.taker(&state) { return taker }
+            if let receiver = Self.receiver(&state) { return receiver }
             append(message, to: &state)
             return nil
         }
-        taker?.take(.message(message))
+        receiver?.receive(.message(message))
     }
 
+    /// Delivers or buffers a gap.
     func push(gap: SubscriptionGap) {
-        let taker: Taker? = state.withLockedValue { state in
+        let receiver: Receiver? = state.withLockedValue { state in
             guard state.end == nil else { return nil }
-            if let taker = Self.taker(&state) { return taker }
-            // Gaps take no room; equal ones in a row say no more than one.
+            if let receiver = Self.receiver(&state) { return receiver }
+            // Gaps take no space in the buffer. Several equal gaps in a row mean the same as one.
             if state.events.last != .gap(gap) { state.events.append(.gap(gap)) }
             return nil
         }
-        taker?.take(.gap(gap))
+        receiver?.receive(.gap(gap))
     }
 
-    private static func taker(_ state: inout State) -> Taker? {
+    private static func receiver(_ state: inout State) -> Receiver? {
         if let sink = state.sink { return .sink(sink) }
         defer { state.reader = nil }
         return state.reader.map { .reader($0) }
     }
 
-    /// The sequence ends after what has gathered, with an error if there is one.
+    /// Ends the sequence after the buffered events, with an error if there is one.
     func end(_ error: RedisError?) {
         let reader = state.withLockedValue { state in
             state.end = state.end ?? error.map { .failure($0) } ?? .success(())
@@ -93,7 +96,8 @@ final class SubscriptionQueue: Sendable, Identifiable {
                 state.end = .failure(
                     RedisError(
                         .subscriberTooSlow,
-                        "more than \(buffer.messages) messages or \(buffer.bytes) bytes were waiting"))
+                        "the subscriber did not read: more than \(buffer.messages) messages or \(buffer.bytes) bytes were buffered"
+                    ))
                 return
             case .dropOldest:
                 dropOldest(&state, toFit: message.payload.count)
@@ -106,7 +110,7 @@ final class SubscriptionQueue: Sendable, Identifiable {
 
     private func dropOldest(_ state: inout State, toFit size: Int) {
         while state.messages > 0, state.messages >= buffer.messages || state.bytes + size > buffer.bytes {
-            // A gap among the oldest is covered by the one that is told in their place.
+            // The gap that replaces the dropped messages covers a gap among them.
             guard case .message(let dropped) = state.events.removeFirst() else { continue }
             state.messages -= 1
             state.bytes -= dropped.payload.count
@@ -116,19 +120,22 @@ final class SubscriptionQueue: Sendable, Identifiable {
 
     // MARK: From the reader
 
-    /// From now on events go to `sink` on the event loop, which is where this must be called; what has gathered goes first.
-    /// Then `next` returns only the end.
+    /// Passes the buffered and all further events to `sink` on the event loop, where this must be
+    /// called. `next` then returns only the end.
     func drain(into sink: @escaping @Sendable (SubscriptionEvent) -> Void) {
-        let gathered = state.withLockedValue { state in
+        let buffered = state.withLockedValue { state in
             state.sink = sink
-            var gathered: [SubscriptionEvent] = []
-            while let event = pop(&state) { gathered.append(event) }
-            return gathered
+            var buffered: [SubscriptionEvent] = []
+            while let event = pop(&state) { buffered.append(event) }
+            return buffered
         }
-        for event in gathered { sink(event) }
+        for event in buffered { sink(event) }
     }
 
-    /// - Throws: `.cancelled`; or why the subscription has ended.
+    /// Waits for the next event; `nil` at the end.
+    ///
+    /// - Throws: `.cancelled`, `.invalidArgument` while another task reads, or why the subscription
+    ///   has ended.
     func next() async throws(RedisError) -> SubscriptionEvent? {
         let id = RedisConnection.makeID()
         let result = await withTaskCancellationHandler {
@@ -139,7 +146,9 @@ final class SubscriptionQueue: Sendable, Identifiable {
                     if let event = pop(&state) { return .success(event) }
                     if let end = state.end { return end.map { nil } }
                     if state.reader != nil {
-                        return .failure(RedisError(.invalidArgument, "a subscription is read by one task at a time"))
+                        return .failure(
+                            RedisError(
+                                .invalidArgument, "another task is reading this subscription; only one can at a time"))
                     }
                     state.reader = Reader(id: id, continuation: continuation)
                     return nil

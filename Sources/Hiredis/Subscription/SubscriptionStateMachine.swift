@@ -1,11 +1,14 @@
-// Which topics are wanted by whom, what the server has been told, and what it has confirmed; without any I/O.
-//
-// The server answers SUBSCRIBE, UNSUBSCRIBE and PING in the order they were sent, one confirmation for each topic, so a
-// topic is subscribed when the last command about it was SUBSCRIBE and no confirmation is outstanding. `Subscriber` is
-// where messages go; the machine only compares ids.
 import DequeModule
 
+/// The topics that subscribers want, the commands that were sent for them, and what the server has
+/// confirmed, without any I/O.
+///
+/// The server answers `SUBSCRIBE`, `UNSUBSCRIBE` and `PING` in the order in which they were sent,
+/// with one confirmation for each topic. So a topic is subscribed when the last command for it was
+/// `SUBSCRIBE` and no confirmation is outstanding. `Subscriber` is the receiver of messages; the
+/// machine only compares ids.
 struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID == UInt64 {
+    /// Names a wait for the confirmation of topics.
     typealias JoinID = UInt64
 
     enum Command: Equatable {
@@ -16,11 +19,14 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     private struct Topic {
         var subscribers: [Subscriber] = []
-        /// The last command about it was SUBSCRIBE.
+        /// Whether the last command for it was `SUBSCRIBE`.
         var isWanted = false
+        /// The number of commands for it that the server has not confirmed.
         var outstanding = 0
+        /// The joins that wait for its confirmation.
         var joins: [JoinID] = []
-        /// Had it when the connection broke, and are owed a gap when it is back.
+        /// The subscribers that had it when the connection broke, and must be told of a gap when it
+        /// is confirmed again.
         var regaining: [UInt64] = []
 
         var isConfirmed: Bool { isWanted && outstanding == 0 }
@@ -28,23 +34,25 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     private struct Member {
         var subscriber: Subscriber
-        /// Each with the joins that brought it and are not complete yet: it goes with the last of them. Without any it is
-        /// there to stay.
+        /// Each topic with the joins that added it and are not complete. A topic is removed with
+        /// the last of them when they are cancelled. A topic without any stays.
         var topics: [SubscriptionTopic: [JoinID]] = [:]
-        /// Topics that it had and that are not back yet.
+        /// The number of topics that it had and that are not confirmed again yet.
         var regaining = 0
-        /// A gap must come before the next message.
+        /// Whether it must be told of a gap before the next message.
         var owesGap = false
     }
 
     private struct Join {
         var subscriber: UInt64
         var wanted: [SubscriptionTopic]
+        /// The number of topics that are not confirmed yet.
         var missing = 0
     }
 
     private struct Sent {
         var command: Command
+        /// The number of its topics that the server has confirmed.
         var confirmed = 0
     }
 
@@ -53,8 +61,9 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
     private var joins: [JoinID: Join] = [:]
     private var inFlight = Deque<Sent>()
     private var isConnected = false
+    /// The number of members that must be told of a gap.
     private var owedGaps = 0
-    /// Most topics in one command: each is confirmed on its own, and an ACL refuses a command as a whole.
+    /// The maximum number of topics in one command.
     private let batch: Int
 
     init(batch: Int = 1000) { self.batch = batch }
@@ -67,16 +76,16 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     struct JoinAction {
         var commands: [Command] = []
-        /// All topics stand already.
+        /// Whether all topics are confirmed already.
         var isComplete = false
     }
 
-    /// The subscriber wants these topics too; `id` names the wait for their confirmation.
+    /// Adds topics to a subscriber. `id` names the wait for their confirmation.
     mutating func join(_ subscriber: Subscriber, to wanted: [SubscriptionTopic], id: JoinID) -> JoinAction {
         var action = JoinAction()
         var fresh: [SubscriptionTopic] = []
         var join = Join(subscriber: subscriber.id, wanted: wanted)
-        // Taken out, not copied: a subscriber may have many topics and add them one by one.
+        // Removed, so that it is changed in place: a subscriber may have many topics and add them one by one.
         var member = members.removeValue(forKey: subscriber.id) ?? Member(subscriber: subscriber)
         for name in wanted {
             var topic = topics[name] ?? Topic()
@@ -103,7 +112,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         return action
     }
 
-    /// The subscriber leaves these topics, or all of them and for good.
+    /// Removes topics from a subscriber, or, with `nil`, the subscriber itself.
     mutating func leave(_ id: UInt64, topics wanted: [SubscriptionTopic]? = nil) -> [Command] {
         guard var member = members.removeValue(forKey: id) else { return [] }
         var unneeded: [SubscriptionTopic] = []
@@ -128,14 +137,15 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         return send(unneeded, as: Command.unsubscribe)
     }
 
-    /// The waits for confirmation that would never end if the subscriber left these topics, or all.
+    /// Returns the waits for confirmation that would never end if the subscriber left these topics,
+    /// or all.
     func joins(of id: UInt64, on wanted: [SubscriptionTopic]? = nil) -> [JoinID] {
         (wanted ?? members[id].map { Array($0.topics.keys) } ?? [])
             .flatMap { topics[$0]?.joins ?? [] }
             .filter { joins[$0]?.subscriber == id }
     }
 
-    /// Whoever waited for the confirmation has given up: what the join had added is left again.
+    /// Ends a wait for confirmation, and removes the topics that only this join has added.
     mutating func cancelJoin(_ id: JoinID) -> [Command] {
         guard let join = joins.removeValue(forKey: id) else { return [] }
         var left: [SubscriptionTopic] = []
@@ -156,7 +166,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     // MARK: Connection
 
-    /// A new connection stands: everything that is wanted is asked for again.
+    /// Notes a new connection, and subscribes again to every wanted topic.
     mutating func connected() -> [Command] {
         isConnected = true
         for name in topics.keys {
@@ -166,7 +176,8 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         return send(Array(topics.keys), as: Command.subscribe)
     }
 
-    /// The connection is gone: whoever listened may miss something until its topics are back.
+    /// Notes the end of the connection. Subscribers may miss messages until their topics are
+    /// confirmed again.
     mutating func disconnected() {
         isConnected = false
         inFlight.removeAll()
@@ -188,7 +199,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             members[id]!.owesGap = true
             owedGaps += 1
         }
-        // Who waits for several topics waits again for those that were confirmed already.
+        // A join of several topics waits again for those that were already confirmed.
         for (id, join) in joins {
             let awaited = join.wanted.filter { name in
                 members[join.subscriber]?.topics[name].map { $0.isEmpty || $0.contains(id) } == true
@@ -198,87 +209,115 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         }
     }
 
-    /// Asks for a sign of life.
+    /// Probes the connection.
     mutating func ping() -> [Command] {
         guard isConnected else { return [] }
         inFlight.append(Sent(command: .ping))
         return [.ping]
     }
 
-    // MARK: What the server says
+    // MARK: Replies
 
-    enum Event: Equatable {
-        case confirmed(subscribe: Bool, SubscriptionTopic)
-        case pong
-        case error(String)
-    }
-
-    struct Outcome {
+    /// What a topic's confirmation completes.
+    struct Confirmation {
         var completed: [JoinID] = []
-        var failed: [(JoinID, RedisError)] = []
-        /// To be told that messages may be missing.
+        /// The subscribers that must be told that messages may be missing.
         var gaps: [Subscriber] = []
-        /// Lost a topic for good.
-        var ended: [(Subscriber, RedisError)] = []
-        var commands: [Command] = []
-        /// What came fits nothing that was sent.
-        var isUnexpected = false
     }
 
-    mutating func received(_ event: Event) -> Outcome {
-        guard var head = inFlight.first else { return Outcome(isUnexpected: true) }
-        switch (event, head.command) {
-        case (.pong, .ping):
-            inFlight.removeFirst()
-            return Outcome()
-        case (.confirmed(true, let name), .subscribe(let kind, let names)),
-            (.confirmed(false, let name), .unsubscribe(let kind, let names)):
-            guard kind == name.kind, names[head.confirmed] == name.name else { return Outcome(isUnexpected: true) }
+    enum ConfirmationAction {
+        case confirm(Confirmation)
+        /// The reply does not match what was sent.
+        case unexpected
+    }
+
+    /// Notes that the server confirms a `SUBSCRIBE` or an `UNSUBSCRIBE` for one topic.
+    mutating func confirmed(subscribe: Bool, _ name: SubscriptionTopic) -> ConfirmationAction {
+        guard var head = inFlight.first else { return .unexpected }
+        switch (head.command, subscribe) {
+        case (.subscribe(let kind, let names), true), (.unsubscribe(let kind, let names), false):
+            guard kind == name.kind, names[head.confirmed] == name.name else { return .unexpected }
             head.confirmed += 1
             if head.confirmed == names.count { inFlight.removeFirst() } else { inFlight[0] = head }
-            return confirm(name)
-        case (.error(let message), .subscribe(let kind, let names)):
-            inFlight.removeFirst()
-            return refused(names[head.confirmed...].map { SubscriptionTopic(kind, $0) }, message)
-        case (.error, .unsubscribe(let kind, let names)):
-            inFlight.removeFirst()
-            return names[head.confirmed...].reduce(into: Outcome()) { $0.add(confirm(SubscriptionTopic(kind, $1))) }
-        case (.error, .ping):
-            // A user that may not PING still proves that the connection lives.
-            inFlight.removeFirst()
-            return Outcome()
+            return .confirm(confirm(name))
         default:
-            return Outcome(isUnexpected: true)
+            return .unexpected
         }
     }
 
-    private mutating func confirm(_ name: SubscriptionTopic) -> Outcome {
-        var outcome = Outcome()
-        guard var topic = topics[name] else { return outcome }
+    enum PongAction {
+        case none
+        /// The reply does not match what was sent.
+        case unexpected
+    }
+
+    /// Notes the reply to a `PING`.
+    mutating func pong() -> PongAction {
+        guard inFlight.first?.command == .ping else { return .unexpected }
+        inFlight.removeFirst()
+        return .none
+    }
+
+    /// The consequences of an error reply.
+    struct Refusal {
+        var confirmation = Confirmation()
+        /// Joins that fail.
+        var failed: [(JoinID, RedisError)] = []
+        /// Subscribers that have permanently lost a topic.
+        var ended: [(Subscriber, RedisError)] = []
+        var commands: [Command] = []
+    }
+
+    enum RefusalAction {
+        case refuse(Refusal)
+        /// The reply does not match what was sent.
+        case unexpected
+    }
+
+    /// Notes that the server refuses a command.
+    mutating func refused(_ message: String) -> RefusalAction {
+        guard let head = inFlight.popFirst() else { return .unexpected }
+        switch head.command {
+        case .subscribe(let kind, let names):
+            return .refuse(refuse(names[head.confirmed...].map { SubscriptionTopic(kind, $0) }, message))
+        case .unsubscribe(let kind, let names):
+            var refusal = Refusal()
+            for name in names[head.confirmed...] { refusal.confirmation += confirm(SubscriptionTopic(kind, name)) }
+            return .refuse(refusal)
+        case .ping:
+            // A user without the right to PING still proves that the connection works.
+            return .refuse(Refusal())
+        }
+    }
+
+    private mutating func confirm(_ name: SubscriptionTopic) -> Confirmation {
+        var confirmation = Confirmation()
+        guard var topic = topics[name] else { return confirmation }
         topic.outstanding -= 1
         guard topic.outstanding == 0 else {
             topics[name] = topic
-            return outcome
+            return confirmation
         }
-        outcome.gaps = regained(&topic)
+        confirmation.gaps = regained(&topic)
         guard topic.isWanted else {
             topics[name] = nil
-            return outcome
+            return confirmation
         }
         for id in topic.joins {
             guard joins[id] != nil else { continue }
             joins[id]!.missing -= 1
             if joins[id]!.missing == 0 {
                 complete(id)
-                outcome.completed.append(id)
+                confirmation.completed.append(id)
             }
         }
         topic.joins = []
         topics[name] = topic
-        return outcome
+        return confirmation
     }
 
-    /// The server has answered about the topic: who waited for nothing else is told of the gap now.
+    /// Notes that the server has answered for a topic. Returns the subscribers that wait for no
+    /// other topic and must be told of the gap now.
     private mutating func regained(_ topic: inout Topic) -> [Subscriber] {
         var gaps: [Subscriber] = []
         for id in topic.regaining {
@@ -292,51 +331,53 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         return gaps
     }
 
-    /// An ACL refuses a command as a whole, so the topics of a refused one are tried one by one.
-    private mutating func refused(_ names: [SubscriptionTopic], _ message: String) -> Outcome {
-        var outcome = Outcome()
+    /// Tries the topics of a refused command one by one, because an ACL refuses a command as a
+    /// whole.
+    private mutating func refuse(_ names: [SubscriptionTopic], _ message: String) -> Refusal {
+        var refusal = Refusal()
         guard names.count == 1, let name = names.first else {
             for name in names {
                 if let topic = topics[name], topic.isWanted, topic.outstanding == 1 {
-                    outcome.commands += send([name], as: Command.subscribe)
+                    refusal.commands += send([name], as: Command.subscribe)
                 } else {
-                    // It was left meanwhile, or left and wanted again: later commands decide.
-                    outcome.add(confirm(name))
+                    // It was left meanwhile, or left and joined again: later commands decide.
+                    refusal.confirmation += confirm(name)
                 }
             }
-            return outcome
+            return refusal
         }
-        guard var topic = topics[name] else { return outcome }
+        guard var topic = topics[name] else { return refusal }
         topic.outstanding -= 1
         guard topic.isWanted, topic.outstanding == 0 else {
             if topic.subscribers.isEmpty, topic.outstanding == 0 { topics[name] = nil } else { topics[name] = topic }
-            return outcome
+            return refusal
         }
         topic.isWanted = false
         let error = RedisError(serverMessage: message, command: "SUBSCRIBE")
         let joining = topic.joins
         topic.joins = []
-        outcome.gaps = regained(&topic)
+        refusal.confirmation.gaps = regained(&topic)
         topics[name] = topic
         for id in joining {
             guard joins[id] != nil else { continue }
-            outcome.failed.append((id, error))
-            outcome.commands += cancelJoin(id)
+            refusal.failed.append((id, error))
+            refusal.commands += cancelJoin(id)
         }
-        // Who is left had it before the connection broke, and may not have it any more.
+        // The remaining subscribers had it before the connection broke, and have lost the right to it.
         for subscriber in topics[name]?.subscribers ?? [] {
-            outcome.ended.append((subscriber, error))
+            refusal.ended.append((subscriber, error))
             for id in joins(of: subscriber.id) where joins.removeValue(forKey: id) != nil {
-                outcome.failed.append((id, error))
+                refusal.failed.append((id, error))
             }
-            outcome.commands += leave(subscriber.id)
+            refusal.commands += leave(subscriber.id)
         }
-        return outcome
+        return refusal
     }
 
     // MARK: Messages
 
-    /// Calls `deliver` for each subscriber of the topic, with whether a gap must be told first.
+    /// Calls `deliver` for each subscriber of the topic, and says whether the subscriber must be
+    /// told of a gap first.
     mutating func message(on name: SubscriptionTopic, deliver: (Subscriber, _ gapFirst: Bool) -> Void) {
         guard let topic = topics[name] else { return }
         for subscriber in topic.subscribers {
@@ -355,7 +396,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         owedGaps -= 1
     }
 
-    // MARK: Batches
+    // MARK: Commands
 
     private mutating func send(
         _ names: [SubscriptionTopic], as make: (SubscriptionTopic.Kind, [String]) -> Command
@@ -375,13 +416,9 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
     }
 }
 
-extension SubscriptionStateMachine.Outcome {
-    mutating func add(_ other: Self) {
-        completed += other.completed
-        failed += other.failed
-        gaps += other.gaps
-        ended += other.ended
-        commands += other.commands
-        isUnexpected = isUnexpected || other.isUnexpected
+extension SubscriptionStateMachine.Confirmation {
+    fileprivate static func += (left: inout Self, right: Self) {
+        left.completed += right.completed
+        left.gaps += right.gaps
     }
 }

@@ -225,6 +225,32 @@ extension ServerTests {
             }
         }
 
+        @Test("a loop over a subscription, decoded or not, throws RedisError as a typed error")
+        func typedLoop() async throws {
+            try await withServer { _, redis in
+                func read(_ subscription: Subscription) async throws(RedisError) -> [String] {
+                    var texts: [String] = []
+                    for try await event in subscription {
+                        if case .message(let message) = event { texts.append(message.text) }
+                        if texts.count == 2 { break }
+                    }
+                    for try await event in subscription.decoded(as: Int.self) {
+                        if case .message(let number, _) = event { return texts + ["\(number)"] }
+                    }
+                    return texts
+                }
+                let subscription = try await redis.subscribe(to: ["news"])
+                for text in ["1", "2", "3"] { #expect(try await redis.publish(.string(text), to: "news") == 1) }
+                #expect(try await read(subscription) == ["1", "2", "3"])
+                let reading = Task { () async -> RedisError? in
+                    do throws(RedisError) { _ = try await read(subscription) } catch { return error }
+                    return nil
+                }
+                reading.cancel()
+                #expect(await reading.value?.code == .cancelled)
+            }
+        }
+
         @Test("a cancelled reader throws, and another reader receives the next message")
         func cancelReader() async throws {
             try await withServer { _, redis in

@@ -10,7 +10,7 @@ typealias ListenerStateMachine = SubscriptionStateMachine<Listener>
 /// messages arrive in that order. It records violations of the protocol as faults.
 struct SubscriptionModelServer {
     enum Reply {
-        case event(ListenerStateMachine.Event)
+        case event(SubscriptionReply)
         case message(SubscriptionTopic, Int)
     }
 

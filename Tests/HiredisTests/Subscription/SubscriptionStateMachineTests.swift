@@ -14,9 +14,9 @@ struct SubscriptionStateMachineTests {
     }
 
     private func confirm(_ machine: inout ListenerStateMachine, _ topics: SubscriptionTopic...)
-        -> ListenerStateMachine.Outcome
+        -> SubscriptionOutcome
     {
-        topics.reduce(into: ListenerStateMachine.Outcome()) {
+        topics.reduce(into: SubscriptionOutcome()) {
             $0.add(machine.received(.confirmed(subscribe: true, $1)))
         }
     }
@@ -241,7 +241,7 @@ struct SubscriptionStateMachineTests {
 
     // MARK: Refused topics
 
-    private let noPerm = ListenerStateMachine.Event.error("NOPERM this user has no permissions to access the channel")
+    private let noPerm = SubscriptionReply.error("NOPERM this user has no permissions to access the channel")
 
     @Test("a refused batch is retried topic by topic, and only joins of the forbidden topic fail")
     func refused() throws {
@@ -307,10 +307,10 @@ struct SubscriptionStateMachineTests {
     @Test(
         "a reply that matches no command is unexpected",
         arguments: [
-            ListenerStateMachine.Event.pong, .confirmed(subscribe: true, "b"), .confirmed(subscribe: false, "a"),
+            SubscriptionReply.pong, .confirmed(subscribe: true, "b"), .confirmed(subscribe: false, "a"),
             .confirmed(subscribe: true, .pattern("a")),
         ])
-    func unexpected(event: ListenerStateMachine.Event) {
+    func unexpected(event: SubscriptionReply) {
         var machine = connected()
         #expect(machine.received(event).isUnexpected)
         #expect(machine.received(noPerm).isUnexpected)

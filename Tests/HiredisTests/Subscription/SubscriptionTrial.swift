@@ -190,7 +190,7 @@ final class SubscriptionTrial {
         }
     }
 
-    private func handle(_ outcome: ListenerStateMachine.Outcome) {
+    private func handle(_ outcome: SubscriptionOutcome) {
         expect(!outcome.isUnexpected, "a reply is unexpected")
         send(outcome.commands)
         for (listener, error) in outcome.ended {

@@ -42,7 +42,7 @@ struct PlainRedisTests {
             try await withCoordinator(redis: PlainRedis(redis)) { coordinator in
                 let mutex = try coordinator.mutex("orders")
                 try await mutex.withLock { _ in
-                    let waiting = Task { try await mutex.withLock { _ in } }
+                    let waiting = Task.detached { try await mutex.withLock { _ in } }
                     waiting.cancel()
                     #expect(await errorOf { try await waiting.value }?.code == .cancelled)
                 }

@@ -142,7 +142,7 @@ extension PrimitiveTests {
                     _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
                 }
                 let putting = await errorOf { try await buffer.put(3) }
-                #expect(putting?.code == .serverError)
+                #expect(putting?.code == .outOfMemory)
                 _ = try await redis.send("CONFIG", "SET", "maxmemory", "0")
                 try await Audit(redis).check()
                 #expect(try await buffer.take() == 2)

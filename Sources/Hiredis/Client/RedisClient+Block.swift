@@ -1,12 +1,13 @@
-// Blocking commands with precise timeouts, and cancellation that loses nothing.
+// Blocking commands with precise timeouts, and without a loss on cancellation.
 import NIOCore
 
 extension RedisClient {
+    /// Runs a blocking command on a lane of its own: see ``Redis/block(_:timeout:giveBack:)``.
     public func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue? {
         if let timeout, timeout < .zero {
-            throw RedisError(.invalidArgument, "timeout is \(timeout), must be 0 or more")
+            throw RedisError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
         if instruments.isDisabled { return try await blockUntilReply(command, timeout: timeout, giveBack: giveBack) }
         return try await instruments.measure(command.command.name) { () async throws(RedisError) -> RESPValue? in
@@ -31,7 +32,7 @@ extension RedisClient {
         }
     }
 
-    /// A lane, however long connecting takes, or `nil` when the time is up.
+    /// Returns a lane, retrying while the server cannot be reached, or `nil` when the time is up.
     private func takeLane(until deadline: NIODeadline) async throws(RedisError) -> RedisConnection? {
         var backoff = Backoff(configuration.reconnectDelay)
         while true {
@@ -67,14 +68,14 @@ extension RedisClient {
         let request = command.complete(serverTimeout: serverTimeout(until: deadline, sliced: interruptibleID == nil))
         lanes.began(wait)
         defer { lanes.ended(wait) }
-        // Without the right to interrupt, the server's own timeout is all there is.
+        // Without the right to interrupt the command, only the server's own timeout ends it.
         let timer =
             deadline < .distantFuture && interruptibleID != nil
             ? lane.eventLoop.scheduleTask(deadline: deadline) { wait.interrupt(.timedOut) } : nil
         let result = await withTaskCancellationHandler {
             await lane.sendUninterrupted(request, id: wait.id) { late in
-                // The caller has been told; the interruption that let it go still holds the lane. A shutdown waits for
-                // what is given back.
+                // The caller has its error already, and the interruption still owns the lane. Registered again, so that
+                // a shutdown waits until what the reply brought has been given back.
                 self.lanes.began(wait)
                 _ = wait.finish()
                 Task {
@@ -94,10 +95,10 @@ extension RedisClient {
         _ command: BlockingCommand, _ deadline: NIODeadline, _ giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async -> Attempt {
         if case .failure(let error) = result, error.code == .cancelled {
-            // Let go of by the interruption, which goes on settling: see BlockedWait.release.
+            // The interruption has released the caller and continues to settle the command: see BlockedWait.release.
             var error = wait.interruption?.error ?? error
             error.mayHaveRun = true
-            error.message += "; the server did not answer in time, what it may have taken will be given back"
+            error.message += "; the server did not answer in time, and what it may have taken will be given back"
             return wait.interruption == .timedOut ? .timedOut : .failed(error)
         }
         let isMine = wait.finish()
@@ -113,7 +114,7 @@ extension RedisClient {
                 case nil: return .again
                 }
             }
-            // What came in the moment the time was up is as good as any; only who no longer wants it must not keep it.
+            // A reply that arrives just when the time is up is still delivered. A cancelled caller must not receive it.
             guard let interruption, interruption != .timedOut else { return .reply(reply) }
             await Task { await undo(reply, command, giveBack) }.value
             return .failed(interruption.error)
@@ -125,7 +126,7 @@ extension RedisClient {
     }
 
     private func failure(_ message: String, _ interruption: BlockedWait.Interruption?) -> Attempt {
-        // The server has become a replica while we waited; nothing was taken.
+        // The server became a replica during the wait; nothing was taken.
         if message.hasPrefix("UNBLOCKED"), interruption == nil { return .again }
         if let interruption, message.hasPrefix("UNBLOCKED") {
             return interruption == .timedOut ? .timedOut : .failed(interruption.error)

@@ -1,4 +1,3 @@
-// redis://, rediss:// and unix:// URLs.
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -6,15 +5,17 @@
 #endif
 
 extension RedisConfiguration {
-    /// Reads a URL.
+    /// Makes a configuration from a URL.
     ///
     /// - `redis://[user:password@]host[:port][/db]`: plain TCP, port 6379.
     /// - `rediss://…`: TLS, with the certificate and the name of the server verified.
     /// - `unix://[user:password@]/path/to.sock[?db=0]`: a Unix socket.
     ///
-    /// User and password are percent-encoded. `redis://:password@host` is the default user.
+    /// User and password are percent-encoded. `redis://:password@host` logs in as the server's
+    /// default user.
     ///
-    /// - Throws: `RedisError.Code.invalidArgument`; the message does not repeat the URL, which may hold a password.
+    /// - Throws: `.invalidArgument`. The message does not repeat the URL, which may contain a
+    ///   password.
     public init(url: String) throws(RedisError) {
         func invalid(_ reason: String) -> RedisError {
             RedisError(
@@ -34,7 +35,7 @@ extension RedisConfiguration {
         case "redis", "rediss":
             guard let host = parts.host, !host.isEmpty else { throw invalid("has no host") }
             let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-            // A port too large for an Int is none.
+            // URLComponents has no port when the number is too large for an Int.
             let port = parts.port ?? (parts.rangeOfPort?.isEmpty == false ? 0 : 6379)
             guard (1...65535).contains(port) else { throw invalid("has a port that is not between 1 and 65535") }
             self.init(endpoint: .tcp(host: bare, port: port), credentials: credentials)
@@ -45,11 +46,13 @@ extension RedisConfiguration {
             guard parts.path.count > 1 else { throw invalid("has no socket path") }
             self.init(endpoint: .unixSocket(path: parts.path), credentials: credentials)
         default:
-            throw invalid("has no scheme that is known")
+            throw invalid("has no known scheme")
         }
         if let item = parts.queryItems?.first(where: { $0.name == "db" }) { database = item.value ?? "" }
         if !database.isEmpty {
-            guard let number = Int(database), number >= 0 else { throw invalid("names a database that is no number") }
+            guard let number = Int(database), number >= 0 else {
+                throw invalid("names a database that is not a number from 0")
+            }
             self.database = number
         }
     }

@@ -1,0 +1,31 @@
+import NIOCore
+
+/// The caller's side of a command: how it receives the reply.
+struct Caller: Sendable {
+    /// How the reply is delivered.
+    enum Answer: Sendable {
+        case resume(UnsafeContinuation<Result<RESPValue, RedisError>, Never>)
+        /// Called on the event loop, without a suspended task.
+        case call(@Sendable (Result<RESPValue, RedisError>) -> Void)
+    }
+
+    var answer: Answer
+    /// Receives a reply that arrives after the caller was cancelled or timed out.
+    var settle: (@Sendable (RESPValue) -> Void)?
+
+    func answer(_ result: Result<RESPValue, RedisError>) {
+        switch answer {
+        case .resume(let continuation): continuation.resume(returning: result)
+        case .call(let completion): completion(result)
+        }
+    }
+}
+
+/// A command or pipeline on its way to the connection; its bytes are encoded separately.
+struct Submission: Sendable {
+    var id: UInt64
+    var caller: Caller
+    /// One, or the number of commands in a pipeline.
+    var expectedReplies: Int
+    var timeout: TimeAmount?
+}
