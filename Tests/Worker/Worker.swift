@@ -46,7 +46,7 @@ struct Worker {
         configuration.recheckInterval = .seconds(2)
         configuration.pollInterval = .milliseconds(20)
         let words = Array(words.dropFirst())
-        configuration.usesWakeUps = words.last != "deaf"
+        configuration.usesWakeUps = words.last != "without-wake-ups"
         try await withRedisClient(url: notes) { notes in
             try await withPostOffice(redis: redis, configuration: configuration) { office in
                 let mix = MailMix(office: office, notes: notes)

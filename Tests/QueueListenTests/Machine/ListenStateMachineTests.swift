@@ -53,7 +53,7 @@ struct ListenStateMachineTests {
 
     @Test("in every order of events, each call receives its next message and none waits beside a message")
     func randomOrders() {
-        for seed: UInt64 in 0..<20_000 {
+        for seed in testSeeds(0..<20_000) {
             let world = Self.run(seed: seed)
             #expect(world.stuckCalls.isEmpty, "seed \(seed)")
             #expect(world.faults.isEmpty, "seed \(seed): \(world.faults)")

@@ -243,7 +243,7 @@ extension QueueListenTests {
             configuration.partitions = partitions
             configuration.recheckInterval = .seconds(1)
             let settings = configuration
-            let seed = UInt64.random(in: 0...999_999)
+            let seed = testSeed()
             try await withServer { _, redis, other in
                 try await withPostOffice(redis: redis, configuration: settings) { near in
                     try await withPostOffice(redis: other, configuration: settings) { far in
@@ -297,7 +297,7 @@ extension QueueListenTests {
 
         @Test("with small limits, collapse keys and short lives, every message is delivered, counted or reported")
         func lossesAtRandom() async throws {
-            let seed = UInt64.random(in: 0...999_999)
+            let seed = testSeed()
             try await withOffice(configure: {
                 $0.limits.maxMessages = 8
                 $0.limits.whenFull = .dropOldest

@@ -23,8 +23,7 @@ extension QueueListenTests {
             var configuration = PostOfficeConfiguration()
             configuration.partitions = partitions
             configuration.takeOverAfter = .milliseconds(500)
-            let seed =
-                ProcessInfo.processInfo.environment["REDISDC_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...999_999)
+            let seed = testSeed()
             var generator = SplitMix(seed: seed)
             try await withLocalRedis { notebook in
                 try await withServer(.init(persistence: .appendOnly(fsync: .always))) { server, redis, _ in
@@ -45,7 +44,7 @@ extension QueueListenTests {
                                 "redisdc-worker",
                                 [
                                     "mail-receive", number < 3 ? server.url : proxyURL, notebook.url, "\(partitions)",
-                                    name, device, number == 4 ? "1" : "10", number == 5 ? "deaf" : "hears",
+                                    name, device, number == 4 ? "1" : "10", number == 5 ? "without-wake-ups" : "with-wake-ups",
                                 ])
                         }
                         try await withPostOffice(redis: redis, configuration: configuration) { office in

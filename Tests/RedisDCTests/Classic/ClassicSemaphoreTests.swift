@@ -2,6 +2,7 @@ import Foundation
 import Hiredis
 import RedisDC
 import RedisDCTesting
+import TestRandom
 import TestSupport
 import Testing
 
@@ -140,12 +141,13 @@ extension ClassicSemaphoreTests {
             try await withServer { _, redis, other in
                 let waiting = try ClassicSemaphore("s", redis: redis)
                 let signalling = try ClassicSemaphore("s", redis: other)
+                var generator = SplitMix(seed: testSeed())
                 var taken = 0
                 var cancelled = 0
                 for round in 0..<4000 {
                     let wait = Task { try await waiting.wait() }
                     let signal = Task { try await signalling.signal() }
-                    if round % 2 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...400))) }
+                    if round % 2 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...400, using: &generator))) }
                     wait.cancel()
                     do {
                         try await wait.value
@@ -200,6 +202,7 @@ extension ClassicSemaphoreTests {
                     try await withRedisClient(url: "redis://127.0.0.1:\(proxy.port)") { redis in
                         let semaphore = try ClassicSemaphore("s", redis: redis)
                         let direct = try ClassicSemaphore("s", redis: other)
+                        var generator = SplitMix(seed: testSeed())
                         var givenBack = 0
                         // It takes luck to cancel a wait at the moment when it gets its permit.
                         for round in 1...5000 where round <= 100 || givenBack == 0 {
@@ -208,7 +211,7 @@ extension ClassicSemaphoreTests {
                             if round == 1 { await proxy.dropNextReply(matching: "rdc:sem-back:") }
                             let wait = Task { try await semaphore.wait() }
                             let signal = Task { try await direct.signal() }
-                            if round % 2 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...500))) }
+                            if round % 2 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...500, using: &generator))) }
                             wait.cancel()
                             let result = await wait.result
                             try await signal.value
@@ -236,18 +239,22 @@ extension ClassicSemaphoreTests {
                 let semaphore = try ClassicSemaphore("s", redis: redis)
                 let direct = try ClassicSemaphore("s", redis: other)
                 try await semaphore.create(permits: 0)
+                var generator = SplitMix(seed: testSeed())
                 var taken = 0
                 for round in 0..<60 {
+                    let (signalPause, cancelPause) = (
+                        Int.random(in: 0...10, using: &generator), Int.random(in: 0...10, using: &generator)
+                    )
                     let wait = Task {
                         round % 3 == 0
                             ? try await semaphore.wait(timeout: .milliseconds(5)) : try await semaphore.wait()
                     }
                     let signal = Task {
-                        try await Task.sleep(for: .milliseconds(Int.random(in: 0...10)))
+                        try await Task.sleep(for: .milliseconds(signalPause))
                         try await direct.signal()
                     }
                     if round % 3 == 1 {
-                        try await Task.sleep(for: .milliseconds(Int.random(in: 0...10)))
+                        try await Task.sleep(for: .milliseconds(cancelPause))
                         wait.cancel()
                     }
                     if case .success = await wait.result { taken += 1 }

@@ -24,7 +24,7 @@ struct EngineStateMachineTests {
     }
 
     @Test("the session begins even if the subscription fails")
-    func deaf() {
+    func unsubscribed() {
         var run = MachineRun()
         run.apply { $0.start() }
         _ = run.taken()

@@ -147,7 +147,7 @@ extension ServerTests {
 
         // MARK: Silent connections
 
-        enum Death: CaseIterable { case stalled, deaf }
+        enum Death: CaseIterable { case stalled, swallowed }
 
         @Test(
             "the probe finds a connection that stopped responding, which is replaced with a gap",
@@ -164,7 +164,7 @@ extension ServerTests {
                 let before = proxy.counters.acceptedConnections
                 switch death {
                 case .stalled: await proxy.stall()
-                case .deaf: await proxy.swallowReplies()
+                case .swallowed: await proxy.swallowReplies()
                 }
                 // No command is sent, so only the probe can detect the failure.
                 try await proxy.waitUntil { $0.acceptedConnections > before }
