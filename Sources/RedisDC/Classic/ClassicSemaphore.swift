@@ -86,7 +86,7 @@ public struct ClassicSemaphore: Sendable {
         if existing != permits {
             throw RedisDCError(
                 .conflict,
-                "cannot create semaphore \"\(name)\" with \(permits) permits: it was created with \(existing)")
+                "cannot create semaphore \"\(name)\" with \(permits) permits: it was created with \(existing) permits")
         }
         return parts[0].integer == 1
     }
