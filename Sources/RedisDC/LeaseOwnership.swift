@@ -43,7 +43,11 @@ final class LeaseOwnership: Sendable {
         if leases.isEmpty { return try await body() }
         let ownership = LeaseOwnership(leases)
         defer { ownership.hasEnded.store(true, ordering: .releasing) }
-        return try await $inherited.withValue(ownership, operation: body)
+        return try await $inherited.withValue(ownership) {
+            // Isolates this closure. The standard library's parameter would otherwise take `body` off the caller's actor.
+            _ = isolation
+            return try await body()
+        }
     }
 }
 
