@@ -38,6 +38,9 @@ final class LanePool: Sendable {
         self.instruments = instruments
     }
 
+    /// For tests: the number of lanes that are in use.
+    var inUseCount: Int { state.withLockedValue { $0.inUse } }
+
     // MARK: Take and put back
 
     /// Returns a lane for the caller alone, which must pass it to `put` or `drop`.

@@ -1,7 +1,8 @@
-import Hiredis
 import RedisDCTesting
 import TestRandom
 import Testing
+
+@testable import Hiredis
 
 extension ServerTests {
     @Suite("Blocking commands on lanes")
@@ -76,6 +77,7 @@ extension ServerTests {
                     #expect(all == Array(0..<rounds))
                     #expect(!delivered.all.isEmpty, "the race was never won by the push")
                     #expect(!left.isEmpty, "the race was never won by the cancel")
+                    try await until("every lane is back") { redis.lanes.inUseCount == 0 }
                 }
             }
         }

@@ -44,7 +44,8 @@ extension QueueListenTests {
                                 "redisdc-worker",
                                 [
                                     "mail-receive", number < 3 ? server.url : proxyURL, notebook.url, "\(partitions)",
-                                    name, device, number == 4 ? "1" : "10", number == 5 ? "without-wake-ups" : "with-wake-ups",
+                                    name, device, number == 4 ? "1" : "10",
+                                    number == 5 ? "without-wake-ups" : "with-wake-ups",
                                 ])
                         }
                         try await withPostOffice(redis: redis, configuration: configuration) { office in

@@ -147,7 +147,9 @@ extension ClassicSemaphoreTests {
                 for round in 0..<4000 {
                     let wait = Task { try await waiting.wait() }
                     let signal = Task { try await signalling.signal() }
-                    if round % 2 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...400, using: &generator))) }
+                    if round % 2 == 0 {
+                        try await Task.sleep(for: .microseconds(Int.random(in: 0...400, using: &generator)))
+                    }
                     wait.cancel()
                     do {
                         try await wait.value
@@ -211,7 +213,9 @@ extension ClassicSemaphoreTests {
                             if round == 1 { await proxy.dropNextReply(matching: "rdc:sem-back:") }
                             let wait = Task { try await semaphore.wait() }
                             let signal = Task { try await direct.signal() }
-                            if round % 2 == 0 { try await Task.sleep(for: .microseconds(Int.random(in: 0...500, using: &generator))) }
+                            if round % 2 == 0 {
+                                try await Task.sleep(for: .microseconds(Int.random(in: 0...500, using: &generator)))
+                            }
                             wait.cancel()
                             let result = await wait.result
                             try await signal.value

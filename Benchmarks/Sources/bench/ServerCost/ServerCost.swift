@@ -129,7 +129,7 @@ enum ServerCost: String, CaseIterable {
             redis, coordinator in
             let semaphore = try coordinator.semaphore("s", permits: 1000)
             var leases: [Lease] = []
-            for _ in 0..<1000 { leases.append(try await semaphore.acquire()) }
+            for _ in 0..<1000 { leases.append(try await semaphore.acquireLease()) }
             let before = try await scripts(redis)
             // A heartbeat each second. Looking more often would be counted too.
             try await Task.sleep(for: .seconds(count))
