@@ -1,5 +1,6 @@
-/// The limits of a mailbox. The defaults bound every mailbox of a server.
 import Hiredis
+
+/// The limits of a mailbox. The defaults bound every mailbox of a server.
 public struct MailboxLimits: Sendable, Hashable {
     /// The maximum number of messages in the mailbox, 1 to 100,000,000. Default 100,000.
     public var maxMessages = 100_000
