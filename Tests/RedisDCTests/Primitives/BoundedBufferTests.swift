@@ -65,8 +65,9 @@ extension PrimitiveTests {
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "consumer"])
                 try await until("it has the item") { try await redis.send("LLEN", "log").integer == 1 }
                 try await victim.kill9()
-                // A producer that leases a place and dies before it puts an item there.
-                let dying = try await ForeignNode(redis, ttl: .milliseconds(300))
+                // A producer that leases a place and dies before it puts an item there. It lives long enough for its
+                // request on a busy machine.
+                let dying = try await ForeignNode(redis, ttl: .seconds(3))
                 #expect(try await dying.request("acquire", "b", ["k", "2", "f", 1, "l", "0"]).first == "granted")
                 try await buffer.put("second", timeout: .seconds(60))
                 #expect(try await buffer.take(timeout: .seconds(60)) == "second")
