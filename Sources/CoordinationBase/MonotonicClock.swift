@@ -1,9 +1,9 @@
-// Time, injectable.
+// A clock that tests can replace.
 import Hiredis
 
-/// A monotonic clock: the process's own, which also runs while the machine sleeps, or a test's.
+/// A monotonic clock: the system's, which also advances while the machine sleeps, or a test's.
 package struct MonotonicClock: Sendable {
-    /// The time since the clock was made.
+    /// Returns the time since the clock was created.
     package var now: @Sendable () -> Duration
     /// Suspends the task for a duration. Throws when the task is cancelled.
     package var sleep: @Sendable (Duration) async throws -> Void

@@ -1,7 +1,9 @@
 // The rules for all names, and how names are compared.
 
-/// What is wrong with a name, or `nil` when it is valid: 1 to `maxBytes` bytes of UTF-8 without control characters and without
-/// braces, which would change a cluster's slot.
+/// Returns what is wrong with a name, or `nil` when it is valid.
+///
+/// A valid name has 1 to `maxBytes` bytes of UTF-8 without control characters and without braces, which would change
+/// the slot in a cluster.
 package func faultOfName(_ name: String, _ what: String = "name", maxBytes: Int = 512) -> String? {
     let length = name.utf8.count
     guard (1...maxBytes).contains(length) else { return "a \(what) has 1 to \(maxBytes) bytes, this one has \(length)" }
@@ -33,8 +35,9 @@ package struct ByteName: Hashable {
     }
 }
 
-/// What is wrong with names that become keys of a dictionary of strings, or `nil` when nothing is: two of them differ in their
-/// bytes, and Swift considers them equal.
+/// Returns what is wrong with names that become keys of a dictionary of strings, or `nil` when they are valid.
+///
+/// They are invalid when two of them differ in their bytes and are equal as Swift strings.
 package func faultOfNames(_ names: [String]) -> String? {
     var seen: [String: String] = [:]
     for name in names {

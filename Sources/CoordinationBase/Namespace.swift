@@ -1,11 +1,11 @@
-// Where data is in Redis: the namespace, its partitions, and the keys of each.
+// The namespace, its partitions, and the form of their keys in Redis.
 
 /// A namespace, divided into a fixed number of partitions, each in one slot of a cluster.
 package struct Namespace: Sendable, Hashable {
     package let name: String
     /// 1 to 1,024. Within one partition, an operation on several names is atomic.
     package let partitions: Int
-    /// Tells the keys of coordination (`rdc`) from those of mailboxes (`ql`) in a namespace of the same name.
+    /// The first part of all keys: `rdc` for coordination, `ql` for mailboxes, so that both can use the same namespace.
     private let prefix: String
 
     package init(_ name: String, partitions: Int, prefix: String = "rdc") {
@@ -14,8 +14,8 @@ package struct Namespace: Sendable, Hashable {
         self.prefix = prefix
     }
 
-    /// The partition of a name: FNV-1a, 32 bits, over its UTF-8 up to the first `#`, modulo the number of partitions. Names
-    /// that belong together, such as `orders` and `orders#arrived`, are in one partition.
+    /// The partition of a name: FNV-1a, 32 bits, over its UTF-8 up to the first `#`, modulo the number of partitions.
+    /// Names that belong together, such as `orders` and `orders#arrived`, are in one partition.
     package func partition(of name: String) -> Int {
         guard partitions > 1 else { return 0 }
         var hash: UInt32 = 2_166_136_261
@@ -27,7 +27,7 @@ package struct Namespace: Sendable, Hashable {
     package func key(_ suffix: String, partition: Int) -> String { "\(prefix):{\(name):\(partition)}:\(suffix)" }
 }
 
-/// 128 random bits as 32 hexadecimal digits. Names sessions, senders and epochs.
+/// Returns 128 random bits as 32 hexadecimal digits: the id of a session, sender or epoch.
 package func randomID() -> String {
     var generator = SystemRandomNumberGenerator()
     return [generator.next(), generator.next()].map { (half: UInt64) in

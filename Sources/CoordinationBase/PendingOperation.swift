@@ -1,34 +1,45 @@
-// One call that waits for a state machine's answer.
+// A call that waits for a state machine's result.
 
-/// A call in progress: what the caller asked for, how far it has got, and its result.
+/// A call in progress: its request, its progress, and its result.
 ///
-/// There is one object for each call, so that neither the frames of the functions that wait nor the tables that
-/// list the call hold more than a reference (docs/decisions.md).
+/// There is one object for each call, so that the frames of the functions that wait, and the collections that list
+/// the call, contain only a reference (docs/decisions.md).
 ///
-/// `@unchecked`: `progress` is accessed only on the runner's executor once the call has begun. `result` is
+/// `@unchecked`: `progress` is accessed only on the runner's executor once the call has begun. `ending` is
 /// written there once, before the caller is resumed, and read by the caller afterwards.
 package final class PendingOperation<Progress, Output, Failure: Error>: @unchecked Sendable {
     /// Unique among the calls of one runner. Later calls have larger ids.
     package let id: UInt64
-    /// What was asked for, and whatever the state machine keeps with it.
+    /// The request, and the data that the state machine stores with it.
     package var progress: Progress
-    /// `nil` until the call has ended.
-    package private(set) var result: Result<Output, Failure>?
-    /// Unsafe saves an allocation for each waiter. It is resumed once, because `finish` takes it.
+    /// `nil` until the call has ended. A reference, so that a call that waits needs no memory for a result.
+    @usableFromInline var ending: Ending?
+    /// The waiting caller. An unsafe continuation saves an allocation for each waiter; `finish` takes it and resumes it
+    /// once.
     @usableFromInline package var continuation: UnsafeContinuation<Void, Never>?
 
     @inlinable
     package init(id: UInt64, _ progress: Progress) {
         (self.id, self.progress) = (id, progress)
         // Set here because an inlinable initialiser must set every property.
-        (result, continuation) = (nil, nil)
+        (ending, continuation) = (nil, nil)
     }
+
+    /// `nil` until the call has ended.
+    package var result: Result<Output, Failure>? { ending?.result }
 
     /// Ends the call and resumes its caller. Only the first result counts.
     package func finish(_ result: Result<Output, Failure>) {
         guard let continuation else { return }
         self.continuation = nil
-        self.result = result
+        ending = Ending(result)
         continuation.resume()
+    }
+
+    /// How a call ended.
+    @usableFromInline final class Ending {
+        let result: Result<Output, Failure>
+
+        init(_ result: Result<Output, Failure>) { self.result = result }
     }
 }

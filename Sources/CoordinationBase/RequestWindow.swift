@@ -1,11 +1,11 @@
-// Request numbers, and up to which one all are settled.
+// Numbers requests, and tracks the number up to which all are settled.
 
-/// Numbers the requests of a session, and knows up to which number all replies have arrived.
+/// Numbers the requests of a session, and tracks the number up to which all replies have arrived.
 ///
-/// The server keeps the reply to a request until the client reports that it has arrived, so that a request that is sent a
-/// second time has no second effect. Reporting it rarely is enough.
+/// The server keeps the reply to a request until the client reports that it has arrived, so that a request that is sent
+/// twice takes effect once. A report after every ``stride`` settled requests is enough.
 package struct RequestWindow: Sendable {
-    /// The number of newly settled requests that makes a report worthwhile.
+    /// The number of newly settled requests after which they are reported.
     package static let stride: UInt64 = 32
 
     private var last: UInt64 = 0
@@ -31,9 +31,10 @@ package struct RequestWindow: Sendable {
         while settledBeyond.remove(settledUpTo + 1) != nil { settledUpTo += 1 }
     }
 
-    /// Returns the number to report with the next request, or `nil` when it is not worthwhile yet.
+    /// Returns the number to report with the next request, or `nil` when fewer than `stride` requests are newly
+    /// settled.
     ///
-    /// - Parameter always: reports anything new, however little.
+    /// - Parameter always: reports even one newly settled request.
     package mutating func report(always: Bool = false) -> UInt64? {
         guard settledUpTo > reported, always || settledUpTo - reported >= Self.stride else { return nil }
         reported = settledUpTo

@@ -1,12 +1,12 @@
-// How an actor runs a state machine that callers wait on: entering its executor, waiting, cancelling, and the timer.
+// How an actor runs a state machine for callers that wait: entering its executor, waiting, cancelling, and the timer.
 //
-// The engine and the mailboxes' listeners are such actors. Each adds what is its own: the machine, the requests that it
-// sends, and what it does with the machine's actions.
+// The engine and the mailboxes' listeners are such actors. Each adds its own machine, its requests, and how it carries
+// out the machine's actions.
 import Synchronization
 
 /// An actor on the client's executor that runs a state machine on behalf of callers who wait for results.
 package protocol WaiterRunner: Actor {
-    /// What a call keeps while it is in progress.
+    /// The data of a call in progress.
     associatedtype Progress: Sendable
     /// The result of a call.
     associatedtype Output: Sendable
@@ -24,13 +24,14 @@ package protocol WaiterRunner: Actor {
 
     /// Runs `body` on the actor's executor: immediately when the caller is on it, else soon.
     nonisolated func execute(_ body: @escaping @Sendable () -> Void)
-    /// Gives a new call to the state machine.
+    /// Passes a new call to the state machine.
     func begin(_ operation: Operation)
-    /// Tells the state machine that a caller no longer waits. The call ends when nothing is held for it.
+    /// Tells the state machine that a caller no longer waits. The machine ends the call when nothing is held for it, or
+    /// after a time limit of its own; in the second case the release continues in the background.
     func abandon(_ id: UInt64, _ error: Failure)
-    /// When the state machine next needs to look at the clock.
+    /// The time at which ``tick()`` must be called next; `nil` when there is none.
     var nextTick: Duration? { get }
-    /// Lets the state machine look at the clock.
+    /// Lets the state machine handle the passing of time.
     func tick()
 }
 
@@ -43,7 +44,7 @@ package struct RunnerState<Operation: Sendable>: Sendable {
 
     package init() {}
 
-    /// Stops the timer. Nothing starts it again until ``WaiterRunner/arm()``.
+    /// Stops the timer until the next ``WaiterRunner/arm()``.
     package mutating func stopTimer() {
         timer?.cancel()
         (timer, timerAt) = (nil, nil)
@@ -51,13 +52,13 @@ package struct RunnerState<Operation: Sendable>: Sendable {
 }
 
 extension WaiterRunner {
-    /// Runs `body` isolated to the actor. A task on the client's executor does not change its executor for it.
+    /// Runs `body` isolated to the actor. A task on the client's executor calls it without a change of executor.
     @inlinable
     package nonisolated func enter(_ body: @escaping @Sendable (isolated Self) -> Void) {
         execute { self.assumeIsolated { body($0) } }
     }
 
-    /// Returns when the operation has its result. When the task is cancelled, that is as soon as nothing is held.
+    /// Returns when the operation has its result. A cancelled task still waits for it: see ``abandon(_:_:)``.
     @inlinable
     package nonisolated func carryOut(_ operation: Operation) async {
         await withTaskCancellationHandler {
@@ -79,6 +80,7 @@ extension WaiterRunner {
         }
     }
 
+    /// Begins an operation, unless the task is cancelled.
     @inlinable
     package nonisolated func start(_ operation: Operation) {
         if Task.isCancelled {
@@ -86,7 +88,7 @@ extension WaiterRunner {
             return
         }
         enter { $0.admit(operation) }
-        // A cancellation that came before this found nothing to cancel.
+        // A cancellation before the line above found no operation to cancel.
         if Task.isCancelled { cancel(operation.id) }
     }
 
@@ -107,7 +109,7 @@ extension WaiterRunner {
         runner.operations.removeValue(forKey: id)?.finish(result)
     }
 
-    /// Sets the timer for the state machine's next tick. Call it after every event.
+    /// Sets the timer for the state machine's next tick. Must be called after every event.
     @inlinable
     package func arm() {
         guard let next = nextTick else { return }
@@ -123,7 +125,7 @@ extension WaiterRunner {
     }
 }
 
-/// Gives calls their ids, from any thread.
+/// Makes the ids of calls, on any thread.
 package final class OperationIDs: Sendable {
     private let last = Atomic<UInt64>(0)
 

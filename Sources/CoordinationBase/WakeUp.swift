@@ -1,7 +1,7 @@
-// The channel on which a process learns that something may have changed for it.
+// The channel on which Redis notifies a process of changes.
 package import Hiredis
 
-/// What arrives on a wake-up channel.
+/// An event of a wake-up channel.
 package enum WakeUp: Sendable {
     /// The server has confirmed the subscription: messages published from now on arrive.
     case subscribed
@@ -13,14 +13,14 @@ package enum WakeUp: Sendable {
     case gap
 }
 
-/// Receives wake-ups until the task is cancelled, through every loss of the connection.
+/// Receives wake-ups until the task is cancelled. Subscribes again after every loss of the connection.
 ///
-/// A wake-up is a hint. The receiver must reach the same state, only later, when none arrives.
+/// A wake-up is a hint: when it is lost, the receiver must reach the same state later.
 ///
 /// - Parameter receive: called on the client's executor, on which the caller must be too.
 package func receiveWakeUps(
-    from redis: any EventLoopRedis, on channels: String..., isolation: isolated (any Actor)? = #isolation,
-    _ receive: @escaping @Sendable (WakeUp) -> Void
+    from redis: any EventLoopRedis, on channels: String..., clock: MonotonicClock,
+    isolation: isolated (any Actor)? = #isolation, _ receive: @escaping @Sendable (WakeUp) -> Void
 ) async {
     var pause = Duration.milliseconds(50)
     while !Task.isCancelled {
@@ -35,13 +35,13 @@ package func receiveWakeUps(
                 case .gap: receive(.gap)
                 }
             }
-            // The client has stopped. Callers that wait learn it from their next request.
+            // The messages end without an error only when the client has stopped.
             if !Task.isCancelled { receive(.unsubscribed(RedisError(.clientStopped, "the client has stopped"))) }
             return
         } catch {
             if Task.isCancelled { return }
             receive(.unsubscribed(error))
-            try? await Task.sleep(for: pause)
+            try? await clock.sleep(pause)
             pause = min(pause * 2, .seconds(5))
         }
     }

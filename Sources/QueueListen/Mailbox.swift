@@ -37,23 +37,34 @@ public struct Mailbox: Sendable {
     /// acknowledged them. A delivery that does not arrive is repeated by the next call with the
     /// same cursor.
     ///
+    /// A loss of messages is not an error: the call returns the status ``Delivery/Status/reset``,
+    /// ``Delivery/Status/forked`` or ``Delivery/Status/truncated(first:)``. When a newer call for
+    /// the same device begins, in this process or another one, an older call that is still waiting
+    /// returns ``Delivery/Status/superseded``.
+    ///
     /// A cancelled call throws `.cancelled` immediately. No error loses a message: the next call
     /// with the same cursor returns it. A call that waits is not interrupted by a broken
     /// connection; it throws only when Redis cannot be asked at the end of its timeout.
     ///
+    /// It can be called before ``PostOffice/run()`` has begun. After `run()` has ended it throws
+    /// `.stopped`.
+    ///
     /// - Parameters:
-    ///   - cursor: the cursor of the last delivery. `nil`: the position up to which this device has
-    ///     acknowledged, or the beginning for a new device.
+    ///   - cursor: the cursor of the last delivery. `nil` continues after the last message that this
+    ///     device acknowledged, or reads from the beginning for a new device.
     ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at
     ///     most 64 devices.
     ///   - limit: the maximum number of messages, 1 to 10,000.
     ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
     ///     larger.
-    ///   - timeout: how long to wait. `nil` waits without a limit; 0 reads once.
+    ///   - timeout: how long to wait, 0 or more. `nil` waits without a limit. At the end of the
+    ///     timeout, never earlier, the call reads the mailbox once more, which takes at most another
+    ///     second. 0 reads once without waiting for messages; it waits for Redis for up to
+    ///     ``PostOfficeConfiguration/callTimeout`` and that second.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`,
     ///   `.conflict` (a 65th device, or another number of partitions), `.serverError`;
     ///   `.connectionLost` and `.notConnected` when Redis could not be asked until the timeout, or
-    ///   has not answered within another second.
+    ///   did not answer within another second.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
@@ -87,10 +98,12 @@ public struct Mailbox: Sendable {
     /// acknowledged them.
     ///
     /// Acknowledging twice has no second effect, so a call that throws can be repeated. It takes at
-    /// most ``PostOfficeConfiguration/callTimeout``.
+    /// most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws `.cancelled`
+    /// immediately; if ``QueueListenError/mayHaveRun`` is true, the messages may be acknowledged.
     ///
-    /// - Returns: `true` if the cursor belongs to the mailbox in its present state. Otherwise
-    ///   nothing is acknowledged, and the next `listen` with this cursor reports why.
+    /// - Returns: `true` if the cursor is valid: it is, unless the mailbox was deleted, Redis has
+    ///   lost the mailbox or its end, or messages after the cursor are gone. If it is not, nothing is
+    ///   acknowledged, and the next `listen` with this cursor reports why.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.connectionLost`, `.notConnected`,
     ///   `.notPermitted`, `.stopped`, `.wrongType`, `.conflict`, `.serverError`.
     @discardableResult
@@ -98,11 +111,15 @@ public struct Mailbox: Sendable {
         _ cursor: Cursor, device: String = Self.defaultDevice
     ) async throws(QueueListenError) -> Bool {
         try MailName.validate(device, "device", maxBytes: 128)
+        // The script's arguments for an acknowledgement that neither begins a poll nor reads messages.
+        let (noPoll, acknowledges, noRegistration): (RedisArgument, RedisArgument, RedisArgument) = (0, 2, 0)
+        let (maxMessages, maxBytes): (RedisArgument, RedisArgument) = (0, 1)
         let reply = try await run(
             Scripts.listen,
             partition.limits + [
-                .string(device), .string(partition.process), 0, 2, 0, .integer(cursor.index),
-                .bytes(cursor.epoch.bigEndianBytes), .bytes(cursor.tag.bigEndianBytes), 0, 1,
+                .string(device), .string(partition.process), noPoll, acknowledges, noRegistration,
+                .integer(cursor.index), .bytes(cursor.epoch.bigEndianBytes), .bytes(cursor.tag.bigEndianBytes),
+                maxMessages, maxBytes,
             ], "acknowledge messages of")
         return try read(reply, "acknowledge messages of").status == .ok
     }
@@ -119,7 +136,10 @@ public struct Mailbox: Sendable {
     // MARK: Manage
 
     /// Returns messages without acknowledging them, without registering a device and without
-    /// waiting.
+    /// waiting for messages.
+    ///
+    /// It changes nothing. It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call
+    /// throws `.cancelled` immediately.
     ///
     /// - Parameters:
     ///   - index: the index after which to read; 0 reads from the first message.
@@ -149,6 +169,9 @@ public struct Mailbox: Sendable {
     /// Deletes the mailbox and its messages. Present and returning listeners receive
     /// ``Delivery/Status/reset``.
     ///
+    /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws `.cancelled`
+    /// immediately; the mailbox may be deleted nevertheless.
+    ///
     /// - Returns: the number of messages that were deleted; `nil` if the mailbox did not exist.
     /// - Throws: the codes of ``inspect()``. If `mayHaveRun` is true, the mailbox may be deleted.
     @discardableResult
@@ -162,6 +185,9 @@ public struct Mailbox: Sendable {
 
     /// Gives the mailbox limits of its own, which override those of all post offices. Creates it if
     /// it does not exist.
+    ///
+    /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws `.cancelled`
+    /// immediately; the limits may be set nevertheless.
     ///
     /// - Parameter limits: `nil` removes the mailbox's own limits.
     /// - Throws: `.invalidArgument`, `.outOfMemory` and the codes of ``inspect()``. If `mayHaveRun`

@@ -32,10 +32,10 @@ final class Partition: Sendable {
     func mail(_ name: String) -> String { prefix + "mail:" + name }
     /// The answers to a sender's requests.
     func sent(_ sender: String) -> String { prefix + "sent:" + sender }
-    /// A cross-partition send whose home this partition is.
-    func split(_ id: String) -> String { prefix + "split:" + id }
-    /// The unfinished cross-partition sends whose home this partition is.
-    var splits: String { prefix + "splits" }
+    /// The record of a cross-partition send whose home is this partition.
+    func sendRecord(_ id: String) -> String { prefix + "split:" + id }
+    /// The ids of the unfinished cross-partition sends whose home is this partition.
+    var unfinishedSends: String { prefix + "splits" }
     func keys(_ name: String) -> [String] { [meta, box(name), mail(name)] }
 
     /// The channel on which this process is notified, and the channel on which all processes are

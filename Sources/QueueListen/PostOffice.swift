@@ -44,12 +44,12 @@ import CoordinationBase
 /// - A process that dies between acting on a message and acknowledging it receives the message
 ///   again, under the same id.
 public final class PostOffice: Sendable {
-    /// The namespace of its mailboxes.
+    /// The namespace that contains the post office's mailboxes.
     public let namespace: String
-    /// The settings with which it was created.
+    /// The settings of the post office.
     public let configuration: PostOfficeConfiguration
     let redis: any Redis
-    let place: Namespace
+    let keyspace: Namespace
     let partitions: [Partition]
     private let listeners: [Listeners]
     private let senders: [Sender]
@@ -81,8 +81,8 @@ public final class PostOffice: Sendable {
         self.namespace = namespace
         self.configuration = configuration
         self.clock = clock
-        let place = Namespace(namespace, partitions: configuration.partitions, prefix: "ql")
-        self.place = place
+        let keyspace = Namespace(namespace, partitions: configuration.partitions, prefix: "ql")
+        self.keyspace = keyspace
         let process = UInt64.random(in: .min ... .max).hexadecimal
         var settings = ListenStateMachine.Settings()
         settings.usesWakeUps = configuration.usesWakeUps
@@ -95,7 +95,7 @@ public final class PostOffice: Sendable {
             ].compactMap { $0 }.min() ?? configuration.recheckInterval
         settings.subscriptionLinger = configuration.subscriptionLinger
         let partitions = (0..<configuration.partitions).map {
-            Partition(place, number: $0, limits: configuration.limits, process: process)
+            Partition(keyspace, number: $0, limits: configuration.limits, process: process)
         }
         self.partitions = partitions
         let eventLoopRedis = redis.onEventLoop()
@@ -109,16 +109,22 @@ public final class PostOffice: Sendable {
         self.senders = senders
         instruments = MailInstruments(configuration.instruments)
         crossPartitionSender = CrossPartitionSender(
-            redis: redis, place: place, partitions: partitions, senders: senders, configuration: configuration,
+            redis: redis, keyspace: keyspace, partitions: partitions, senders: senders, configuration: configuration,
             clock: clock, instruments: instruments)
     }
 
     // MARK: Run
 
     /// Runs until the task is cancelled or a graceful shutdown begins, then ends all calls of
-    /// `listen` with `.stopped`.
+    /// `listen` with `.stopped`. Call it once: a second call traps.
     ///
-    /// While it runs, it finishes cross-partition sends whose senders have died. Call it once.
+    /// While it runs, and only then, the post office finishes cross-partition sends that other
+    /// processes, or calls that threw, have left unfinished. Everything else works before `run()` is
+    /// called, `send` and `listen` included. After it has ended, `listen` throws `.stopped`, as do
+    /// the sequences and receivers that use it; sends and all other operations still work.
+    ///
+    /// If the process dies, any running post office of the namespace finishes its recorded
+    /// cross-partition sends. Messages that its readers have not acknowledged are delivered again.
     public func run() async {
         await service.run([crossPartitionSender.run])
         for listeners in listeners { await listeners.stop() }
@@ -129,22 +135,32 @@ public final class PostOffice: Sendable {
     /// Sends messages, in this order, to all recipients: each recipient gets all of them, or no
     /// recipient gets any.
     ///
-    /// It takes at most ``PostOfficeConfiguration/callTimeout``, with all retries. If it throws,
-    /// the error's ``QueueListenError/mayHaveRun`` says whether the recipients may have the
-    /// messages. A cancelled call throws `.cancelled` immediately; a request that was already sent
-    /// still takes effect. If the process dies, all recipients have the messages or none has them; a
-    /// cross-partition send that was recorded is finished by any running post office.
+    /// With all retries, it takes at most ``PostOfficeConfiguration/callTimeout``. These cases take
+    /// longer:
+    /// - `.replicated` and `.fsynced` need a dedicated connection, which may have to be made, and up
+    ///   to 500 ms more, across partitions 1 s. `.fsynced` also checks the server first.
+    /// - A cross-partition send then records that it is finished, which may take another
+    ///   `callTimeout` and the client's `commandTimeout`.
+    ///
+    /// If it throws, the error's ``QueueListenError/mayHaveRun`` says whether the recipients may have
+    /// the messages. A cancelled call throws `.cancelled` immediately; a request that was already
+    /// sent still takes effect. If the process dies, all recipients have the messages or none has
+    /// them; a cross-partition send that was recorded is finished by any running post office.
     ///
     /// - Parameters:
-    ///   - messages: 1 to 1,000, together at most 64 MiB.
+    ///   - messages: 1 to 1,000 messages. The body of each has at most
+    ///     ``PostOfficeConfiguration/maxMessageBytes``, and all bodies together have at most 64 MiB.
     ///   - recipients: the names of 1 to 256 mailboxes, each 1 to 512 bytes of UTF-8 without
     ///     control characters and braces. A mailbox that does not exist is created. A recipient
     ///     that is named twice gets the messages once. Messages times recipients are at most
     ///     65,536.
-    ///   - id: makes the send repeatable: within ``PostOfficeConfiguration/sendIDLifetime``, the
-    ///     same send with the same id returns the first receipt. 1 to 256 bytes. `nil` generates an
-    ///     id, under which this call repeats what gets no answer.
-    ///   - durability: what must be reached before the send returns.
+    ///   - id: identifies the send, so that it can be repeated safely: within
+    ///     ``PostOfficeConfiguration/sendIDLifetime``, a call with the same id, messages and
+    ///     recipients has no second effect and returns the indices of the first call; a finished
+    ///     cross-partition send throws `.notDurable` if the call requires more than `.memory`. 1 to
+    ///     256 bytes of UTF-8 without control characters and braces. With `nil` the call generates
+    ///     an id, and uses it for its own retries.
+    ///   - durability: how durable the messages must be before the call returns.
     /// - Throws:
     ///   - `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`,
     ///     `.notPermitted`, `.notConnected`: no recipient has received anything.
@@ -165,8 +181,15 @@ public final class PostOffice: Sendable {
 
     /// Sends each recipient messages of its own: to all recipients or to none.
     ///
-    /// - Parameter messages: for each recipient 1 or more messages. Limits, cancellation and errors
-    ///   as for the send of the same messages to all recipients.
+    /// Duration and cancellation are those of the send of the same messages to all recipients.
+    ///
+    /// - Parameters:
+    ///   - messages: for each of 1 to 256 recipients, 1 or more messages in order; at most 1,000
+    ///     messages for all recipients together. The other limits are those of the send of the same
+    ///     messages to all recipients.
+    ///   - id: as for the send of the same messages to all recipients.
+    ///   - durability: how durable the messages must be before the call returns.
+    /// - Throws: the codes of the send of the same messages to all recipients.
     @discardableResult
     public func send(
         _ messages: [String: [Message]], id: String? = nil, durability: Durability = .memory
@@ -176,7 +199,7 @@ public final class PostOffice: Sendable {
 
     /// Sends a message to all recipients or to none.
     ///
-    /// Limits, cancellation and errors as for the send of several messages.
+    /// Limits, duration, cancellation and errors are those of the send of several messages.
     @discardableResult
     public func send(
         _ message: Message, to recipients: String..., id: String? = nil, durability: Durability = .memory
@@ -186,7 +209,7 @@ public final class PostOffice: Sendable {
 
     /// Sends a text to all recipients or to none.
     ///
-    /// Limits, cancellation and errors as for the send of several messages.
+    /// Limits, duration, cancellation and errors are those of the send of several messages.
     @discardableResult
     public func send(
         _ text: String, to recipients: String..., id: String? = nil, durability: Durability = .memory
@@ -202,7 +225,7 @@ public final class PostOffice: Sendable {
             throw QueueListenError(
                 .invalidArgument, "durability is .replicated(\(count)), expected 1 to 1,000 replicas")
         }
-        let homes = Set(request.recipients.map { place.partition(of: $0) })
+        let homes = Set(request.recipients.map { keyspace.partition(of: $0) })
         do {
             return try await instruments.sending { () async throws(QueueListenError) in
                 if homes.count == 1, let home = homes.first {
@@ -213,8 +236,8 @@ public final class PostOffice: Sendable {
         } catch { throw Self.described(error, request) }
     }
 
-    /// The error with the recipients in its message, unless the message already says what happened
-    /// to the send.
+    /// Returns the error with the recipients in its message. An error whose message already says
+    /// what happened to the send is returned unchanged.
     private static func described(_ error: QueueListenError, _ request: SendRequest) -> QueueListenError {
         if [.mailboxFull, .notDurable, .unfinished].contains(error.code) { return error }
         let others = request.recipients.count - 1
@@ -231,7 +254,7 @@ public final class PostOffice: Sendable {
     /// - Throws: `.invalidArgument`.
     public func mailbox(_ name: String) throws(QueueListenError) -> Mailbox {
         try MailName.validate(name)
-        let home = place.partition(of: name)
+        let home = keyspace.partition(of: name)
         return Mailbox(name: name, office: self, partition: partitions[home], listeners: listeners[home])
     }
 }
@@ -244,8 +267,15 @@ public final class PostOffice: Sendable {
 /// Creates a post office and runs it while `body` runs; afterwards it ends all calls of `listen`
 /// with `.stopped`.
 ///
-/// When the task is cancelled, the post office still runs until `body` has returned.
+/// When the task is cancelled, the post office still runs until `body` has returned. For the death
+/// of the process see ``PostOffice/run()``.
 ///
+/// - Parameters:
+///   - redis: the client. It must run for as long as `body` does.
+///   - namespace: see ``PostOffice/init(redis:namespace:configuration:)``.
+///   - configuration: see ``PostOfficeConfiguration``.
+///   - body: receives the post office. After it returns, calls of `listen` throw `.stopped`.
+/// - Returns: the result of `body`.
 /// - Throws: `.invalidArgument`, and whatever `body` throws.
 @discardableResult
 public func withPostOffice<Result>(

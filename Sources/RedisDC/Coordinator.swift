@@ -1,4 +1,4 @@
-// The process's part in coordinating with others: its session with Redis, and the handles of resources.
+// The entry point of the library: the process's sessions with Redis, and the functions that make handles of resources.
 import CoordinationBase
 import Foundation
 public import Hiredis
@@ -7,7 +7,8 @@ public import Hiredis
     public import ServiceLifecycle
 #endif
 
-/// Coordinates this process with others through Redis.
+/// The entry point: takes part in a namespace, and makes the handles of its semaphores, locks and
+/// other primitives.
 ///
 /// ```swift
 /// try await withCoordinator(redis: redis) { coordinator in
@@ -24,16 +25,41 @@ public import Hiredis
 /// let services = ServiceGroup(services: [redis, coordinator, server], logger: logger)
 /// ```
 ///
-/// - A coordinator owns a session with Redis. One heartbeat every third of the session's TTL keeps
-///   everything that the process holds, however much that is. When heartbeats fail, the process
-///   notices by its own clock before Redis may grant what it holds to another process: its leases
-///   are lost, the bodies that hold them are cancelled, ``events()`` reports the loss, and a new
-///   session begins.
-/// - Waiting costs no connection: all wake-ups of the process arrive on the client's one
-///   subscription connection. They are hints; without them everything works, only slower.
-/// - An operation whose reply is lost is sent again under the same number and has one effect.
+/// **Sessions**
+/// - A coordinator owns one session with Redis for each partition of the namespace that it uses,
+///   one by default. A heartbeat every third of the TTL extends everything that a session holds,
+///   however much that is. When heartbeats fail, the process notices by its own clock before Redis
+///   may grant what it holds to another process: its leases are lost, the bodies that hold them are
+///   cancelled, ``events()`` reports the loss, and a new session begins.
 /// - When the process dies, what it holds is free after the TTL and one heartbeat of any other
-///   process, and its waiters are passed over, immediately or at the same time.
+///   process. Its waiters are skipped once its session has expired.
+/// - Waiting costs no connection: all wake-ups of the process arrive on the client's one
+///   subscription connection. They are hints: the next heartbeat finds a grant whose wake-up was
+///   lost, and without the subscription waiters fall back to polling
+///   (``CoordinatorConfiguration/pollInterval``).
+/// - A request whose reply is lost is sent again with the same number and takes effect once.
+///
+/// **Operations that wait**, such as ``Semaphore/wait(_:timeout:)`` and
+/// ``DistributedMutex/lock(timeout:)``
+/// - Without a timeout they wait through an outage of Redis. When the session is lost they queue
+///   again in the next one, or throw `.lost`
+///   (``CoordinatorConfiguration/failsWaitersOnLoss``). They also throw `.lost` when an operator
+///   releases the claim before the caller has received it.
+/// - A timeout is precise to about a millisecond. With 0 they do not queue, but they may wait for a
+///   session for up to ``CoordinatorConfiguration/callTimeout``, and then throw `.notConnected`. A
+///   negative timeout throws `.invalidArgument`.
+/// - On cancellation and timeout the claim is released first: see
+///   ``RedisDCError/Code/cancelled``.
+///
+/// **Operations that do not wait**, such as ``Semaphore/signal(_:)`` and ``Semaphore/destroy()``
+/// - In a task that is cancelled already they throw `.cancelled` and send nothing. A later
+///   cancellation has no effect.
+/// - `callTimeout` limits the time until the request is sent. Then it is repeated until Redis
+///   answers or the session is lost, which throws `.connectionLost` with `mayHaveRun`.
+///
+/// Both also throw `.outOfMemory`, `.wrongType`, `.notPermitted` or `.serverError` when Redis
+/// refuses the request or the session, `.conflict` when the namespace has another number of
+/// partitions, and `.stopped`.
 public final class Coordinator: Sendable {
     /// The namespace of this coordinator's resources.
     public let namespace: String
@@ -47,7 +73,8 @@ public final class Coordinator: Sendable {
     private let service = ServiceRun("Coordinator")
     private let partitionsAgree = Locked(false)
 
-    /// Creates a coordinator. Its session begins with ``run()``; operations before that wait for it.
+    /// Creates a coordinator. Its sessions begin with ``run()``; operations before that wait for
+    /// it.
     ///
     /// - Parameters:
     ///   - redis: the client. It must run for as long as the coordinator does.
@@ -76,40 +103,44 @@ public final class Coordinator: Sendable {
         settings.callTimeout = min(configuration.callTimeout, .maxWait)
         settings.pollInterval = min(configuration.pollInterval, .maxWait)
         settings.failsWaitersOnLoss = configuration.failsWaitersOnLoss
-        let info = Self.info(configuration)
+        let nodeDescription = Self.nodeDescription(configuration)
         let instruments = EngineInstruments(configuration.instruments)
         let eventLoopRedis = redis.onEventLoop()
         engines = (0..<configuration.partitions).map { partition in
             Engine(
                 redis: eventLoopRedis, namespace: keyspace, partition: partition, settings: settings,
-                usesWakeUps: configuration.usesWakeUps, info: info, clock: clock, instruments: instruments
+                usesWakeUps: configuration.usesWakeUps, nodeDescription: nodeDescription, clock: clock,
+                instruments: instruments
             ) { events.notify($0, partition: partition) }
         }
         self.keyspace = keyspace
         hub = events
     }
 
-    private static func info(_ configuration: CoordinatorConfiguration) -> String {
+    private static func nodeDescription(_ configuration: CoordinatorConfiguration) -> String {
         let process = ProcessInfo.processInfo
         return "\(process.hostName) \(process.processIdentifier) \(configuration.nodeName ?? process.processName)"
     }
 
     // MARK: Run
 
-    /// Keeps the session until the task is cancelled or a graceful shutdown begins. Call it once.
+    /// Keeps the sessions until the task is cancelled or a graceful shutdown begins. Call it once:
+    /// a second call traps.
     ///
-    /// A shutdown accepts no new work: waiters throw `.stopped`, the bodies of `withLock`,
-    /// `withPermit` and their siblings are cancelled and awaited (for at most the TTL), and
-    /// everything that is held is free immediately.
+    /// After that no new work is accepted. Waiters throw `.stopped`, and all leases are lost with
+    /// `.stopped`. The bodies of `withLock`, `withPermit` and similar functions are cancelled and
+    /// awaited, for at most the TTL. Then the leases are released on the server. When Redis does
+    /// not answer, each of these requests is given up after 2 s, and the leases are free after the
+    /// TTL and one heartbeat of any other process.
     public func run() async {
         // The first partition's record holds the number of partitions: the others start when it agrees with ours.
         let started = hub.stream(partition: 0)
         let startEngines: @Sendable () async -> Void = { [engines] in
-            await engines[0].run()
+            await engines[0].allowStart()
             guard engines.count > 1 else { return }
             for await event in started {
                 guard case .sessionStarted = event else { continue }
-                for engine in engines.dropFirst() { await engine.run() }
+                for engine in engines.dropFirst() { await engine.allowStart() }
                 return
             }
         }
@@ -125,8 +156,8 @@ public final class Coordinator: Sendable {
 
     /// Returns the events of the coordinator's sessions from now on.
     ///
-    /// Each stream keeps the newest 64 events that were not read and drops older ones. It ends when
-    /// ``run()`` does.
+    /// There is one session for each partition that is in use, and each reports its own events. A
+    /// stream keeps the newest 64 unread events and drops older ones. It ends when ``run()`` does.
     public func events() -> AsyncStream<CoordinatorEvent> { hub.stream() }
 
     // MARK: Resources
@@ -218,10 +249,10 @@ public final class Coordinator: Sendable {
     extension Coordinator: Service {}
 #endif
 
-/// Creates a coordinator, runs it while `body` runs, and ends its session.
+/// Creates a coordinator, runs it while `body` runs, and shuts it down.
 ///
-/// The session ends when `body` returns or throws, also in a cancelled task; everything that is
-/// held is free then.
+/// The shutdown begins when `body` returns or throws, also in a cancelled task, and is that of
+/// ``Coordinator/run()``.
 ///
 /// - Parameters:
 ///   - redis: the client. It must run for as long as `body` does.

@@ -1,29 +1,35 @@
-// The settings of a coordinator.
+// The settings of a coordinator, and their validation.
 public import Hiredis
 
 /// The settings of a ``Coordinator``. Every default is safe for production.
 public struct CoordinatorConfiguration: Sendable {
-    /// How long Redis keeps what this process holds when its heartbeats stop: 1 s to 100 years,
-    /// default 15 s.
+    /// How long a session lasts after its last heartbeat, and with it what the process holds: 1 s
+    /// to 100 years, default 15 s.
     ///
-    /// One heartbeat for everything is sent every third of it. A shorter TTL frees what a dead
-    /// process held sooner, and takes a slow process for dead sooner.
+    /// Each session sends one heartbeat every third of it. A shorter TTL frees what a dead process
+    /// held sooner, but a process that is slow or cut off for a while loses its leases sooner too.
     public var ttl: Duration = .seconds(15)
     /// The number of partitions of the namespace, 1 to 1,024, default 1.
     ///
     /// All nodes must agree: Redis stores the number and refuses a coordinator with another one.
     /// Only a Redis Cluster benefits from more than 1.
     public var partitions = 1
-    /// Whether waiters are woken through a pub/sub channel. Default true. Without it they ask every
-    /// ``pollInterval``.
+    /// Whether waiters are woken through a pub/sub channel. Default true. Without it they poll
+    /// every ``pollInterval``.
     public var usesWakeUps = true
-    /// How often waiters ask when there are no wake-ups: at least 10 ms, default 1 s.
+    /// How often waiters poll when there are no wake-ups: at least 10 ms, default 1 s. More than
+    /// 100 years counts as 100 years.
     public var pollInterval: Duration = .seconds(1)
-    /// How long an operation that is not a wait may wait for a connection before it throws
-    /// `.notConnected`: more than 0, default 10 s.
+    /// How long an operation that does not wait for other processes may take until its request is
+    /// sent, before it throws `.notConnected`: more than 0, default 10 s. More than 100 years
+    /// counts as 100 years.
+    ///
+    /// It applies to `signal`, `destroy` and the like, and to acquires with a timeout of 0. They
+    /// cannot be sent while there is no session, or while 512 requests of the session are in
+    /// flight.
     public var callTimeout: Duration = .seconds(10)
-    /// What happens to waiters when the session is lost: they queue again in the next session
-    /// (`false`, the default), or throw `.lost`.
+    /// Whether waiters throw `.lost` when the session is lost. By default (`false`) they queue
+    /// again in the next session.
     public var failsWaitersOnLoss = false
     /// What ``Coordinator/inspect(_:limit:)`` reports for this process besides its host and process
     /// id. Default: the name of the program.
@@ -46,7 +52,8 @@ public struct CoordinatorConfiguration: Sendable {
         }
         try ResourceName.validate(namespace)
         try require(
-            !namespace.utf8.contains(UInt8(ascii: ":")), "a namespace has no colon, but \"\(namespace)\" has")
+            !namespace.utf8.contains(UInt8(ascii: ":")),
+            "namespace \"\(namespace)\" contains a colon, which is not allowed")
         try require(ttl >= .seconds(1), "ttl is \(ttl), expected at least 1 second")
         try require(ttl <= .maxWait, "ttl is \(ttl), expected at most 100 years")
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")

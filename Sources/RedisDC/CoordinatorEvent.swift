@@ -4,12 +4,13 @@
 public enum CoordinatorEvent: Sendable {
     /// A session with Redis began.
     case sessionStarted(id: String)
-    /// A session was lost: its leases are lost and the bodies that held them are cancelled. A new
-    /// session begins by itself.
+    /// A session was lost: its leases are lost and the bodies that held them are cancelled. The
+    /// coordinator begins a new one.
     case sessionLost(id: String, SessionLoss)
-    /// Redis refused a session. The coordinator tries again.
+    /// Redis refused a session. The operations that wait for it fail with this error. The
+    /// coordinator tries again every second.
     case sessionRefused(RedisDCError)
-    /// Redis lost data of this namespace: signalled permits may be gone. The next operation of a
-    /// handle that knows how a resource is made makes it again.
+    /// Redis lost data of this namespace: signalled permits may be gone. The next operation through
+    /// a handle that can create a missing resource creates it again.
     case dataLost
 }

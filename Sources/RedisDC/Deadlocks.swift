@@ -1,4 +1,4 @@
-// Processes that wait for one another in a circle.
+// Finds processes that wait for one another in a circle, by reading all holders and waiters twice.
 
 /// A circle of processes, each of which waits for a resource that the next one holds.
 public struct Deadlock: Sendable, Hashable {

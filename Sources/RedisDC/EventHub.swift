@@ -1,8 +1,7 @@
-// Passes a coordinator's events on to every reader.
+// Passes a coordinator's events on to every stream of `Coordinator.events()`.
 import Hiredis
 
-/// Distributes events to any number of streams, each of which keeps the newest 64 that were not
-/// read.
+/// Distributes events to any number of streams, each of which keeps the newest 64 unread ones.
 final class EventHub: Sendable {
     private struct State {
         var readers: [(partition: Int?, continuation: AsyncStream<CoordinatorEvent>.Continuation)] = []

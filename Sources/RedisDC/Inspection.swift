@@ -1,39 +1,39 @@
-// The holders and waiters of a resource, and the list of all resources.
+// For operators: the state of a resource with its holders and waiters, the list of all resources, and forced releases.
 import CoordinationBase
 import Hiredis
 
 /// The state of one resource at one moment, with its holders and waiters.
 public struct Inspection: Sendable {
-    /// A session that holds permits of the resource.
+    /// A claim that holds permits of the resource.
     public struct Holder: Sendable {
         /// The session of the process.
         public var session: String
         /// The id of the claim, for ``Coordinator/forceRelease(_:holder:)``: the session, a colon,
         /// and the number of the request.
         public var id: String
-        /// The number of permits that it holds.
+        /// The number of permits that the claim holds.
         public var count: Int
-        /// The fence of the grant.
+        /// The fencing token of the grant: see ``Lease/fence``.
         public var fence: UInt64
         /// When the permits were granted, in microseconds since 1970 by Redis's clock.
         public var since: UInt64
-        /// How long it has held the permits, by Redis's clock.
+        /// How long the claim has held the permits, by Redis's clock.
         public var duration: Duration
         /// The host, process id and program name of the process.
         public var node: String
     }
 
-    /// A session that waits for permits of the resource.
+    /// A claim that waits for permits of the resource.
     public struct Waiter: Sendable {
         /// The session of the process.
         public var session: String
         /// The id of the claim: the session, a colon, and the number of the request.
         public var id: String
-        /// The number of permits that it waits for.
+        /// The number of permits that the claim waits for.
         public var count: Int
-        /// When it began to wait, in microseconds since 1970 by Redis's clock.
+        /// When the claim began to wait, in microseconds since 1970 by Redis's clock.
         public var since: UInt64
-        /// How long it has waited, by Redis's clock.
+        /// How long the claim has waited, by Redis's clock.
         public var duration: Duration
         /// The host, process id and program name of the process.
         public var node: String
@@ -45,13 +45,15 @@ public struct Inspection: Sendable {
     public var kind: ResourceKind
     /// The order in which waiters are served.
     public var fairness: Fairness
-    /// The total number of permits.
+    /// The total number of permits, as created or last resized.
     public var permits: Int
-    /// The number of permits available now.
+    /// The number of permits available now. Negative after ``Semaphore/resize(to:)`` lowered
+    /// ``permits`` below the number in use.
     public var available: Int
     /// The number of permits added by `signal` since the resource was created.
     public var signalled: Int
-    /// The number of permits consumed by `wait` since the resource was created.
+    /// The number of permits consumed by `wait` since the resource was created, as far as their
+    /// receipt is confirmed.
     public var consumed: Int
     /// The number of holders. ``holders`` may list fewer.
     public var holderCount: Int
@@ -71,7 +73,8 @@ extension Coordinator {
     ///   - name: the name of the resource.
     ///   - limit: the maximum number of holders, and of waiters, to list, 1 to 10,000.
     /// - Throws: `.invalidArgument`, `.conflict` (the namespace has another number of partitions),
-    ///   `.connectionLost`, `.notConnected`, `.cancelled`, `.stopped`.
+    ///   `.connectionLost`, `.notConnected`, `.notPermitted`, `.wrongType`, `.serverError`,
+    ///   `.cancelled`, `.stopped`.
     public func inspect(_ name: String, limit: Int = 100) async throws(RedisDCError) -> Inspection? {
         try ResourceName.validate(name)
         guard (1...10_000).contains(limit) else {
@@ -136,8 +139,11 @@ extension Coordinator {
         return list
     }
 
-    /// Takes a semaphore's permits or a mutex away from its holders, for operators. The holders'
-    /// leases are lost.
+    /// Releases the claims of all holders of a resource, or of one holder, for operators.
+    ///
+    /// It applies to every kind of resource with that name, and the holders' leases are lost. Each
+    /// holder's process is notified on its wake-up channel; until then its ``Lease/isHeld`` stays
+    /// true. A process that misses the notification learns of the loss with a heartbeat.
     ///
     /// - Parameters:
     ///   - name: the name of the resource.

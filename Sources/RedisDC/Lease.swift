@@ -1,9 +1,9 @@
-// What a holder has: the fence, the deadline, and notice of a loss.
+// A lease: its fencing token, its deadline, its release, and the notice of its loss.
 import CoordinationBase
 import Hiredis
 import Synchronization
 
-/// A hold on a lock or on permits, until it is released or the session that holds it ends.
+/// The ownership of a lock or of permits, until it is released or lost.
 ///
 /// ```swift
 /// try await mutex.withLock { lease in
@@ -11,17 +11,22 @@ import Synchronization
 /// }
 /// ```
 ///
-/// - Redis keeps it for this process while the coordinator's heartbeats arrive. When they stop
-///   arriving, ``isHeld`` becomes false, ``check()`` throws, and the body of a `withLock` or
-///   `withPermit` is cancelled, all before Redis may grant it to another holder.
+/// - Redis keeps the lease for this process while the coordinator's heartbeats arrive. When they
+///   stop arriving, ``isHeld`` becomes false, ``check()`` throws, and the body of a `withLock` or
+///   `withPermit` is cancelled, all before Redis may grant the lock or the permits to another
+///   holder.
+/// - After an operator's release, a loss of data or a failover of Redis, the same happens when the
+///   process learns of it: normally at once or with the next heartbeat, a third of the TTL later.
+///   Another holder may have the lock or the permits in the meantime.
 /// - A process that was paused in the middle of a statement (SIGSTOP, a suspended machine) finds
 ///   ``isHeld`` false as soon as it continues, but a request that it was about to send may still be
 ///   sent. The ``fence`` protects against that.
 /// - When the process dies, what it held is free after the session's TTL and one heartbeat of any
 ///   other process.
 /// - When the last reference to a lease is dropped without ``release()``, the lease is released in
-///   the background. Prefer the forms with a body, which release at a known point and report a
-///   loss.
+///   the background. Prefer `withLock`, `withPermit` and similar functions, which release at a
+///   known point. When the lease was lost or the coordinator has stopped, they throw `.lost` or
+///   `.stopped` and discard the result or the error of the body.
 public final class Lease: Sendable {
     private struct Hold {
         var claim: UInt64
@@ -51,10 +56,11 @@ public final class Lease: Sendable {
         engine.releaseSoon(claim)
     }
 
-    /// A number that grows with every grant in the namespace's partition and never repeats.
+    /// The fencing token of the grant: a number that grows with every grant in the namespace's
+    /// partition and never repeats.
     ///
-    /// The guard of a protected resource stores the highest fence that it has seen and refuses
-    /// requests with a lower one. Waiting for a ``Condition`` changes the fence.
+    /// The protected resource stores the highest fence that it has seen and refuses requests with a
+    /// lower one. When a ``Condition`` acquires the mutex again, the lease gets a new fence.
     public var fence: UInt64 { hold.withLock { $0.fence } }
 
     /// The number of permits that are held.
@@ -62,34 +68,42 @@ public final class Lease: Sendable {
 
     var claim: UInt64 { hold.withLock { $0.claim } }
 
-    /// How long the lease is certain to be held if no further heartbeat succeeds; zero when it is
-    /// lost or released.
+    /// How long Redis keeps the lease if no further heartbeat succeeds, by the process's own clock
+    /// and with a margin. Zero when the lease is lost or released, and while its task waits for a
+    /// ``Condition``.
     ///
-    /// Reading it sends nothing.
+    /// Reading it sends nothing, so an operator's release or a loss of data is not visible here
+    /// until the process learns of it.
     public var remaining: Duration {
         isReleased.load(ordering: .acquiring) || isSuspended.load(ordering: .acquiring) || watch.isLost
             ? .zero : hold.withLock { $0.life }.remaining
     }
 
-    /// The time until which the lease is certain to be held. Each heartbeat moves it forward.
+    /// The current time plus ``remaining``: now when the lease is not held. Each heartbeat moves it
+    /// forward.
     public var deadline: ContinuousClock.Instant { .now + remaining }
 
-    /// Whether the lease is certain to be held now.
+    /// Whether ``remaining`` is more than zero. False while the lease's task waits for a
+    /// ``Condition``.
     public var isHeld: Bool { remaining > .zero }
 
     /// Throws unless the lease is held.
     ///
-    /// - Throws: `.lost`.
+    /// - Throws: `.lost`; `.stopped` when the coordinator has stopped; the error with which
+    ///   ``Condition/wait(_:timeout:)`` could not acquire the mutex again.
     public func check() throws(RedisDCError) {
         guard isHeld else { throw watch.error ?? RedisDCError(.lost, "\"\(name)\" is not held any more") }
     }
 
     /// Releases the lease. A second call does nothing.
     ///
-    /// The release is sent even if the task is cancelled.
+    /// The release is sent even if the task is cancelled. While Redis does not answer it is
+    /// repeated until the session ends, so a call may take up to the TTL.
     ///
-    /// - Throws: `.lost` when the lease was lost before: another holder may have had it in the
-    ///   meantime. `.stopped`.
+    /// - Throws: `.lost` when the lease was lost before Redis confirmed the release: another holder
+    ///   may have had the lock or the permits in the meantime. `.stopped`. `.notPermitted`,
+    ///   `.wrongType`, `.outOfMemory` or `.serverError` when Redis refuses the release: then the
+    ///   end of the session frees what was held.
     public func release() async throws(RedisDCError) {
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let error = watch.error
@@ -115,7 +129,9 @@ public final class Lease: Sendable {
     /// Calls `body` when the lease is lost, immediately if it is lost already, and never after a
     /// release.
     ///
-    /// - Parameter body: runs on the client's executor and must not block.
+    /// - Parameter body: receives `.lost`, `.stopped`, or the error with which a ``Condition``
+    ///   could not acquire the mutex again. It runs on the client's executor or, when the lease is
+    ///   lost already, on the calling thread. It must not block.
     public func onLoss(_ body: @escaping @Sendable (RedisDCError) -> Void) { watch.onLoss(body) }
 
     // MARK: For conditions and downgrades

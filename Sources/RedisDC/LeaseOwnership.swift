@@ -2,7 +2,7 @@
 import CoordinationBase
 import Synchronization
 
-/// The leases that one task owns because it runs the bodies of `withLock` and its siblings.
+/// The leases that one task owns because it runs the bodies of `withLock` and similar functions.
 ///
 /// Task-local values are inherited by child tasks and by `Task {}`, ownership is not: a child that
 /// ran beside its parent under the parent's lock would not be excluded by it. So the value names

@@ -1,7 +1,7 @@
 // Notifies the listeners of a lease when it is lost.
 import Hiredis
 
-/// The loss of one lease, and the listeners that wait for it.
+/// The state of one lease (held, lost or released), and the listeners that are called on its loss.
 ///
 /// The engine calls ``lose(_:)``; the lease calls ``finish()`` when it is released. Only the first
 /// of the two has an effect.

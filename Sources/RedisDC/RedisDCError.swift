@@ -15,37 +15,46 @@ public struct RedisDCError: Error, Sendable {
         /// An argument is not allowed: the message says which, and what is expected. Nothing was
         /// sent.
         public static let invalidArgument = Code(.invalidArgument)
-        /// The timeout has passed. Nothing was acquired.
+        /// The timeout has passed. Nothing was acquired, with the exceptions described for
+        /// ``cancelled``.
         public static let timedOut = Code(.timedOut)
-        /// The task was cancelled. Nothing is held: what was acquired has been released.
+        /// The task was cancelled.
+        ///
+        /// A wait has ended with nothing acquired: its claim was released before the error was
+        /// thrown. Only when Redis does not answer within 250 ms may the claim still exist; then
+        /// its release continues in the background, and at the latest the end of the session frees
+        /// it. A party of a barrier, phaser or exchanger may then have passed: `mayHaveRun` is set.
+        /// An operation that does not wait was not sent, unless `mayHaveRun` is set.
         public static let cancelled = Code(.cancelled)
-        /// The resource was destroyed during the wait.
+        /// The resource was destroyed during the wait, or is being destroyed.
         public static let destroyed = Code(.destroyed)
-        /// The lease is not held any more: the session was lost, or an operator released it.
-        /// Another holder may have it.
+        /// The lease is no longer held, or the wait has ended, because the session was lost or an
+        /// operator released the claim. Another holder may have what was held.
         public static let lost = Code(.lost)
         /// A party that a barrier or latch counted on has died or given up. It stays broken until
         /// it is destroyed.
         public static let broken = Code(.broken)
         /// The resource does not exist, and the handle does not say how to create it.
         public static let notFound = Code(.notFound)
-        /// The resource exists with other settings: the message names both.
+        /// The resource or the namespace exists with other settings, or the resource is of another
+        /// kind: the message names both.
         public static let conflict = Code(.conflict)
-        /// The connection broke during the operation; `mayHaveRun` says whether it may have taken
-        /// effect.
+        /// The connection broke or the session was lost while the request was in flight;
+        /// `mayHaveRun` says whether the operation may have taken effect.
         public static let connectionLost = Code(.connectionLost)
-        /// There was no connection within the deadline, or the login was refused. Nothing was sent.
+        /// There was no connection or no session within the deadline, or the server refused the
+        /// login or was not ready. The operation had no effect.
         public static let notConnected = Code(.notConnected)
         /// The ACL rules of the Redis user forbid the operation: the message is the server's.
         public static let notPermitted = Code(.notPermitted)
         /// A key of the library has a value of another type: the message names the key, which was
         /// not changed.
         public static let wrongType = Code(.wrongType)
-        /// Redis has reached `maxmemory`. The operation had no effect.
+        /// Redis has reached `maxmemory`. The operation had no effect, unless `mayHaveRun` is set.
         public static let outOfMemory = Code(.outOfMemory)
-        /// The server replied with another error.
+        /// The server replied with another error, or with an unexpected value.
         public static let serverError = Code(.serverError)
-        /// The Redis client or the coordinator has stopped.
+        /// The Redis client or the coordinator has stopped, or is stopping.
         public static let stopped = Code(.stopped)
 
         /// The name of the code, such as `timedOut`.

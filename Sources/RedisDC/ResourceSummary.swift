@@ -4,9 +4,10 @@ public struct ResourceSummary: Sendable {
     public var name: String
     /// What the resource is.
     public var kind: ResourceKind
-    /// The total number of permits.
+    /// The total number of permits, as created or last resized.
     public var permits: Int
-    /// The number of permits available now.
+    /// The number of permits available now. Negative after ``Semaphore/resize(to:)`` lowered
+    /// ``permits`` below the number in use.
     public var available: Int
     /// The number of waiters.
     public var waiters: Int

@@ -12,9 +12,9 @@ extension Lease {
     ///
     /// - Parameter isOwnedByTask: whether a lock that asks for the same name in the body's task
     ///   finds this lease.
-    /// - Throws: what `body` throws; `.lost` when the lease was lost before the body returned,
-    ///   whatever `body` then returned or threw; `.cancelled` when the task was cancelled before
-    ///   the body began.
+    /// - Throws: what `body` throws; `.lost` or `.stopped` when the lease was lost or the
+    ///   coordinator stopped before the body returned, and any other error of the release, whatever
+    ///   `body` returned or threw; `.cancelled` when the task was cancelled before the body began.
     func whileHeld<Result>(
         isOwnedByTask: Bool = false, isolation: isolated (any Actor)? = #isolation,
         _ body: (Lease) async throws -> Result

@@ -5,7 +5,7 @@ extension RedisDCError {
     ///
     /// - Parameters:
     ///   - action: such as `pass turnstile "start"`.
-    ///   - timeout: what the caller allowed; 0 tried once.
+    ///   - timeout: what the caller allowed; 0 or `nil` for a single attempt.
     static func timedOut(_ action: String, after timeout: Duration?) -> RedisDCError {
         guard let timeout, timeout > .zero else { return RedisDCError(.timedOut, "cannot \(action) without waiting") }
         return RedisDCError(.timedOut, "cannot \(action): timed out after \(timeout)")

@@ -4,6 +4,8 @@ import NIOConcurrencyHelpers
 /// One blocking command in flight on a lane, and its interruption by cancellation, timeout or
 /// shutdown.
 ///
+/// A lane is a connection that carries one caller's commands at a time: see ``LanePool``.
+///
 /// An element that the server has popped must not be lost, so an interrupted wait is not abandoned.
 /// The client asks the server to end it (`CLIENT UNBLOCK` on the command connection) and then reads
 /// its reply. If the server popped an element nevertheless, the caller receives it, or it is given
@@ -18,7 +20,7 @@ final class BlockedWait: Sendable {
         var error: RedisError {
             switch self {
             case .cancelled: RedisError(.cancelled, "the task was cancelled")
-            case .timedOut: RedisError(.timedOut, "the blocking command's time was up")
+            case .timedOut: RedisError(.timedOut, "the blocking command timed out")
             case .stopped: RedisError(.clientStopped, "the client is stopping")
             }
         }
@@ -48,7 +50,7 @@ final class BlockedWait: Sendable {
 
     // MARK: Interrupt
 
-    /// Ends the wait. Only the first interruption of a wait that is not over has an effect.
+    /// Begins to end the wait. Only the first interruption of a wait that is not over has an effect.
     func interrupt(_ reason: Interruption) {
         let isFirst = state.withLockedValue { state in
             guard !state.isOver, state.interruption == nil else { return false }
@@ -56,7 +58,7 @@ final class BlockedWait: Sendable {
             state.isInterrupting = true
             return true
         }
-        if isFirst { Task { await release() } }
+        if isFirst { Task { await unblockAndReturnLane() } }
     }
 
     /// Ends the wait by closing the lane, for a client that stops immediately.
@@ -65,7 +67,7 @@ final class BlockedWait: Sendable {
         lane.closeSoon(RedisError(.clientStopped, "the client has stopped"))
     }
 
-    /// Notes that the reply has arrived or the lane is closed.
+    /// Records that the reply has arrived or the lane is closed.
     ///
     /// - Returns: whether the caller must return the lane. Otherwise the interruption in progress
     ///   returns it.
@@ -78,12 +80,17 @@ final class BlockedWait: Sendable {
 
     private var isOver: Bool { state.withLockedValue { $0.isOver } }
 
-    /// Makes the server reply, and returns the lane when no `CLIENT UNBLOCK` can still reach it.
-    private func release() async {
+    /// Waits for the end of the command, and returns the lane when no `CLIENT UNBLOCK` can still
+    /// reach it.
+    ///
+    /// With an `interruptibleID` it ends the command on the server by `CLIENT UNBLOCK`. Without one,
+    /// the user has no right to do so, and the command ends with the current
+    /// ``RedisConfiguration/blockingSlice``.
+    private func unblockAndReturnLane() async {
         let deadline = NIODeadline.now() + TimeAmount(client.configuration.settleTimeout)
         var isClean = true
         var pause = Duration.milliseconds(1)
-        var callerIsReleased = false
+        var callerHasReturned = false
         while !isOver, !lane.isClosed {
             let now = NIODeadline.now()
             if now >= deadline + TimeAmount(client.configuration.silenceLimit) {
@@ -91,15 +98,15 @@ final class BlockedWait: Sendable {
                     RedisError(.connectionLost, "the server does not reply to an interrupted blocking command"))
                 break
             }
-            if now >= deadline, !callerIsReleased {
-                // The caller does not wait any longer; a late reply is settled without it.
+            if now >= deadline, !callerHasReturned {
+                // The caller returns now; a late reply is settled without it.
                 lane.cancel(id)
-                callerIsReleased = true
+                callerHasReturned = true
             }
             if let interruptibleID { isClean = await unblock(interruptibleID) && isClean }
             if isOver { break }
             try? await Task.sleep(for: pause)
-            pause = min(pause * 2, .milliseconds(callerIsReleased ? 1000 : 50))
+            pause = min(pause * 2, .milliseconds(callerHasReturned ? 1000 : 50))
         }
         if isClean, !lane.isClosed { client.lanes.put(lane) } else { client.lanes.drop(lane) }
     }

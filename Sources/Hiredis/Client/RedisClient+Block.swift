@@ -95,7 +95,8 @@ extension RedisClient {
         _ command: BlockingCommand, _ deadline: NIODeadline, _ giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async -> Attempt {
         if case .failure(let error) = result, error.code == .cancelled {
-            // The interruption has released the caller and continues to settle the command: see BlockedWait.release.
+            // The interruption has let the caller return, and continues to settle the command: see
+            // BlockedWait.unblockAndReturnLane.
             var error = wait.interruption?.error ?? error
             error.mayHaveRun = true
             error.message += "; the server did not answer in time, and what it may have taken will be given back"

@@ -1,12 +1,18 @@
 import DequeModule
 
-/// The topics that subscribers want, the commands that were sent for them, and what the server has
-/// confirmed, without any I/O.
+/// The state of a subscription connection, without any I/O.
+///
+/// It tracks which subscribers want which topics, which commands are in flight, which topics the
+/// server has confirmed, which joins wait for a confirmation, and which subscribers need a gap event
+/// because messages may have been lost while the connection was down.
 ///
 /// The server answers `SUBSCRIBE`, `UNSUBSCRIBE` and `PING` in the order in which they were sent,
 /// with one confirmation for each topic. So a topic is subscribed when the last command for it was
 /// `SUBSCRIBE` and no confirmation is outstanding. `Subscriber` is the receiver of messages; the
 /// machine only compares ids.
+///
+/// `SUBSCRIBE` and `UNSUBSCRIBE` stand for the commands of all kinds of topics: patterns use
+/// `PSUBSCRIBE` and `PUNSUBSCRIBE`, shard channels `SSUBSCRIBE` and `SUNSUBSCRIBE`.
 struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID == UInt64 {
     /// Names a wait for the confirmation of topics.
     typealias JoinID = UInt64
@@ -25,22 +31,26 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         var outstanding = 0
         /// The joins that wait for its confirmation.
         var joins: [JoinID] = []
-        /// The subscribers that had it when the connection broke, and must be told of a gap when it
-        /// is confirmed again.
-        var regaining: [UInt64] = []
+        /// The subscribers that had it when the connection broke. They must receive a gap event when
+        /// the server has answered for all of their topics again.
+        var awaitingResubscription: [UInt64] = []
 
         var isConfirmed: Bool { isWanted && outstanding == 0 }
     }
 
-    private struct Member {
+    private struct SubscriberState {
         var subscriber: Subscriber
-        /// Each topic with the joins that added it and are not complete. A topic is removed with
-        /// the last of them when they are cancelled. A topic without any stays.
+        /// The subscriber's topics, each with the incomplete joins that added it.
+        ///
+        /// Cancelling a join removes it from these lists, and removes each topic whose list becomes
+        /// empty. Completing a join empties the lists of its topics, so that no later cancellation
+        /// removes them.
         var topics: [SubscriptionTopic: [JoinID]] = [:]
-        /// The number of topics that it had and that are not confirmed again yet.
-        var regaining = 0
-        /// Whether it must be told of a gap before the next message.
-        var owesGap = false
+        /// The number of topics that were confirmed when the connection broke, and for which the
+        /// server has not answered since.
+        var unconfirmedTopics = 0
+        /// Whether it must receive a gap event before the next message.
+        var needsGapEvent = false
     }
 
     private struct Join {
@@ -57,20 +67,19 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
     }
 
     private var topics: [SubscriptionTopic: Topic] = [:]
-    private var members: [UInt64: Member] = [:]
+    private var subscriberStates: [UInt64: SubscriberState] = [:]
     private var joins: [JoinID: Join] = [:]
     private var inFlight = Deque<Sent>()
     private var isConnected = false
-    /// The number of members that must be told of a gap.
-    private var owedGaps = 0
-    /// The maximum number of topics in one command.
-    private let batch: Int
+    /// The number of subscribers that must receive a gap event before the next message.
+    private var pendingGapEvents = 0
+    private let maxTopicsPerCommand: Int
 
-    init(batch: Int = 1000) { self.batch = batch }
+    init(maxTopicsPerCommand: Int = 1000) { self.maxTopicsPerCommand = maxTopicsPerCommand }
 
     var isNeeded: Bool { !topics.isEmpty }
-    var isEmpty: Bool { topics.isEmpty && members.isEmpty && joins.isEmpty }
-    var allSubscribers: [Subscriber] { members.values.map(\.subscriber) }
+    var isEmpty: Bool { topics.isEmpty && subscriberStates.isEmpty && joins.isEmpty }
+    var allSubscribers: [Subscriber] { subscriberStates.values.map(\.subscriber) }
 
     // MARK: Join and leave
 
@@ -86,11 +95,11 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         var fresh: [SubscriptionTopic] = []
         var join = Join(subscriber: subscriber.id, wanted: wanted)
         // Removed, so that it is changed in place: a subscriber may have many topics and add them one by one.
-        var member = members.removeValue(forKey: subscriber.id) ?? Member(subscriber: subscriber)
+        var state = subscriberStates.removeValue(forKey: subscriber.id) ?? SubscriberState(subscriber: subscriber)
         for name in wanted {
             var topic = topics[name] ?? Topic()
-            if member.topics[name] == nil { topic.subscribers.append(subscriber) }
-            if member.topics[name]?.isEmpty != true { member.topics[name, default: []].append(id) }
+            if state.topics[name] == nil { topic.subscribers.append(subscriber) }
+            if state.topics[name]?.isEmpty != true { state.topics[name, default: []].append(id) }
             if !topic.isConfirmed {
                 join.missing += 1
                 topic.joins.append(id)
@@ -102,7 +111,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             }
             topics[name] = topic
         }
-        members[subscriber.id] = member
+        subscriberStates[subscriber.id] = state
         joins[id] = join
         if join.missing == 0 {
             complete(id)
@@ -114,10 +123,10 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     /// Removes topics from a subscriber, or, with `nil`, the subscriber itself.
     mutating func leave(_ id: UInt64, topics wanted: [SubscriptionTopic]? = nil) -> [Command] {
-        guard var member = members.removeValue(forKey: id) else { return [] }
+        guard var state = subscriberStates.removeValue(forKey: id) else { return [] }
         var unneeded: [SubscriptionTopic] = []
-        for name in wanted ?? Array(member.topics.keys) {
-            guard member.topics.removeValue(forKey: name) != nil, var topic = topics[name] else { continue }
+        for name in wanted ?? Array(state.topics.keys) {
+            guard state.topics.removeValue(forKey: name) != nil, var topic = topics[name] else { continue }
             topic.subscribers.removeAll { $0.id == id }
             if topic.subscribers.isEmpty {
                 if isConnected, topic.isWanted {
@@ -125,22 +134,24 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
                     topic.outstanding += 1
                     unneeded.append(name)
                 } else if topic.outstanding == 0 {
-                    for other in topic.regaining where other != id { members[other]?.regaining -= 1 }
-                    if topic.regaining.contains(id) { member.regaining -= 1 }
+                    for other in topic.awaitingResubscription where other != id {
+                        subscriberStates[other]?.unconfirmedTopics -= 1
+                    }
+                    if topic.awaitingResubscription.contains(id) { state.unconfirmedTopics -= 1 }
                     topics[name] = nil
                     continue
                 }
             }
             topics[name] = topic
         }
-        if wanted != nil { members[id] = member } else if member.owesGap { owedGaps -= 1 }
+        if wanted != nil { subscriberStates[id] = state } else if state.needsGapEvent { pendingGapEvents -= 1 }
         return send(unneeded, as: Command.unsubscribe)
     }
 
     /// Returns the waits for confirmation that would never end if the subscriber left these topics,
     /// or all.
     func joins(of id: UInt64, on wanted: [SubscriptionTopic]? = nil) -> [JoinID] {
-        (wanted ?? members[id].map { Array($0.topics.keys) } ?? [])
+        (wanted ?? subscriberStates[id].map { Array($0.topics.keys) } ?? [])
             .flatMap { topics[$0]?.joins ?? [] }
             .filter { joins[$0]?.subscriber == id }
     }
@@ -150,23 +161,23 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         guard let join = joins.removeValue(forKey: id) else { return [] }
         var left: [SubscriptionTopic] = []
         for name in join.wanted {
-            guard var reasons = members[join.subscriber]?.topics[name], reasons.contains(id) else { continue }
+            guard var reasons = subscriberStates[join.subscriber]?.topics[name], reasons.contains(id) else { continue }
             reasons.removeAll { $0 == id }
-            if reasons.isEmpty { left.append(name) } else { members[join.subscriber]!.topics[name] = reasons }
+            if reasons.isEmpty { left.append(name) } else { subscriberStates[join.subscriber]!.topics[name] = reasons }
         }
         return leave(join.subscriber, topics: left)
     }
 
     private mutating func complete(_ id: JoinID) {
         guard let join = joins.removeValue(forKey: id) else { return }
-        for name in join.wanted where members[join.subscriber]?.topics[name]?.contains(id) == true {
-            members[join.subscriber]!.topics[name] = []
+        for name in join.wanted where subscriberStates[join.subscriber]?.topics[name]?.contains(id) == true {
+            subscriberStates[join.subscriber]!.topics[name] = []
         }
     }
 
     // MARK: Connection
 
-    /// Notes a new connection, and subscribes again to every wanted topic.
+    /// Records a new connection, and subscribes again to every wanted topic.
     mutating func connected() -> [Command] {
         isConnected = true
         for name in topics.keys {
@@ -176,15 +187,15 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         return send(Array(topics.keys), as: Command.subscribe)
     }
 
-    /// Notes the end of the connection. Subscribers may miss messages until their topics are
+    /// Records the end of the connection. Subscribers may miss messages until their topics are
     /// confirmed again.
     mutating func disconnected() {
         isConnected = false
         inFlight.removeAll()
-        for id in members.keys { members[id]!.regaining = 0 }
+        for id in subscriberStates.keys { subscriberStates[id]!.unconfirmedTopics = 0 }
         for name in Array(topics.keys) {
             var topic = topics[name]!
-            if topic.isConfirmed { topic.regaining = topic.subscribers.map(\.id) }
+            if topic.isConfirmed { topic.awaitingResubscription = topic.subscribers.map(\.id) }
             topic.isWanted = false
             topic.outstanding = 0
             topic.joins = []
@@ -192,17 +203,18 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
                 topics[name] = nil
                 continue
             }
-            for id in topic.regaining { members[id]?.regaining += 1 }
+            for id in topic.awaitingResubscription { subscriberStates[id]?.unconfirmedTopics += 1 }
             topics[name] = topic
         }
-        for id in members.keys where members[id]!.regaining > 0 && !members[id]!.owesGap {
-            members[id]!.owesGap = true
-            owedGaps += 1
+        for id in subscriberStates.keys
+        where subscriberStates[id]!.unconfirmedTopics > 0 && !subscriberStates[id]!.needsGapEvent {
+            subscriberStates[id]!.needsGapEvent = true
+            pendingGapEvents += 1
         }
         // A join of several topics waits again for those that were already confirmed.
         for (id, join) in joins {
             let awaited = join.wanted.filter { name in
-                members[join.subscriber]?.topics[name].map { $0.isEmpty || $0.contains(id) } == true
+                subscriberStates[join.subscriber]?.topics[name].map { $0.isEmpty || $0.contains(id) } == true
             }
             for name in awaited { topics[name]!.joins.append(id) }
             joins[id]!.missing = awaited.count
@@ -221,7 +233,11 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
     /// What a topic's confirmation completes.
     struct Confirmation {
         var completed: [JoinID] = []
-        /// The subscribers that must be told that messages may be missing.
+        /// The subscribers that must receive a gap event now, because the server has answered for the
+        /// last topic that they had when the connection broke.
+        ///
+        /// A subscriber is listed even if it received a gap event with an earlier message: messages
+        /// on the other topics may have been lost since that event.
         var gaps: [Subscriber] = []
     }
 
@@ -231,7 +247,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         case unexpected
     }
 
-    /// Notes that the server confirms a `SUBSCRIBE` or an `UNSUBSCRIBE` for one topic.
+    /// Records that the server confirms a `SUBSCRIBE` or an `UNSUBSCRIBE` for one topic.
     mutating func confirmed(subscribe: Bool, _ name: SubscriptionTopic) -> ConfirmationAction {
         guard var head = inFlight.first else { return .unexpected }
         switch (head.command, subscribe) {
@@ -251,7 +267,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         case unexpected
     }
 
-    /// Notes the reply to a `PING`.
+    /// Records the reply to a `PING`.
     mutating func pong() -> PongAction {
         guard inFlight.first?.command == .ping else { return .unexpected }
         inFlight.removeFirst()
@@ -263,7 +279,8 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         var confirmation = Confirmation()
         /// Joins that fail.
         var failed: [(JoinID, RedisError)] = []
-        /// Subscribers that have permanently lost a topic.
+        /// Subscribers that have lost the right to a topic that they had. They are removed from all of
+        /// their topics.
         var ended: [(Subscriber, RedisError)] = []
         var commands: [Command] = []
     }
@@ -274,7 +291,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         case unexpected
     }
 
-    /// Notes that the server refuses a command.
+    /// Records that the server refuses a command.
     mutating func refused(_ message: String) -> RefusalAction {
         guard let head = inFlight.popFirst() else { return .unexpected }
         switch head.command {
@@ -298,7 +315,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             topics[name] = topic
             return confirmation
         }
-        confirmation.gaps = regained(&topic)
+        confirmation.gaps = resubscribed(&topic)
         guard topic.isWanted else {
             topics[name] = nil
             return confirmation
@@ -316,18 +333,20 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         return confirmation
     }
 
-    /// Notes that the server has answered for a topic. Returns the subscribers that wait for no
-    /// other topic and must be told of the gap now.
-    private mutating func regained(_ topic: inout Topic) -> [Subscriber] {
+    /// Records that the server has answered for a topic after a reconnect.
+    ///
+    /// - Returns: the subscribers that wait for no other topic and must receive a gap event now,
+    ///   also if they received one with an earlier message: see ``Confirmation/gaps``.
+    private mutating func resubscribed(_ topic: inout Topic) -> [Subscriber] {
         var gaps: [Subscriber] = []
-        for id in topic.regaining {
-            guard let member = members[id] else { continue }
-            members[id]!.regaining -= 1
-            guard member.regaining == 1 else { continue }
-            gaps.append(member.subscriber)
+        for id in topic.awaitingResubscription {
+            guard let state = subscriberStates[id] else { continue }
+            subscriberStates[id]!.unconfirmedTopics -= 1
+            guard state.unconfirmedTopics == 1 else { continue }
+            gaps.append(state.subscriber)
             settleGap(id)
         }
-        topic.regaining = []
+        topic.awaitingResubscription = []
         return gaps
     }
 
@@ -353,10 +372,10 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             return refusal
         }
         topic.isWanted = false
-        let error = RedisError(serverMessage: message, command: "SUBSCRIBE")
+        let error = RedisError(serverMessage: message, command: name.kind.verb(true))
         let joining = topic.joins
         topic.joins = []
-        refusal.confirmation.gaps = regained(&topic)
+        refusal.confirmation.gaps = resubscribed(&topic)
         topics[name] = topic
         for id in joining {
             guard joins[id] != nil else { continue }
@@ -376,12 +395,12 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     // MARK: Messages
 
-    /// Calls `deliver` for each subscriber of the topic, and says whether the subscriber must be
-    /// told of a gap first.
+    /// Calls `deliver` for each subscriber of the topic, with whether the subscriber must receive a
+    /// gap event first.
     mutating func message(on name: SubscriptionTopic, deliver: (Subscriber, _ gapFirst: Bool) -> Void) {
         guard let topic = topics[name] else { return }
         for subscriber in topic.subscribers {
-            if owedGaps > 0, members[subscriber.id]?.owesGap == true {
+            if pendingGapEvents > 0, subscriberStates[subscriber.id]?.needsGapEvent == true {
                 settleGap(subscriber.id)
                 deliver(subscriber, true)
             } else {
@@ -391,9 +410,9 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
     }
 
     private mutating func settleGap(_ id: UInt64) {
-        guard members[id]?.owesGap == true else { return }
-        members[id]!.owesGap = false
-        owedGaps -= 1
+        guard subscriberStates[id]?.needsGapEvent == true else { return }
+        subscriberStates[id]!.needsGapEvent = false
+        pendingGapEvents -= 1
     }
 
     // MARK: Commands
@@ -407,8 +426,8 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             let ofKind = names.lazy.filter { $0.kind == kind }.map(\.name)
             var rest = Array(ofKind)[...]
             while !rest.isEmpty {
-                commands.append(make(kind, Array(rest.prefix(batch))))
-                rest = rest.dropFirst(batch)
+                commands.append(make(kind, Array(rest.prefix(maxTopicsPerCommand))))
+                rest = rest.dropFirst(maxTopicsPerCommand)
             }
         }
         inFlight.append(contentsOf: commands.map { Sent(command: $0) })

@@ -96,7 +96,7 @@ final class MailInstruments: Sendable {
 
     // MARK: Cross-partition sends of other processes
 
-    /// A send was finished for another process.
+    /// Records that a send was finished for another process.
     func tookOver() {
         #if MetricsSupport
             meters?.takenOver.increment()
@@ -106,7 +106,7 @@ final class MailInstruments: Sendable {
         #endif
     }
 
-    /// A send could not be finished within 29 days.
+    /// Records that a send was given up, because it could not be finished within 29 days.
     func gaveUp() {
         #if MetricsSupport
             meters?.givenUp.increment()
@@ -117,8 +117,8 @@ final class MailInstruments: Sendable {
         #endif
     }
 
-    /// A send cannot be finished at present.
-    func isHeldUp(_ error: QueueListenError) {
+    /// Records that a send could not be finished now and will be retried.
+    func recordRetry(_ error: QueueListenError) {
         #if LoggingSupport
             backends.logger?.warning(
                 "cannot finish a cross-partition send, will try again",

@@ -23,7 +23,7 @@ actor Listeners: WaiterRunner {
     private let deviceRefreshInterval: Int
     private var machine: Machine
     var runner = RunnerState<PendingListen>()
-    private var wakeUps: Task<Void, Never>?
+    private var wakeUpTask: Task<Void, Never>?
 
     init(
         redis: any EventLoopRedis, partition: Partition, settings: Machine.Settings,
@@ -162,8 +162,8 @@ actor Listeners: WaiterRunner {
     }
 
     private func unsubscribe() {
-        wakeUps?.cancel()
-        wakeUps = nil
+        wakeUpTask?.cancel()
+        wakeUpTask = nil
     }
 
     private func send(_ read: Machine.Read) {
@@ -228,10 +228,10 @@ actor Listeners: WaiterRunner {
     }
 
     private func subscribe(_ generation: Int) {
-        wakeUps?.cancel()
+        wakeUpTask?.cancel()
         let (own, all) = partition.channels
-        wakeUps = Task {
-            await receiveWakeUps(from: redis, on: own, all) { wakeUp in
+        wakeUpTask = Task {
+            await receiveWakeUps(from: redis, on: own, all, clock: clock) { wakeUp in
                 self.assumeIsolated { $0.received(wakeUp, generation) }
             }
         }

@@ -1,7 +1,7 @@
 -- Records a cross-partition send in its home partition, before any part of it is delivered.
--- KEYS[1] meta  [2] split: hash  f  fingerprint, p  the encoded send, i  when it is finished: the indices of each
---     recipient's first message, separated by spaces  [3] splits: sorted set, ids of unfinished sends by ms when they
---     were begun or taken over
+-- KEYS[1] meta  [2] split: the record of the send, a hash: f  fingerprint, p  the encoded send until it is finished, i
+--     then the indices of each recipient's first message, separated by spaces  [3] splits: the unfinished sends, a
+--     sorted set of their ids by ms when they were begun or last taken over
 -- ARGV[1] partitions  [2] id  [3] fingerprint of messages and recipients  [4] the encoded send  [5] ms after which it
 --     is given up
 -- Reply: {'ok'}: it must be delivered, now or again; {'ok', indices}: it is finished; {'conflict'}: the id was used for

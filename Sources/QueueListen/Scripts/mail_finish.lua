@@ -1,5 +1,5 @@
 -- Records that all parts of a cross-partition send are delivered.
--- KEYS[1] split  [2] splits, as in mail_begin
+-- KEYS[1] split: the record of the send  [2] splits: the unfinished sends, as in mail_begin
 -- ARGV[1] id  [2] indices of each recipient's first message, separated by spaces  [3] ms that these are kept
 -- Reply: 1; 0 if it was finished or given up before.
 local ENCODED, INDICES = 'p', 'i'

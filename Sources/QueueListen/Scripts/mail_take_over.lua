@@ -1,6 +1,6 @@
--- Returns cross-partition sends that were begun long ago and are unfinished, for the caller to finish. Other callers
--- do not get them for the same time again.
--- KEYS[1] splits, as in mail_begin
+-- Returns unfinished cross-partition sends that were begun or last taken over ARGV[1] ms ago or earlier, for the caller
+-- to finish. They are not returned again until as much time has passed once more.
+-- KEYS[1] splits: the unfinished sends, as in mail_begin
 -- ARGV[1] ms after which a send is taken over  [2] the maximum number of sends
 -- Reply: their ids.
 local splits, age, maximum = KEYS[1], ARGV[1], ARGV[2]

@@ -1,18 +1,18 @@
-// Sends to mailboxes of several partitions: all recipients get the messages, or all get them eventually, or none.
+// Sends to mailboxes of several partitions: either all recipients eventually get the messages, or none does.
 //
 // One script cannot touch two partitions. A cross-partition send therefore has four steps:
 //
 // 1. Each partition checks whether it would accept its part.
-// 2. The whole send is recorded in one partition, its home. From then on it is certain.
+// 2. The whole send is recorded in one partition, its home. From then on it is committed.
 // 3. Each partition delivers its part, under the send's id.
 // 4. The home records that all parts are delivered.
 //
-// Any post office that finds a recorded send unfinished for a while continues it. Each step has one effect, however often
-// and by however many processes it is executed.
+// A post office that finds a recorded send that has been unfinished for a while continues it. Each step has one effect,
+// however often and by however many processes it is executed.
 //
 // A step that arrives very late must not have a second effect. A partition remembers its part until the whole send is
 // finished and for at least a minute longer, and it delivers the part only within half a minute of the time that it
-// reported. A process that is about to deliver a part asks for this time first, and only then checks that the send is
+// reported. A process that is about to deliver a part requests this time first, and only then checks that the send is
 // still unfinished. All times that are compared therefore come from the same clock.
 import Hiredis
 import CoordinationBase
@@ -21,31 +21,31 @@ import CoordinationBase
 /// behind.
 final class CrossPartitionSender: Sendable {
     private let redis: any Redis
-    private let place: Namespace
+    private let keyspace: Namespace
     private let partitions: [Partition]
     private let senders: [Sender]
     private let configuration: PostOfficeConfiguration
     private let clock: MonotonicClock
     private let instruments: MailInstruments
 
-    /// How long after the time that it reported a partition accepts a part, in milliseconds.
+    /// How long a partition accepts a part after the time that it reported, in milliseconds.
     private static let deliveryWindow = 30_000
     /// How long an unfinished send is kept before it is given up.
     private static let recordLifetime = Duration.seconds(29 * 86400)
     /// How long the partitions remember the parts of an unfinished send: longer than the send
     /// itself is kept.
     private static let partLifetime = Duration.seconds(30 * 86400)
-    /// The maximum number of partitions that one round of taking over visits, and of sends that it
-    /// takes over in each.
+    /// The maximum number of partitions that one round of taking over visits.
     private static let maxPartitionsPerRound = 16
+    /// The maximum number of sends that a round takes over in each partition.
     private static let maxSendsPerPartition = 16
 
     init(
-        redis: any Redis, place: Namespace, partitions: [Partition], senders: [Sender],
+        redis: any Redis, keyspace: Namespace, partitions: [Partition], senders: [Sender],
         configuration: PostOfficeConfiguration, clock: MonotonicClock, instruments: MailInstruments
     ) {
         self.redis = redis
-        self.place = place
+        self.keyspace = keyspace
         self.partitions = partitions
         self.senders = senders
         self.configuration = configuration
@@ -62,12 +62,12 @@ final class CrossPartitionSender: Sendable {
     }
 
     private func parts(of encodedSend: EncodedSend) -> [Part] {
-        Dictionary(grouping: encodedSend.recipients.indices) { place.partition(of: encodedSend.recipients[$0]) }
+        Dictionary(grouping: encodedSend.recipients.indices) { keyspace.partition(of: encodedSend.recipients[$0]) }
             .sorted { $0.key < $1.key }
             .map { Part(sender: senders[$0.key], encodedSend: encodedSend.part($0.value), positions: $0.value) }
     }
 
-    private func home(of id: String) -> Partition { partitions[place.partition(of: id)] }
+    private func home(of id: String) -> Partition { partitions[keyspace.partition(of: id)] }
 
     // MARK: Send
 
@@ -75,46 +75,48 @@ final class CrossPartitionSender: Sendable {
     ///
     /// - Throws: the codes of `PostOffice.send`.
     func send(_ request: SendRequest, id: String?, _ durability: Durability) async throws(QueueListenError) -> Receipt {
-        let name = id ?? randomID()
+        let sendID = id ?? randomID()
         let lifetime = id == nil ? configuration.ownIDLifetime : configuration.sendIDLifetime
-        let (encodedSend, fingerprint) = (request.encoded(id: name), request.fingerprint)
+        let (encodedSend, fingerprint) = (request.encoded(id: sendID), request.fingerprint)
         let parts = parts(of: encodedSend)
         let end = clock.now() + configuration.callTimeout
         let confirmation = Confirmation(redis: redis, durability: durability)
         do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
 
-        var times: [Int]
+        var serverTimes: [Int]
         do {
-            times = try await each(parts) { part throws(QueueListenError) in
-                try await part.sender.probe(part.encodedSend, id: name, fingerprint: fingerprint, until: end)
+            serverTimes = try await concurrentMap(parts) { part throws(QueueListenError) in
+                try await part.sender.probe(part.encodedSend, id: sendID, fingerprint: fingerprint, until: end)
             }
         } catch {
-            // A send that was recorded earlier is not refused any more.
-            guard error.code == .mailboxFull, id != nil, try await isRecorded(name) else {
+            // A send that an earlier call has recorded is committed: a full mailbox no longer refuses it.
+            guard error.code == .mailboxFull, id != nil, try await isRecorded(sendID) else {
+                // Without mayHaveRun: a probe changes nothing, so this call has had no effect.
                 throw QueueListenError(error.code, error.message, underlying: error.underlying)
             }
-            times = try await self.times(parts, until: end)
+            serverTimes = try await self.serverTimes(parts, until: end)
         }
-        if let firsts = try await record(encodedSend, id: name, fingerprint, confirmation, until: end) {
+        if let firstIndices = try await record(encodedSend, id: sendID, fingerprint, confirmation, until: end) {
             guard durability == .memory else {
                 throw QueueListenError(
                     .notDurable, "the messages were sent by an earlier call, and their durability is unknown",
                     mayHaveRun: true)
             }
-            return Receipt(id: name, request, firsts, .memory)
+            return Receipt(id: sendID, request, firstIndices, .memory)
         }
-        let firsts: [Int]
+        let firstIndices: [Int]
         do {
-            firsts = try await deliver(encodedSend, parts, id: name, fingerprint, times, durability, until: end)
+            firstIndices = try await deliver(
+                encodedSend, parts, id: sendID, fingerprint, serverTimes, durability, until: end)
         } catch {
             throw QueueListenError(
                 error.code == .cancelled || error.code == .notDurable ? error.code : .unfinished,
-                "the send \"\(name)\" is recorded and will be finished by a running post office: \(error.message)",
+                "the send \"\(sendID)\" is recorded and will be finished by a running post office: \(error.message)",
                 mayHaveRun: true,
                 underlying: error)
         }
-        await finish(parts, id: name, firsts, lifetime)
-        return Receipt(id: name, request, firsts, durability)
+        await finish(parts, id: sendID, firstIndices, lifetime)
+        return Receipt(id: sendID, request, firstIndices, durability)
     }
 
     /// Records the send in its home partition.
@@ -131,7 +133,7 @@ final class CrossPartitionSender: Sendable {
         ]
         return try await repeating(until: end, clock) {
             let reply = try await confirmation.run(
-                Scripts.begin, keys: [home.meta, home.split(id), home.splits], arguments: arguments,
+                Scripts.begin, keys: [home.meta, home.sendRecord(id), home.unfinishedSends], arguments: arguments,
                 timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
             guard let words = reply.array, words.first?.string == "ok" else {
                 if reply.array?.first?.string == "conflict" { throw QueueListenError.usedID }
@@ -143,53 +145,53 @@ final class CrossPartitionSender: Sendable {
 
     private func isRecorded(_ id: String) async throws(QueueListenError) -> Bool {
         do {
-            return try await redis.send("HEXISTS", .string(home(of: id).split(id)), "f").integer == 1
+            return try await redis.send("HEXISTS", .string(home(of: id).sendRecord(id)), "f").integer == 1
         } catch { throw QueueListenError(error) }
     }
 
     // MARK: Deliver
 
-    private func times(_ parts: [Part], until end: Duration) async throws(QueueListenError) -> [Int] {
-        try await each(parts) { part throws(QueueListenError) in try await part.sender.serverTime(until: end) }
+    private func serverTimes(_ parts: [Part], until end: Duration) async throws(QueueListenError) -> [Int] {
+        try await concurrentMap(parts) { part throws(QueueListenError) in try await part.sender.serverTime(until: end) }
     }
 
     /// Delivers all parts.
     ///
-    /// - Parameter times: the time by each partition's clock, taken before the send was known to be
-    ///   unfinished.
+    /// - Parameter serverTimes: the time by each partition's clock. It must be requested before the
+    ///   check that the send is unfinished.
     /// - Returns: the index of each recipient's first message.
     private func deliver(
-        _ encodedSend: EncodedSend, _ parts: [Part], id: String, _ fingerprint: String, _ times: [Int],
+        _ encodedSend: EncodedSend, _ parts: [Part], id: String, _ fingerprint: String, _ serverTimes: [Int],
         _ durability: Durability, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
-        let answers = try await each(Array(zip(parts, times))) { (part, time) throws(QueueListenError) in
+        let answers = try await concurrentMap(Array(zip(parts, serverTimes))) { (part, time) throws(QueueListenError) in
             try await part.sender.deliver(
                 part: part.encodedSend, id: id, fingerprint: fingerprint, deadline: time + Self.deliveryWindow,
                 answerLifetime: Self.partLifetime, durability, until: end)
         }
-        var firsts = Array(repeating: 0, count: encodedSend.recipients.count)
+        var firstIndices = Array(repeating: 0, count: encodedSend.recipients.count)
         for (part, answer) in zip(parts, answers) {
-            for (position, first) in zip(part.positions, answer) { firsts[position] = first }
+            for (position, first) in zip(part.positions, answer) { firstIndices[position] = first }
         }
-        return firsts
+        return firstIndices
     }
 
     /// Records that the send is finished. If this fails, the process that takes the send over does
     /// it.
-    private func finish(_ parts: [Part], id: String, _ firsts: [Int], _ lifetime: Duration) async {
+    private func finish(_ parts: [Part], id: String, _ firstIndices: [Int], _ lifetime: Duration) async {
         let home = home(of: id)
-        let indices = firsts.map { "\($0)" }.joined(separator: " ")
+        let indices = firstIndices.map { "\($0)" }.joined(separator: " ")
         let reply = try? await redis.script(
-            Scripts.finish, keys: [home.split(id), home.splits],
+            Scripts.finish, keys: [home.sendRecord(id), home.unfinishedSends],
             arguments: [.string(id), .string(indices), .integer(lifetime.wholeMilliseconds)],
             timeout: configuration.callTimeout)
         guard reply?.integer == 1 else { return }
-        _ = try? await each(parts) { part in await part.sender.expireAnswer(id: id, after: lifetime) }
+        _ = try? await concurrentMap(parts) { part in await part.sender.expireAnswer(id: id, after: lifetime) }
     }
 
     /// Calls `body` for all items concurrently. When all have ended, throws the error of the first
     /// item that failed.
-    private func each<Item: Sendable, Value: Sendable>(
+    private func concurrentMap<Item: Sendable, Value: Sendable>(
         _ items: [Item], _ body: @escaping @Sendable (Item) async throws(QueueListenError) -> Value
     ) async throws(QueueListenError) -> [Value] {
         let results = await withTaskGroup(of: (Int, Result<Value, QueueListenError>).self) { group in
@@ -226,32 +228,36 @@ final class CrossPartitionSender: Sendable {
 
     private func takeOver(in home: Partition) async {
         let reply = try? await redis.script(
-            Scripts.takeOver, keys: [home.splits],
+            Scripts.takeOver, keys: [home.unfinishedSends],
             arguments: [.integer(configuration.takeOverAfter.wholeMilliseconds), .integer(Self.maxSendsPerPartition)],
             timeout: configuration.callTimeout)
         for id in reply?.array?.compactMap(\.string) ?? [] {
-            // A send that fails here is listed again later.
-            do { try await resume(id, home) } catch { instruments.isHeldUp(QueueListenError(error)) }
+            // The script has stored the current time with each id. It returns a send that fails here again after
+            // `takeOverAfter`.
+            do { try await resume(id, home) } catch { instruments.recordRetry(QueueListenError(error)) }
         }
     }
 
     private func resume(_ id: String, _ home: Partition) async throws {
-        let key = RedisArgument.string(home.split(id))
+        let key = RedisArgument.string(home.sendRecord(id))
         let found = try await redis.send("HMGET", key, "p", "f").array ?? []
         guard found.count == 2, let encodedSend = found[0].bytes.flatMap({ EncodedSend(encoded: $0) }),
             let fingerprint = found[1].string
         else {
-            // Its record has expired, or another process has just finished it.
-            let isFirst = try await redis.send("ZREM", .string(home.splits), .string(id)).integer == 1
-            if isFirst, found.last?.isNull != false { instruments.gaveUp() }
+            // Either another process has just finished the send: it removes the encoded send and keeps the fingerprint.
+            // Or the record has expired, with its fingerprint: the send is given up. Only the process that removes the
+            // id reports that.
+            let isFirst = try await redis.send("ZREM", .string(home.unfinishedSends), .string(id)).integer == 1
+            let hasExpired = found.last?.isNull ?? true
+            if isFirst, hasExpired { instruments.gaveUp() }
             return
         }
         let end = clock.now() + configuration.callTimeout
         let parts = parts(of: encodedSend)
-        let times = try await times(parts, until: end)
+        let serverTimes = try await serverTimes(parts, until: end)
         guard try await redis.send("HEXISTS", key, "p").integer == 1 else { return }
-        let firsts = try await deliver(encodedSend, parts, id: id, fingerprint, times, .memory, until: end)
-        await finish(parts, id: id, firsts, max(configuration.sendIDLifetime, configuration.ownIDLifetime))
+        let firstIndices = try await deliver(encodedSend, parts, id: id, fingerprint, serverTimes, .memory, until: end)
+        await finish(parts, id: id, firstIndices, max(configuration.sendIDLifetime, configuration.ownIDLifetime))
         instruments.tookOver()
     }
 }

@@ -110,10 +110,10 @@ struct SendRequest: Sendable {
 }
 
 extension Receipt {
-    /// - Parameter firsts: the index of each recipient's first message.
-    init(id: String, _ request: SendRequest, _ firsts: [Int], _ durability: Durability) {
+    /// - Parameter firstIndices: the index of each recipient's first message.
+    init(id: String, _ request: SendRequest, _ firstIndices: [Int], _ durability: Durability) {
         var indices: [String: ClosedRange<Int>] = [:]
-        for (position, first) in firsts.enumerated() {
+        for (position, first) in firstIndices.enumerated() {
             let count = request.shares?[position].count ?? request.messages.count
             indices[request.recipients[position]] = first...(first + count - 1)
         }

@@ -67,8 +67,8 @@ final class Sender: Sendable {
             let scriptRequest = ScriptRequest(
                 sender: "id:" + id, mode: .send(settled: nil), answerLifetime: configuration.sendIDLifetime,
                 fingerprint: request.fingerprint)
-            let firsts = try await deliver(request.encoded(id: id), scriptRequest, confirmation, until: end)
-            return Receipt(id: id, request, firsts, durability)
+            let firstIndices = try await deliver(request.encoded(id: id), scriptRequest, confirmation, until: end)
+            return Receipt(id: id, request, firstIndices, durability)
         }
         let (number, settled) = window.withLock { ($0.next(), $0.report()) }
         // Whether it succeeds or fails, it is not sent again after this call.
@@ -77,8 +77,8 @@ final class Sender: Sendable {
         let scriptRequest = ScriptRequest(
             sender: name, number: "\(number)", mode: .send(settled: settled),
             answerLifetime: configuration.ownIDLifetime, fingerprint: "-")
-        let firsts = try await deliver(request.encoded(id: ownID), scriptRequest, confirmation, until: end)
-        return Receipt(id: ownID, request, firsts, durability)
+        let firstIndices = try await deliver(request.encoded(id: ownID), scriptRequest, confirmation, until: end)
+        return Receipt(id: ownID, request, firstIndices, durability)
     }
 
     // MARK: Parts of a cross-partition send
@@ -141,10 +141,10 @@ final class Sender: Sendable {
         let (reply, tags) = try await exchange(encodedSend, request, confirmation, end)
         let parts = reply.array ?? []
         guard parts.first?.string == "ok" else { throw refusal(reply, encodedSend) }
-        let firsts = parts.dropFirst().first?.string?.split(separator: " ").compactMap { Int($0) } ?? []
-        guard firsts.count == encodedSend.recipients.count else { throw refusal(reply, encodedSend) }
-        if let epochs = parts.last?.bytes { record(firsts, epochs, encodedSend, tags) }
-        return firsts
+        let firstIndices = parts.dropFirst().first?.string?.split(separator: " ").compactMap { Int($0) } ?? []
+        guard firstIndices.count == encodedSend.recipients.count else { throw refusal(reply, encodedSend) }
+        if let epochs = parts.last?.bytes { record(firstIndices, epochs, encodedSend, tags) }
+        return firstIndices
     }
 
     /// Runs the script, with retries, until there is a reply.
@@ -190,10 +190,10 @@ final class Sender: Sendable {
     ///
     /// - Parameter epochs: the epoch of each recipient's mailbox, 8 bytes each; empty when the
     ///   server repeated an earlier answer.
-    private func record(_ firsts: [Int], _ epochs: [UInt8], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
-        guard epochs.count == 8 * firsts.count else { return }
+    private func record(_ firstIndices: [Int], _ epochs: [UInt8], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
+        guard epochs.count == 8 * firstIndices.count else { return }
         confirmed.withLock { confirmed in
-            for (position, first) in firsts.enumerated() {
+            for (position, first) in firstIndices.enumerated() {
                 guard let epoch = UInt64(bigEndianBytes: epochs[(8 * position)..<(8 * position + 8)]) else { continue }
                 let last = Cursor(
                     epoch: epoch, index: first + encodedSend.count(of: position) - 1,

@@ -17,7 +17,7 @@ public import Hiredis
 /// **Guarantees**
 /// - First come, first served among all waiters of all programs, by Redis's own rule for blocked
 ///   clients.
-/// - `signal(n)` is one command: all n permits are there at once, or none.
+/// - `signal(n)` is one command: it adds all n permits atomically.
 /// - `create(permits:)` takes effect once, however many programs call it.
 /// - A wait that is cancelled or times out has taken nothing: the server is asked to end it, its
 ///   reply is still read, and a permit that arrived nevertheless is returned to the end of the list
@@ -27,15 +27,16 @@ public import Hiredis
 ///
 /// **Limits**
 /// - Each blocked waiter uses a connection of its own (`RedisConfiguration.maxLanes`).
-/// - A permit belongs to nobody: it is lost when the process that took it dies before it signals,
-///   and when a connection dies with the reply that carries it.
+/// - A permit has no owner: it is lost when the process that took it dies before it signals, and
+///   when a connection dies with the reply that carries it.
 /// - `signal` that throws `.connectionLost` with `mayHaveRun` may have taken effect; sending it
 ///   again may signal twice.
 /// - Without the right to call `CLIENT UNBLOCK` a wait is sent in slices
 ///   (`RedisConfiguration.blockingSlice`): no permit is lost, but cancelling takes up to a slice,
 ///   timeouts are precise to about 0.1 s, and the waiter moves to the end of the queue with each
 ///   slice.
-/// - The permits are as durable as the Redis: what a restart or a failover loses is gone.
+/// - The permits are as durable as the Redis server's data: what a restart or a failover loses is
+///   gone.
 ///
 /// When a process dies, its waits take nothing, and the permits that it had taken stay taken.
 ///
@@ -112,12 +113,12 @@ public struct ClassicSemaphore: Sendable {
     /// - Throws: what ``signal(_:)`` throws.
     public func signal() async throws(RedisDCError) { try await signal(1) }
 
-    /// Adds `count` permits, all at once.
+    /// Adds `count` permits atomically.
     ///
     /// - Parameter count: 1 to 1,000,000.
     /// - Throws: `.connectionLost` (with `mayHaveRun` the permits may have been added),
-    ///   `.cancelled`, `.invalidArgument`, `.notConnected`, `.wrongType`, `.stopped`, and what the
-    ///   server refuses.
+    ///   `.cancelled` (likewise), `.invalidArgument`, `.notConnected`, `.wrongType`, `.stopped`,
+    ///   and what the server refuses.
     public func signal(_ count: Int) async throws(RedisDCError) {
         guard (1...Self.maxPermits).contains(count) else {
             throw RedisDCError(
@@ -151,8 +152,9 @@ public struct ClassicSemaphore: Sendable {
 
     /// Takes a permit, and waits for it until the timeout.
     ///
-    /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
-    /// - Throws: `.timedOut` (no permit was taken), and what ``wait()`` throws.
+    /// - Parameter timeout: precise to about a millisecond; 0 tries once.
+    /// - Throws: `.timedOut` (no permit was taken), `.invalidArgument` (the timeout is negative),
+    ///   and what ``wait()`` throws.
     public func wait(timeout: Duration) async throws(RedisDCError) {
         guard timeout >= .zero else {
             throw RedisDCError(

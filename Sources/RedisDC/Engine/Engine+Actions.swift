@@ -1,4 +1,4 @@
-// Carries out the state machine's actions, one function for each event's enum, and takes Redis's replies back to it.
+// Carries out the state machine's actions, one function for each event's enum, and passes Redis's replies to it.
 import CoordinationBase
 import Hiredis
 
@@ -24,7 +24,7 @@ extension Engine {
     func perform(_ actions: [Machine.JoinAction]) {
         for action in actions {
             switch action {
-            case .event(let event): happened(event)
+            case .event(let event): publish(event)
             case .send(let request): send(request)
             }
         }
@@ -61,7 +61,7 @@ extension Engine {
             case .retry(let request, let pause): Task { await send(request, after: pause) }
             case .finish(let id, let result): granted(id, result)
             case .lose(let claim, let error): lose(claim, error)
-            case .event(let event): happened(event)
+            case .event(let event): publish(event)
             }
         }
         arm()
@@ -111,7 +111,7 @@ extension Engine {
     private func perform(_ actions: [Machine.SessionEndAction]) {
         for action in actions {
             switch action {
-            case .event(let event): happened(event)
+            case .event(let event): publish(event)
             case .fail(let id, let error): finish(id, .failure(error))
             case .lose(let claim, let error): lose(claim, error)
             case .subscribe(let life): subscribe(life)
@@ -165,7 +165,7 @@ extension Engine {
     private func join(_ life: SessionLife) async {
         let arguments: [RedisArgument] = [
             .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
-            .integer(namespace.partitions), .string(info),
+            .integer(namespace.partitions), .string(nodeDescription),
         ]
         do throws(RedisError) {
             let reply = try await redis.script(
@@ -183,7 +183,7 @@ extension Engine {
     }
 
     private func joinFailed(_ life: SessionLife, _ failure: Machine.Failure) async {
-        if case .fatal(let error) = failure { happened(.sessionRefused(error)) }
+        if case .fatal(let error) = failure { publish(.sessionRefused(error)) }
         guard case .joinAgain(let life, let pause, let failing) = machine.joinFailed(life.id, failure, now: now) else {
             return
         }
@@ -193,13 +193,13 @@ extension Engine {
     }
 
     private func subscribe(_ life: SessionLife) {
-        wakeUps?.cancel()
+        wakeUpTask?.cancel()
         guard usesWakeUps else {
             perform(machine.subscriptionChanged(life.id, isSubscribed: false, now: now))
             return
         }
-        wakeUps = Task {
-            await receiveWakeUps(from: redis, on: keys.wakeUpChannel(of: life.id)) { wakeUp in
+        wakeUpTask = Task {
+            await receiveWakeUps(from: redis, on: keys.wakeUpChannel(of: life.id), clock: clock) { wakeUp in
                 self.assumeIsolated { $0.received(wakeUp, for: life) }
             }
         }

@@ -1,8 +1,8 @@
-// What the primitives ask of the engine.
+// The operations that the primitives call.
 import CoordinationBase
 import Hiredis
 
-// A task on the client's executor does not change its executor for a call; one elsewhere does so once.
+// A task that runs on the client's executor calls these without a change of executor; any other task changes once.
 extension Engine {
     nonisolated var now: Duration { clock.now() }
 
@@ -12,7 +12,7 @@ extension Engine {
 
     // MARK: Acquire
 
-    /// Returns the operation that a request is carried out by.
+    /// Returns the operation that carries out a request.
     ///
     /// - Parameter timeout: `nil` sets no limit; 0 does not wait.
     nonisolated func operation(_ request: AcquireRequest, timeout: Duration?) throws(RedisDCError) -> EngineOperation {
@@ -24,12 +24,12 @@ extension Engine {
         return operation(.acquire(request, limit))
     }
 
-    /// Waits until the operation has ended, and records it.
+    /// Waits until the operation has its result, and records it in metrics and traces.
     nonisolated func carryOutAcquire(_ operation: EngineOperation) async {
         if instruments.isDisabled { await carryOut(operation) } else { await carryOutObserved(operation) }
     }
 
-    /// A function of its own: what it keeps while it waits is not needed without instruments.
+    /// A function of its own, so that waiters without instruments do not need its larger frame.
     @inline(never)
     private nonisolated func carryOutObserved(_ operation: EngineOperation) async {
         _ = try? await instruments.waiting { () async throws(RedisDCError) in
@@ -42,7 +42,7 @@ extension Engine {
 
     /// Waits until the request is granted.
     ///
-    /// - Throws: `.timedOut` too when it was to be granted immediately and was not.
+    /// - Throws: `.timedOut` also when the timeout is 0 and the request was not granted immediately.
     nonisolated func obtain(_ operation: EngineOperation) async throws(RedisDCError) {
         await carryOutAcquire(operation)
         try operation.expectGranted()
@@ -90,19 +90,22 @@ extension Engine {
         try await use(claim, .reduce(keep: keep)).count()
     }
 
-    /// Reads what a lease stands for: an item, or what all parties have brought.
+    /// Reads the data of a lease: the item that it takes from a buffer, or the values that all parties of a meeting
+    /// have brought.
     nonisolated func read(_ claim: UInt64) async throws(RedisDCError) -> [[UInt8]] {
         try await use(claim, .read).values()
     }
 
-    /// Turns a lease into a permit of another resource. Then it is not held any more.
+    /// Turns a lease into a permit of another resource, which ends the lease.
     nonisolated func pass(_ claim: UInt64, to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
         _ = try await use(claim, .pass(to: resource, item: item)).count()
         enter { $0.forgetWatch(claim) }
     }
 
-    private nonisolated func use(_ claim: UInt64, _ use: EngineStateMachine.Use) async -> EngineOperation {
-        let operation = operation(.use(claim: claim, use))
+    private nonisolated func use(_ claim: UInt64, _ leaseOperation: EngineStateMachine.LeaseOperation) async
+        -> EngineOperation
+    {
+        let operation = operation(.use(claim: claim, leaseOperation))
         await carryOut(operation)
         return operation
     }
@@ -110,7 +113,7 @@ extension Engine {
     /// Returns whether a lease is still held, after a request that may have released it.
     nonisolated func holds(_ claim: UInt64) async -> Bool {
         await withCheckedContinuation { continuation in
-            enter { continuation.resume(returning: $0.isHeld(claim)) }
+            enter { continuation.resume(returning: $0.checkHeld(claim)) }
         }
     }
 }

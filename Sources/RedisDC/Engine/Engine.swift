@@ -1,10 +1,13 @@
-// Runs an EngineStateMachine against Redis: sends its requests, keeps its channel and timer, resumes the callers.
+// Runs an EngineStateMachine against Redis: sends its requests, subscribes to its channel, runs its timer, resumes the
+// callers.
 //
-// Engine+Callers: what the primitives ask of it. Engine+Actions: what the state machine asks of it.
+// Engine+Callers: the operations that the primitives call. Engine+Actions: carries out the state machine's actions.
 import CoordinationBase
 import Hiredis
 
-/// The engine of one partition. An actor on the client's executor.
+/// Runs the lock protocol of one partition: its session, its wake-up channel, its timer, and the callers that wait.
+///
+/// An actor on the client's executor.
 actor Engine: WaiterRunner {
     typealias Progress = EngineWork
     typealias Output = EngineStateMachine.Outcome
@@ -19,22 +22,22 @@ actor Engine: WaiterRunner {
     let keys: PartitionKeys
     let settings: EngineStateMachine.Settings
     let usesWakeUps: Bool
-    /// What inspections show of this process.
-    let info: String
+    /// How inspections describe this process.
+    let nodeDescription: String
     private let report: @Sendable (CoordinatorEvent) -> Void
     private let executor: any SerialExecutor
     private nonisolated let bodies = RunningBodies()
     var machine: EngineStateMachine
     var runner = RunnerState<EngineOperation>()
-    /// Notified when a lease is lost, by claim.
+    /// The objects that are notified when a lease is lost, by claim.
     var watches: [UInt64: LeaseWatch] = [:]
-    var wakeUps: Task<Void, Never>?
+    var wakeUpTask: Task<Void, Never>?
     private var mayStart = false
     private var isNeeded: Bool
 
     init(
         redis: any EventLoopRedis, namespace: Namespace, partition: Int, settings: EngineStateMachine.Settings,
-        usesWakeUps: Bool, info: String, clock: MonotonicClock, instruments: EngineInstruments,
+        usesWakeUps: Bool, nodeDescription: String, clock: MonotonicClock, instruments: EngineInstruments,
         report: @escaping @Sendable (CoordinatorEvent) -> Void
     ) {
         self.redis = redis
@@ -42,7 +45,7 @@ actor Engine: WaiterRunner {
         keys = PartitionKeys(namespace, partition: partition)
         self.settings = settings
         self.usesWakeUps = usesWakeUps
-        self.info = info
+        self.nodeDescription = nodeDescription
         self.clock = clock
         self.instruments = instruments
         self.report = report
@@ -73,23 +76,24 @@ actor Engine: WaiterRunner {
 
     // MARK: Life
 
-    /// Allows a session to begin as soon as there is need for one.
-    func run() {
+    /// Allows a session to start: now if an operation needs it or this is partition 0, else with the first operation.
+    func allowStart() {
         mayStart = true
         if isNeeded { perform(machine.start()) }
     }
 
-    /// Releases all leases, waits for cancelled bodies to return, and ends the session with the server.
+    /// Marks all leases as lost, waits until their bodies have returned, at most one TTL, then releases the leases and
+    /// ends the session on the server.
     func stop() async {
         let (session, wasLive) = (machine.life.id, machine.isLive)
         perform(machine.stop())
         await bodies.waitForEnd(within: settings.ttl, clock)
-        wakeUps?.cancel()
+        wakeUpTask?.cancel()
         runner.stopTimer()
         if wasLive { await leave(session) }
     }
 
-    /// What cannot be ended now, because Redis cannot be reached, ends with the TTL.
+    /// Releases the claims and ends the session on the server. If Redis cannot be reached, they expire with the TTL.
     private func leave(_ session: String) async {
         let requests = machine.shutdownRequests()
         let (redis, keys, ttl) = (redis, keys, settings.ttl)
@@ -106,12 +110,14 @@ actor Engine: WaiterRunner {
             Scripts.engineLeave, keys: keys.all, arguments: [.string(session)], timeout: .seconds(2))
     }
 
-    /// A body begins to run with a lease. A shutdown waits for it.
+    /// Records that a body begins to run with a lease. A shutdown waits for it.
     nonisolated func bodyBegan() { bodies.begin() }
+    /// Records that a body has returned.
     nonisolated func bodyEnded() { bodies.end() }
 
     // MARK: Leases
 
+    /// Releases a lease. No caller waits for the outcome.
     func releaseUnobserved(_ claim: UInt64) {
         watches[claim] = nil
         perform(machine.release(claim, releaser: nil, now: now), for: nil)
@@ -119,7 +125,8 @@ actor Engine: WaiterRunner {
 
     func forgetWatch(_ claim: UInt64) { watches[claim] = nil }
 
-    func isHeld(_ claim: UInt64) -> Bool {
+    /// Returns whether a lease is held. If not, its loss is no longer watched.
+    func checkHeld(_ claim: UInt64) -> Bool {
         let isHeld = machine.holds(claim)
         if !isHeld { watches[claim] = nil }
         return isHeld
@@ -127,8 +134,9 @@ actor Engine: WaiterRunner {
 
     // MARK: Events
 
-    func happened(_ event: CoordinatorEvent) {
-        instruments.happened(event)
+    /// Records an event in logs and metrics, and reports it to the coordinator.
+    func publish(_ event: CoordinatorEvent) {
+        instruments.record(event)
         report(event)
     }
 }

@@ -1,19 +1,19 @@
-// A caller's operation on its way to the engine, and its result.
+// An operation that a primitive requests from the engine, and its result.
 import CoordinationBase
 
-/// A call of the engine in progress.
+/// An operation of the engine in progress.
 typealias EngineOperation = PendingOperation<EngineWork, EngineStateMachine.Outcome, RedisDCError>
 
-/// What a caller asks of the engine.
+/// The operation that a caller requests from the engine.
 enum EngineWork: Sendable {
     case acquire(AcquireRequest, WaitLimit?)
     indirect case call(Operation)
     case release(claim: UInt64)
-    case use(claim: UInt64, EngineStateMachine.Use)
+    case use(claim: UInt64, EngineStateMachine.LeaseOperation)
 }
 
 extension PendingOperation where Progress == EngineWork {
-    /// Gives the operation to the state machine.
+    /// Passes the operation to the state machine.
     func begin(_ machine: inout EngineStateMachine, now: Duration) -> EngineStateMachine.CallAction {
         switch progress {
         case .acquire(let request, let limit): machine.acquire(id, request, limit: limit, now: now)
@@ -26,10 +26,11 @@ extension PendingOperation where Progress == EngineWork {
 
 // MARK: Results
 
-/// Kept out of the functions that wait: errors are large, and do not belong into the frames of ten thousand waiters.
+/// Functions of their own, because errors are large: in the functions that wait, they would enlarge the frame of each
+/// of ten thousand waiters.
 extension PendingOperation
 where Progress == EngineWork, Output == EngineStateMachine.Outcome, Failure == RedisDCError {
-    /// `nil` when the request did not queue and there were not enough permits.
+    /// Returns the grant, or `nil` when the request may not queue and there were not enough permits.
     func grant() throws(RedisDCError) -> EngineStateMachine.Grant? {
         if case .granted(let grant)? = try result?.get() { grant } else { nil }
     }
@@ -41,12 +42,12 @@ where Progress == EngineWork, Output == EngineStateMachine.Outcome, Failure == R
         guard try isGranted() else { throw notAvailable }
     }
 
-    /// The request was to be granted immediately, and was not.
+    /// The error of a request that may not queue and was not granted immediately.
     var notAvailable: RedisDCError {
         guard case .acquire(let request, _) = progress else {
             return RedisDCError(.timedOut, "the operation was not available immediately")
         }
-        return .timedOut("acquire \(request.resource)", after: .zero)
+        return .timedOut(request.purpose, after: .zero)
     }
 
     func count() throws(RedisDCError) -> Int {

@@ -1,16 +1,16 @@
-// What arrives on the wake-up channel, and the comparison with Redis after a gap: hints make it fast, the comparison makes
-// it right.
+// Messages on the wake-up channel (hints), and the comparison with Redis (reconciliation). Hints make grants fast; the
+// comparison finds those whose hints were lost.
 
 extension EngineStateMachine {
     enum HintAction: SendingAction, FinishingAction {
         case sessionEnded([SessionEndAction])
         case send(EngineRequest)
         case finish(ID, Finish)
-        /// The lease is not held any more.
+        /// The lease is lost.
         case lose(ID, RedisDCError)
     }
 
-    /// A message on the channel: pairs of a claim's number and its fence, or a word.
+    /// Handles a message on the wake-up channel: pairs of a claim's number and a fence, or of a number and a word.
     mutating func hint(_ id: String, _ text: String, now: Duration) -> [HintAction] {
         if isExpired(at: now) { return [.sessionEnded(endSession(.expired, now))] }
         guard isLive, id == life.id else { return [] }
@@ -30,17 +30,18 @@ extension EngineStateMachine {
         return actions
     }
 
-    /// Redis has granted the claim with this number, to this process or to an earlier caller.
+    /// Handles the grant of the claim with this number. Ignores it when the claim is unknown or no longer waits.
     private mutating func grantSeen<Action: SendingAction & FinishingAction>(
-        _ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration
+        _ number: UInt64, _ fence: UInt64, _ arrival: UInt64, _ now: Duration
     ) -> [Action] {
         guard let id = live.claimIDs[number], let claim = claims[id] else { return [] }
         switch claim.state {
-        case .requested, .queued: return granted(id, number, fence, value, now)
+        case .requested, .queued: return granted(id, number, fence, arrival, now)
         case .idle, .abandoned, .held, .releasing: return []
         }
     }
 
+    /// Handles a word about a claim: `gone`, `broken`, `try` or `lost`.
     private mutating func wordSeen(_ id: ID, _ claim: Claim, _ word: Substring) -> [HintAction] {
         let resource = claim.request.resource
         let isHeld: Bool
@@ -58,11 +59,11 @@ extension EngineStateMachine {
             let error = RedisDCError(.broken, "\(resource) is broken, because a party died or gave up")
             return [.finish(id, .failure(error))]
         case ("try", false):
-            return [.send(send(.give(name: resource.name), .background))]
+            return [.send(makeRequest(.give(name: resource.name), .background))]
         case ("lost", _):
             forget(id)
             let error = RedisDCError(.lost, "\(resource) was taken away by an operator")
-            // For a waiter, the hint of the grant comes later or never. The wait has ended either way.
+            // A waiter receives this word if its grant's hint is late or lost. Its wait has ended too.
             return isHeld ? [.lose(id, error)] : [.finish(id, .failure(error))]
         default: return []
         }
@@ -76,14 +77,17 @@ extension EngineStateMachine {
         case send(EngineRequest)
     }
 
-    /// Hints may have been missed.
+    /// Handles a gap: messages on the wake-up channel may have been lost.
     mutating func gap(_ id: String, now: Duration) -> GapAction {
         if isExpired(at: now) { return .sessionEnded(endSession(.expired, now)) }
         guard isLive, id == life.id else { return .none }
         return reconcile().map { .send($0) } ?? .none
     }
 
-    /// Asks Redis what the session holds and waits for, if that is not being asked already. There must be a session.
+    /// Requests the list of the session's claims, or returns `nil` when a list is being read already; then another one
+    /// is requested afterwards.
+    ///
+    /// - Precondition: the phase is `.live`.
     mutating func reconcile() -> EngineRequest? {
         guard case .none = live.reconciliation else {
             live.reconciliation = .running(again: true)
@@ -96,11 +100,13 @@ extension EngineStateMachine {
             case .idle, .requested, .abandoned, .releasing: nil
             }
         }
-        return send(.reconcile(after: ""), .reconcile(known: Set(known), found: []))
+        return makeRequest(.reconcile(after: ""), .reconcile(known: Set(known), found: []))
     }
 
+    /// Handles a page of the list of claims, and compares the claims with it after the last page.
+    ///
     /// - Parameters:
-    ///   - known: the numbers of the claims that were queued or held when Redis was asked.
+    ///   - known: the numbers of the claims that were queued or held when the first page was requested.
     ///   - before: the lines of the earlier pages.
     mutating func reconcileAnswered(
         _ known: Set<UInt64>, _ before: [EngineReply.Line], _ reply: EngineReply, _ now: Duration
@@ -111,7 +117,7 @@ extension EngineStateMachine {
         }
         let found = before + lines
         guard next.isEmpty else {
-            return [.send(send(.reconcile(after: next), .reconcile(known: known, found: found)))]
+            return [.send(makeRequest(.reconcile(after: next), .reconcile(known: known, found: found)))]
         }
         var actions = claimsFound(found, now)
         let missing = known.subtracting(found.map(\.number))
@@ -126,16 +132,20 @@ extension EngineStateMachine {
         return actions
     }
 
+    /// Handles the claims that Redis has listed: accepts grants, and releases claims that no caller waits for.
     private mutating func claimsFound(_ found: [EngineReply.Line], _ now: Duration) -> [ReplyAction] {
-        let confirming = Set(live.pending.values.flatMap(\.request.acknowledged))
+        let confirming = Set(live.pending.values.flatMap(\.request.confirmations))
         var actions: [ReplyAction] = []
         for line in found {
             if live.claimIDs[line.number] == nil {
-                // Granted to a request that nobody waits for any more, unless its receipt is being confirmed.
+                // A claim whose caller no longer waits, unless it is being requested or its consumption is being
+                // confirmed.
                 let isUnknown =
                     live.pending[line.number] == nil && !confirming.contains(line.number)
                     && !live.confirmations.contains(line.number)
-                if isUnknown { actions.append(.send(send(.release(name: line.name, claim: line.number), .background))) }
+                if isUnknown {
+                    actions.append(.send(makeRequest(.release(name: line.name, claim: line.number), .background)))
+                }
             } else if line.state != .waiting {
                 actions += grantSeen(line.number, line.fence, line.count, now)
             }
@@ -143,16 +153,17 @@ extension EngineStateMachine {
         return actions
     }
 
+    /// Handles a claim that Redis has not listed: a lease is lost, a waiter is requested again.
     private mutating func claimMissing(_ number: UInt64, _ now: Duration) -> [ReplyAction] {
         guard let id = live.claimIDs[number], let claim = claims[id] else { return [] }
         switch claim.state {
         case .held:
             forget(id)
             let resource = claim.request.resource
-            let error = RedisDCError(.lost, "Redis has lost the record that \(resource) was held")
-            // If only the claim's line in the index is gone, nothing else would give its permits back.
+            let error = RedisDCError(.lost, "Redis has lost the record of the lease of \(resource)")
+            // If only the claim's line in the index is missing, nothing else would release its permits.
             return [
-                .lose(id, error), .send(send(.release(name: resource.name, claim: number), .background)),
+                .lose(id, error), .send(makeRequest(.release(name: resource.name, claim: number), .background)),
             ]
         case .queued:
             // Redis has lost the place in the queue.

@@ -1,9 +1,9 @@
-// Replies of Redis, and what they mean for the claim, call or lease that they are about.
+// Replies of Redis, and their effect on claims, calls and leases.
 import CoordinationBase
 import DequeModule
 import Hiredis
 
-/// An action that sends a request. Enums of several events have such a case, so that one function can serve them all.
+/// An action that sends a request. The enums of several events conform, so that a generic function can serve them all.
 protocol SendingAction { static func send(_ request: EngineRequest) -> Self }
 
 /// An action that ends an operation.
@@ -18,12 +18,12 @@ extension EngineStateMachine {
         /// Sends the same request again.
         case retry(EngineRequest, after: Duration)
         case finish(ID, Finish)
-        /// The lease is not held any more.
+        /// The lease is lost.
         case lose(ID, RedisDCError)
         case event(CoordinatorEvent)
     }
 
-    /// A request was answered, or has failed.
+    /// Handles the reply to a request, or its failure. Ignores it when the request is of another session.
     mutating func reply(
         _ request: EngineRequest, _ result: Result<EngineReply, Failure>, now: Duration
     ) -> [ReplyAction] {
@@ -34,7 +34,7 @@ extension EngineStateMachine {
             return [retry(entry, error)]
         case .failure(.fatal(let error)):
             settle(request.number)
-            live.confirmations.putBack(request.acknowledged, at: now + settings.heartbeatInterval)
+            live.confirmations.putBack(request.confirmations, at: now + settings.heartbeatInterval)
             return failed(entry, error, now) + requestsFromBacklog(now)
         case .success(.lost(let isExpired)):
             return [.sessionEnded(endSession(isExpired || now >= life.end ? .expired : .dataLost, now))]
@@ -49,7 +49,7 @@ extension EngineStateMachine {
         live.window.settle(number)
     }
 
-    /// Begins what has waited for fewer requests to be in flight.
+    /// Returns requests for claims and calls of the backlog, until `maxPending` requests are in flight.
     private mutating func requestsFromBacklog(_ now: Duration) -> [ReplyAction] {
         var actions: [ReplyAction] = []
         while live.pending.count < Self.maxPending, let next = backlog.popFirst() {
@@ -75,7 +75,7 @@ extension EngineStateMachine {
         case .call(let id):
             calls[id] = nil
             if case .pass(_, let number, _, _) = operation {
-                if case .done = reply { live.claimIDs[number].map { forget($0) } } else { keep(number) }
+                if case .done = reply { live.claimIDs[number].map { forget($0) } } else { restoreHeld(number) }
             }
             return [.finish(id, outcome(of: operation, reply))] + requestForWaiters(operation, reply)
         case .heartbeat(let sent): return heartbeatAnswered(sent, reply, now)
@@ -89,10 +89,10 @@ extension EngineStateMachine {
     ) -> [ReplyAction] {
         guard let claim = claims[id], case .requested(number) = claim.state else { return [] }
         switch reply {
-        case .granted(let fence, let value): return granted(id, number, fence, value, now)
+        case .granted(let fence, let arrival): return granted(id, number, fence, arrival, now)
         case .queued:
             claims[id]!.state = .queued(number)
-            return releaseOfOther(for: id).map { [.send($0)] } ?? []
+            return releaseOfReplacedClaim(for: id).map { [.send($0)] } ?? []
         case .none:
             forget(id)
             return [.finish(id, .success(.notAvailable))]
@@ -102,43 +102,45 @@ extension EngineStateMachine {
         }
     }
 
-    /// The claim was granted, as a reply or a hint says.
+    /// Handles the grant of a claim by a reply, a hint or a reconciliation.
     mutating func granted<Action: SendingAction & FinishingAction>(
-        _ id: ID, _ number: UInt64, _ fence: UInt64, _ value: UInt64, _ now: Duration
+        _ id: ID, _ number: UInt64, _ fence: UInt64, _ arrival: UInt64, _ now: Duration
     ) -> [Action] {
         var actions: [Action] = []
-        if let request = releaseOfOther(for: id) { actions.append(.send(request)) }
+        if let request = releaseOfReplacedClaim(for: id) { actions.append(.send(request)) }
         let isLease = claims[id]!.request.mode != .consume
         let grant = Grant(
-            claim: id, fence: fence, value: value, life: life, watch: isLease ? LeaseWatch() : nil)
+            claim: id, fence: fence, arrival: arrival, life: life, watch: isLease ? LeaseWatch() : nil)
         if isLease {
             claims[id]!.state = .held(number, fence: fence)
         } else {
             forget(id)
-            live.confirmations.add(number, at: now + settings.acknowledgeDelay)
+            live.confirmations.add(number, at: now + settings.confirmationDelay)
         }
         actions.append(.finish(id, .success(.granted(grant))))
         return actions
     }
 
-    /// The claim has its place, so the claim that it replaces is released.
-    private mutating func releaseOfOther(for id: ID) -> EngineRequest? {
-        guard let claim = claims[id], !claim.hasReleasedOther, case .releases(let other)? = claim.request.detail else {
-            return nil
-        }
-        claims[id]!.hasReleasedOther = true
+    /// Returns the request that releases the claim that this one replaces; `nil` when there is none or it was requested
+    /// before. Called when the claim is queued or granted.
+    private mutating func releaseOfReplacedClaim(for id: ID) -> EngineRequest? {
+        guard let claim = claims[id], !claim.hasReleasedReplacedClaim,
+            case .releases(let other)? = claim.request.detail
+        else { return nil }
+        claims[id]!.hasReleasedReplacedClaim = true
         return beginRelease(other, releaser: nil)
     }
 
+    /// Handles the reply to a request that ends a claim.
     private mutating func endAnswered(
         _ id: ID, _ operation: Operation, _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
-        if case .granted(let fence, let value) = reply, case .leave(let name, let number) = operation {
-            // It was granted before it could leave. If the caller no longer waits, it is released.
+        if case .granted(let fence, let arrival) = reply, case .leave(let name, let number) = operation {
+            // The claim was granted before it could leave. If the caller no longer waits, it is released.
             guard case .abandoned? = claims[id]?.state else {
-                return [.send(send(.release(name: name, claim: number), .background))]
+                return [.send(makeRequest(.release(name: name, claim: number), .background))]
             }
-            return granted(id, number, fence, value, now)
+            return granted(id, number, fence, arrival, now)
         }
         guard let claim = claims[id] else { return [] }
         switch claim.state {
@@ -147,16 +149,17 @@ extension EngineStateMachine {
             return [.finish(id, .failure(error))]
         case .releasing(_, _, let releaser):
             forget(id)
-            // A release whose reply was lost finds nothing the second time. It was held, or the session would be lost.
+            // A release whose reply was lost finds no claim the second time: it succeeded the first time, because the
+            // claim was held and the session is not lost.
             return releaser.map { [.finish($0, .success(.done(1)))] } ?? []
         case .idle, .requested, .queued, .held: return []
         }
     }
 
-    /// More waiters can be granted something than one script handles.
+    /// Requests the next grants when the script has left waiters over: one script handles a limited number.
     private mutating func requestForWaiters(_ operation: Operation, _ reply: EngineReply) -> [ReplyAction] {
         guard case .done(_, let more) = reply, more, operation.mayLeaveWaiters else { return [] }
-        return [.send(send(.give(name: operation.name), .background))]
+        return [.send(makeRequest(.give(name: operation.name), .background))]
     }
 
     // MARK: Failed
@@ -165,7 +168,7 @@ extension EngineStateMachine {
         switch entry.purpose {
         case .claim(let id): return drop(id) ? [.finish(id, .failure(error))] : []
         case .end(let id):
-            // The end of the session will free it.
+            // The server releases the claim when the session ends.
             guard let claim = claims[id] else { return [] }
             forget(id)
             switch claim.state {
@@ -177,7 +180,7 @@ extension EngineStateMachine {
             var error = error
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
             calls[id] = nil
-            if case .pass(_, let number, _, _) = entry.request.operation { keep(number) }
+            if case .pass(_, let number, _, _) = entry.request.operation { restoreHeld(number) }
             return [.finish(id, .failure(error))]
         case .heartbeat:
             live.heartbeat = .due(at: now + .milliseconds(200))
@@ -189,8 +192,8 @@ extension EngineStateMachine {
         }
     }
 
-    /// The lease that was to be passed on is still held.
-    private mutating func keep(_ number: UInt64) {
+    /// Restores the lease of a transfer that failed: it is still held.
+    private mutating func restoreHeld(_ number: UInt64) {
         guard let id = live.claimIDs[number], case .releasing(_, let fence, _)? = claims[id]?.state else { return }
         claims[id]!.state = .held(number, fence: fence)
     }
@@ -217,7 +220,9 @@ extension EngineStateMachine {
                 RedisDCError(.lost, "\"\(name)\" was destroyed, or taken away by an operator, before the reply came"))
         case .missing:
             return .failure(
-                RedisDCError(.notFound, "there is no semaphore \"\(name)\"; create it with a number of permits"))
+                RedisDCError(
+                    .notFound,
+                    "semaphore \"\(name)\" does not exist; create it with coordinator.semaphore(_:permits:)"))
         case .gone: return .failure(RedisDCError(.destroyed, "\"\(name)\" was destroyed"))
         case .granted, .queued, .lost, .stale, .heartbeat, .page:
             return .failure(RedisDCError(.serverError, "unexpected reply \(reply) for \"\(name)\""))

@@ -1,4 +1,4 @@
-// How a session begins, ends, is followed by another, and is closed at shutdown.
+// The life of a session: its start, its loss and replacement by the next one, and the shutdown.
 import CoordinationBase
 import DequeModule
 import Hiredis
@@ -6,18 +6,20 @@ import Hiredis
 extension EngineStateMachine {
     /// The state of a live session.
     struct Session {
-        /// What a request is for.
+        /// The purpose of a request, which decides how its reply is handled.
         enum Purpose {
             case claim(ID)
-            /// Ends a claim.
+            /// Releases a claim, or removes it from the queue.
             case end(ID)
             case call(ID)
             case heartbeat(sent: Duration)
+            /// See `reconcileAnswered`.
             case reconcile(known: Set<UInt64>, found: [EngineReply.Line])
-            /// Nobody waits for the reply.
+            /// No caller waits for the reply.
             case background
         }
 
+        /// A request in flight.
         struct Pending {
             var request: EngineRequest
             var purpose: Purpose
@@ -26,23 +28,24 @@ extension EngineStateMachine {
 
         enum Heartbeat {
             case due(at: Duration)
+            /// `next`: when the next heartbeat is due.
             case inFlight(next: Duration)
         }
 
         enum Reconciliation {
             case none
-            /// `again`: there is a reason to compare once more afterwards.
+            /// `again`: another comparison follows this one.
             case running(again: Bool)
         }
 
         var window = RequestWindow()
         var pending: [UInt64: Pending] = [:]
-        /// The claim of each request number.
+        /// The claims by the numbers of their requests.
         var claimIDs: [UInt64: ID] = [:]
         var confirmations = Confirmations()
         var heartbeat: Heartbeat
         var reconciliation = Reconciliation.none
-        /// Grants by other sessions that this one has seen, to compare with the server's count.
+        /// The number of grants received as hints, to compare with the server's count.
         var grants = 0
         var channel: Channel
     }
@@ -50,14 +53,14 @@ extension EngineStateMachine {
     /// The session's wake-up channel.
     enum Channel {
         case subscribed
-        /// Without hints, waiters ask for grants at this time.
+        /// Hints do not arrive. At `pollAt` the machine compares its claims with Redis, if any are queued.
         case unsubscribed(pollAt: Duration)
 
         var isSubscribed: Bool { if case .subscribed = self { true } else { false } }
     }
 
-    /// What a stopped session still has to end with the server.
-    struct Leftovers {
+    /// The claims and confirmations of a stopped session that must still be released or sent.
+    struct UnreleasedState {
         var claims: [(name: String, number: UInt64)]
         var window: RequestWindow
         var confirmations: Confirmations
@@ -70,6 +73,7 @@ extension EngineStateMachine {
         case subscribe(SessionLife)
     }
 
+    /// Starts the first session. Does nothing when it was started before.
     mutating func start() -> StartAction {
         guard case .idle = phase else { return .none }
         phase = .subscribing
@@ -82,7 +86,7 @@ extension EngineStateMachine {
         case send(EngineRequest)
     }
 
-    /// The subscription to the session's channel stands, or has failed for now.
+    /// Handles a confirmed, failed or interrupted subscription to the session's channel. It is always tried again.
     mutating func subscriptionChanged(_ id: String, isSubscribed: Bool, now: Duration) -> SubscriptionAction {
         guard id == life.id else { return .none }
         let channel = isSubscribed ? Channel.subscribed : .unsubscribed(pollAt: now + settings.pollInterval)
@@ -107,7 +111,7 @@ extension EngineStateMachine {
         case send(EngineRequest)
     }
 
-    /// Redis has accepted the session.
+    /// Handles a successful join: the session is live, and the backlog is sent.
     mutating func joined(_ id: String, epoch new: String, now: Duration) -> [JoinAction] {
         guard id == life.id, case .joining(let since, let channel) = phase else { return [] }
         life.extend(to: since + settings.ttl - settings.margin)
@@ -124,12 +128,12 @@ extension EngineStateMachine {
 
     enum JoinFailureAction {
         case none
-        /// The listed operations fail; the session is tried again after a pause.
+        /// Joins again after a pause; the listed operations fail.
         case joinAgain(SessionLife, after: Duration, failing: [(ID, RedisDCError)])
     }
 
-    /// Joining has failed. When the failure is fatal, all operations that wait for the session fail; the attempts go on for
-    /// those to come.
+    /// Handles a failed join. A fatal failure fails all operations in the backlog. Joining is tried again in either
+    /// case.
     mutating func joinFailed(_ id: String, _ failure: Failure, now: Duration) -> JoinFailureAction {
         guard id == life.id, case .joining(_, let channel) = phase else { return .none }
         phase = .joining(since: now, channel)
@@ -142,7 +146,7 @@ extension EngineStateMachine {
         return .joinAgain(life, after: .seconds(1), failing: failing)
     }
 
-    /// An earlier attempt had begun this session, and it has ended since: another one is begun.
+    /// Handles a join whose session had begun with an earlier attempt and has expired since: starts another session.
     mutating func joinedTooLate(_ id: String) -> StartAction {
         guard id == life.id, case .joining = phase else { return .none }
         phase = .subscribing
@@ -165,15 +169,18 @@ extension EngineStateMachine {
     enum SessionEndAction {
         case event(CoordinatorEvent)
         case fail(ID, RedisDCError)
-        /// The lease is not held any more.
+        /// The lease is lost.
         case lose(ID, RedisDCError)
         case subscribe(SessionLife)
     }
 
-    /// The session has expired by the process's own clock. From then on no holder may be told that it holds anything.
+    /// Returns whether the session has expired by the process's own clock. From then on its leases are lost, even if
+    /// Redis still has the session.
     func isExpired(at now: Duration) -> Bool { isLive && now >= life.end }
 
-    /// What was held is lost. Waits are requested again in the next session, unless they fail with this one.
+    /// Ends the live session and starts the next one.
+    ///
+    /// Leases are lost. Waits are requested again in the next session, unless they fail with this one.
     mutating func endSession(_ reason: SessionLoss, _ now: Duration) -> [SessionEndAction] {
         guard isLive else { return [] }
         var actions: [SessionEndAction] = [.event(.sessionLost(id: life.id, reason))]
@@ -212,9 +219,10 @@ extension EngineStateMachine {
         return actions + [.subscribe(life)]
     }
 
-    /// Redis will not answer any more, because the client has stopped.
+    /// Handles the end of the Redis client, after which no replies arrive. Holders keep their leases until the session
+    /// expires.
     ///
-    /// - Returns: the waits that fail now. Holders keep their leases until the session expires.
+    /// - Returns: the waits, which fail now.
     mutating func clientStopped(_ error: RedisDCError) -> [(ID, RedisDCError)] {
         let waiting = claims.filter { _, claim in
             switch claim.state {
@@ -232,14 +240,14 @@ extension EngineStateMachine {
         case lose(ID, RedisDCError)
     }
 
-    /// Accepts no new work. Waiters fail, holders lose their leases. What is to be ended with the server is left to
-    /// ``shutdownRequests()``.
+    /// Stops the machine: it accepts no new operations, all operations end, and all leases are lost. The server learns
+    /// of it from ``shutdownRequests()``.
     mutating func stop() -> [StopAction] {
         if isStopped { return [] }
-        var leftovers: Leftovers?
+        var unreleased: UnreleasedState?
         if isLive {
             let held = claims.values.compactMap { claim in claim.number.map { (claim.request.resource.name, $0) } }
-            leftovers = Leftovers(claims: held, window: live.window, confirmations: live.confirmations)
+            unreleased = UnreleasedState(claims: held, window: live.window, confirmations: live.confirmations)
         }
         let error = RedisDCError(.stopped, "the coordinator is stopping")
         var actions: [StopAction] = []
@@ -256,51 +264,55 @@ extension EngineStateMachine {
             stopped.mayHaveRun = call.number != nil
             actions.append(.finish(id, .failure(stopped)))
         }
-        phase = .stopped(leftovers)
+        phase = .stopped(unreleased)
         life.finish()
         (claims, calls, backlog) = ([:], [:], [])
         return actions
     }
 
-    /// Returns the requests that end what was held and waited for; after them the session can be left.
+    /// Returns the requests that release all claims and send all confirmations of the stopped session. After them the
+    /// session can be left.
     mutating func shutdownRequests() -> [EngineRequest] {
-        guard case .stopped(var leftovers?) = phase else { return [] }
+        guard case .stopped(var unreleased?) = phase else { return [] }
         phase = .stopped(nil)
-        var requests = leftovers.claims.map {
+        var requests = unreleased.claims.map {
             EngineRequest(
-                session: life.id, number: leftovers.window.next(), operation: .release(name: $0.name, claim: $0.number))
+                session: life.id, number: unreleased.window.next(), operation: .release(name: $0.name, claim: $0.number)
+            )
         }
-        while !leftovers.confirmations.isEmpty {
+        // A `give` without a name only carries confirmations.
+        while !unreleased.confirmations.isEmpty {
             requests.append(
                 EngineRequest(
-                    session: life.id, number: leftovers.window.next(),
-                    acknowledged: leftovers.confirmations.take(Self.maxAcknowledged), operation: .give(name: "")))
+                    session: life.id, number: unreleased.window.next(),
+                    confirmations: unreleased.confirmations.take(Self.maxConfirmations), operation: .give(name: "")))
         }
         return requests
     }
 }
 
-/// Requests whose consumed permits have arrived, to be confirmed to the server.
+/// The numbers of requests whose consumed permits have arrived, which a later request confirms to the server.
 struct Confirmations: Sendable {
     private var numbers: [UInt64] = []
-    /// When they are to be sent at the latest; `nil` when there are none.
+    /// The time at which they must be sent at the latest; `nil` when there are none.
     private(set) var dueAt: Duration?
 
     var isEmpty: Bool { numbers.isEmpty }
 
+    /// Adds a number. Earlier ones keep their due time.
     mutating func add(_ number: UInt64, at due: Duration) {
         numbers.append(number)
         dueAt = dueAt ?? due
     }
 
-    /// Puts back what a failed request has not confirmed.
+    /// Puts back the confirmations of a failed request.
     mutating func putBack(_ earlier: [UInt64], at due: Duration) {
         guard !earlier.isEmpty else { return }
         numbers = earlier + numbers
         dueAt = dueAt ?? due
     }
 
-    /// Removes at most `count`. What is left is due immediately.
+    /// Removes and returns at most `count` of them. The rest are due immediately.
     mutating func take(_ count: Int) -> [UInt64] {
         if numbers.isEmpty { return [] }
         let taken = Array(numbers.prefix(count))
@@ -309,6 +321,7 @@ struct Confirmations: Sendable {
         return taken
     }
 
+    /// Changes the due time, if there are any.
     mutating func postpone(to due: Duration) { if dueAt != nil { dueAt = due } }
 
     func contains(_ number: UInt64) -> Bool { numbers.contains(number) }

@@ -2,16 +2,17 @@
 import HeapModule
 
 extension EngineStateMachine {
-    /// Looks at an operation again at its deadline.
-    mutating func remind(_ id: ID, at deadline: Duration) {
-        // Those of ended operations stay until their time. When they are the majority, they are removed.
+    /// Has ``tick(now:)`` handle an operation at its deadline.
+    mutating func scheduleDeadline(_ id: ID, at deadline: Duration) {
+        // Deadlines of ended operations stay in the heap. They are purged when it has more than 64 entries, and more
+        // than 4 for each live operation.
         if deadlines.count > 64, deadlines.count > 4 * (claims.count + calls.count) {
             deadlines = Heap(deadlines.unordered.filter { claims[$0.id] != nil || calls[$0.id] != nil })
         }
         deadlines.insert(Deadline(at: deadline, id: id))
     }
 
-    /// When to call `tick` next.
+    /// The time at which ``tick(now:)`` must be called next; `nil` when there is none.
     var nextTick: Duration? {
         var next = deadlines.min?.at
         func consider(_ at: Duration?) { if let at { next = min(next ?? at, at) } }
@@ -29,6 +30,8 @@ extension EngineStateMachine {
         case fail(ID, RedisDCError)
     }
 
+    /// Handles the passing of time: the expiry of the session, deadlines, heartbeats, and polling without a
+    /// subscription.
     mutating func tick(now: Duration) -> [TickAction] {
         var actions: [TickAction] = []
         if isExpired(at: now) { actions.append(.sessionEnded(endSession(.expired, now))) }
@@ -50,69 +53,76 @@ extension EngineStateMachine {
         return actions
     }
 
+    /// Handles the deadline of an operation: a timeout, the end of `callTimeout`, or of `settleTimeout`.
     private mutating func deadlinePassed(_ id: ID, _ now: Duration) -> AbandonAction {
         if let call = calls[id] {
             guard call.number == nil, drop(id) else { return .none }
-            return .fail(id, notConnected)
+            return .fail(id, notSent("use \"\(call.operation.name)\""))
         }
         guard let claim = claims[id] else { return .none }
         switch claim.state {
         case .idle, .requested, .queued:
-            if let timeout = claim.timeout {
-                return abandon(id, .timedOut("acquire \(claim.request.resource)", after: timeout), now: now)
+            if let timeout = claim.limit?.timeout {
+                return abandon(id, .timedOut(claim.request.purpose, after: timeout), now: now)
             }
-            guard !claim.request.queues, claim.number == nil, drop(id) else { return .none }
-            return .fail(id, notConnected)
+            guard !claim.request.mayQueue, claim.number == nil, drop(id) else { return .none }
+            return .fail(id, notSent(claim.request.purpose))
         case .abandoned(let number, let error):
-            // The caller has waited long enough. Its claim is still being ended.
+            // The caller fails now. The request that ends its claim stays in flight and is repeated if necessary.
             claims[id] = nil
             live.claimIDs[number] = nil
             var unsettled = error
-            // Whether the other parties have passed with it is not known.
-            if claim.request.way == .arrive { unsettled.mayHaveRun = true }
+            // It is not known whether the other parties have passed together with this one.
+            if claim.request.action == .arrive { unsettled.mayHaveRun = true }
             return .fail(id, unsettled)
         case .held, .releasing: return .none
         }
     }
 
-    private var notConnected: RedisDCError {
+    /// The error of an operation that has spent `callTimeout` in the backlog.
+    private func notSent(_ purpose: String) -> RedisDCError {
         RedisDCError(
-            .notConnected, "no session with Redis within \(settings.callTimeout); check that the server is reachable")
+            .notConnected,
+            "cannot \(purpose): nothing was sent within \(settings.callTimeout), because there was no session with "
+                + "Redis or \(Self.maxPending) requests were in flight; check that the server is reachable")
     }
 
     // MARK: Heartbeats
 
+    /// Returns a heartbeat when it is due, or when confirmations are due that no other request has carried.
     private mutating func heartbeatIfDue(_ now: Duration) -> EngineRequest? {
         let confirmationIsDue = live.confirmations.dueAt.map { $0 <= now } ?? false
         switch live.heartbeat {
         case .due(let at) where at <= now || confirmationIsDue:
             live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
-            return send(.heartbeat, .heartbeat(sent: now))
+            return makeRequest(.heartbeat, .heartbeat(sent: now))
         case .inFlight where confirmationIsDue:
-            live.confirmations.postpone(to: now + settings.acknowledgeDelay)
+            live.confirmations.postpone(to: now + settings.confirmationDelay)
             return nil
         case .due, .inFlight: return nil
         }
     }
 
+    /// Handles the reply to a heartbeat: extends the session, compares counts, and carries out maintenance work.
     mutating func heartbeatAnswered(_ sent: Duration, _ reply: EngineReply, _ now: Duration) -> [ReplyAction] {
         if case .inFlight(let next) = live.heartbeat { live.heartbeat = .due(at: next) }
-        guard case .heartbeat(let grants, let claims, let duties) = reply else { return [] }
+        guard case .heartbeat(let grants, let claims, let work) = reply else { return [] }
         life.extend(to: sent + settings.ttl - settings.margin)
-        // The counts must agree only when nothing is in flight.
+        // The numbers of claims agree only while no request is in flight and no confirmation is due.
         let isQuiet = live.pending.isEmpty && live.confirmations.isEmpty
         var actions: [ReplyAction] = []
         if grants != live.grants || (isQuiet && claims != self.claims.count) {
             live.grants = grants
             if let request = reconcile() { actions.append(.send(request)) }
         }
-        for name in duties.names { actions.append(.send(send(.give(name: name), .background))) }
-        if let dead = duties.dead {
+        for name in work.names { actions.append(.send(makeRequest(.give(name: name), .background))) }
+        if let dead = work.dead {
             for claim in dead.claims {
                 let release = Operation.release(name: claim.name, claim: claim.number, owner: dead.session)
-                actions.append(.send(send(release, .background)))
+                actions.append(.send(makeRequest(release, .background)))
             }
-            // There may be more of them. When there are none, the session's own record goes.
+            // One reply lists a limited number of the ended session's claims. The next heartbeat, which follows soon,
+            // lists more of them, or deletes the session's record when no claims are left.
             live.heartbeat = .due(at: now + .milliseconds(10))
         }
         return actions

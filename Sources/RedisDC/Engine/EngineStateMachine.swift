@@ -1,11 +1,13 @@
 // The client's side of the engine as a pure state machine: no I/O, no clock, no continuations.
 //
 // It owns the session, the requests in flight, and the state of every claim. Each event returns the actions that follow
-// from it, in an enum of its own that is declared above the event's method; `Engine` carries them out. Only what Redis
-// replies counts. Hints on the wake-up channel make it faster.
+// from it, in an enum of its own that is declared above the event's method; `Engine` carries them out.
+//
+// A grant is accepted from a reply, or from a message on the session's wake-up channel. A lost message only delays the
+// grant: the machine finds it when it compares its claims with Redis. A forged message is not detected.
 //
 // Here: the state, and the events that callers cause. +Session: how a session begins and ends. +Replies: replies of
-// Redis. +Hints: what arrives on the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats.
+// Redis. +Hints: messages on the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats.
 import CoordinationBase
 import DequeModule
 import HeapModule
@@ -19,13 +21,14 @@ struct EngineStateMachine {
         var ttl: Duration = .seconds(15) {
             didSet { (margin, heartbeatInterval) = (ttl / 10, ttl / 3) }
         }
-        /// The longest time that a caller waits for its cancelled or timed-out wait to be settled with Redis.
+        /// The maximum time for which a cancelled or timed-out wait waits for Redis to end its claim. After it the
+        /// caller's operation fails, and the release continues in the background.
         var settleTimeout: Duration = .milliseconds(250)
-        /// The longest time that an operation other than a wait may wait for a session.
+        /// The maximum time for which an operation that does not queue may stay in the backlog.
         var callTimeout: Duration = .seconds(10)
         /// Consumed permits are confirmed with the next request, or after this time.
-        var acknowledgeDelay: Duration = .milliseconds(5)
-        /// How often the machine asks for grants when there are no hints.
+        var confirmationDelay: Duration = .milliseconds(5)
+        /// The interval at which waiters are compared with Redis while the channel is not subscribed.
         var pollInterval: Duration = .seconds(1)
         var failsWaitersOnLoss = false
 
@@ -34,67 +37,76 @@ struct EngineStateMachine {
         private(set) var heartbeatInterval: Duration = .seconds(15) / 3
     }
 
-    /// What a granted request has received.
+    /// The result of a granted request.
     struct Grant: Sendable {
         var claim: ID
         var fence: UInt64
-        /// The generation and index of an arrival at a barrier: see ``EngineReply/granted(fence:value:)``.
-        var value: UInt64
+        /// The generation and index of an arrival at a barrier: see ``EngineReply/granted(fence:arrival:)``.
+        var arrival: UInt64
         var life: SessionLife
         /// Notified when the lease is lost. `nil` when the permits were consumed.
         var watch: LeaseWatch?
     }
 
-    /// How an operation has ended, if it has not failed.
+    /// The result of an operation that did not fail.
     enum Outcome: Sendable {
         case granted(Grant)
+        /// The request may not queue, and there were not enough permits.
         case notAvailable
+        /// The count of ``EngineReply/done(count:more:)``.
         case done(Int)
         case values([[UInt8]])
     }
 
-    /// Why a request was not answered.
+    /// Why a request failed.
     enum Failure: Error {
-        /// The same request may be sent again.
+        /// The failure is transient: the same request is sent again.
         case retry(RedisError)
         case fatal(RedisDCError)
     }
 
-    /// The maximum number of confirmations in one request. The scripts take no more.
-    static let maxAcknowledged = 100
-    /// The maximum number of requests in flight. More would not be faster, and a burst would take more memory.
+    /// The maximum number of confirmations in one request. The scripts refuse more than 4,000 bytes of them.
+    static let maxConfirmations = 100
+    /// The number of requests in flight at which new claims and calls wait. Releases, confirmations, heartbeats,
+    /// reconciliations and `give` may exceed it. More would not be faster, and a burst would take more memory.
     static let maxPending = 512
 
     // MARK: State
 
     enum Phase {
         case idle
-        /// Subscribing to the wake-up channel. It comes first, so that no wake-up is missed.
+        /// Subscribing to the wake-up channel, before joining, so that no wake-up is missed.
         case subscribing
         case joining(since: Duration, Channel)
         case live(Session)
-        case stopped(Leftovers?)
+        case stopped(UnreleasedState?)
     }
 
     /// A claim on permits or on a place, from the caller's request to its release.
     struct Claim {
+        /// The first associated value is the number of the request that made the claim.
         enum State {
-            /// Has to be requested when there is a session and room for a request.
+            /// Not sent yet: there is no session, or `maxPending` requests are in flight.
             case idle
+            /// Sent, not answered.
             case requested(UInt64)
+            /// In the queue on the server.
             case queued(UInt64)
-            /// No longer wanted: being ended with the server. The caller gets this error then.
+            /// The caller gave up; the release is in flight. The caller receives this error when it completes, or after
+            /// `settleTimeout`.
             indirect case abandoned(UInt64, RedisDCError)
+            /// Granted as a lease.
             case held(UInt64, fence: UInt64)
-            /// The operation, if any, that gets the outcome of the release.
+            /// The release, or the transfer to another resource, is in flight. The operation, if any, receives the
+            /// outcome of the release.
             case releasing(UInt64, fence: UInt64, ID?)
         }
         var state = State.idle
         var request: AcquireRequest
-        /// How long the caller waits at most; `nil` for no limit.
-        var timeout: Duration?
-        /// Whether the claim that this one replaces (`AcquireRequest.Detail.releases`) has been released.
-        var hasReleasedOther = false
+        /// How long the caller waits; `nil` for no limit.
+        var limit: WaitLimit?
+        /// Whether the release of the claim that this one replaces (`AcquireRequest.Detail.releases`) has begun.
+        var hasReleasedReplacedClaim = false
 
         /// The number of the request that made the claim.
         var number: UInt64? {
@@ -110,10 +122,13 @@ struct EngineStateMachine {
     /// An operation that is not a claim.
     struct Call {
         var operation: Operation
+        /// The number of its request; `nil` until it is sent.
         var number: UInt64?
+        /// Whether an attempt failed that may have taken effect.
         var mayHaveRun = false
     }
 
+    /// The time at which ``tick(now:)`` handles an operation.
     struct Deadline: Comparable {
         var at: Duration
         var id: ID
@@ -123,13 +138,13 @@ struct EngineStateMachine {
     let settings: Settings
     let makeSession: () -> SessionLife
     var phase = Phase.idle
-    /// The session that lives, or the next one.
+    /// The live session, or the one being started.
     var life: SessionLife
     /// The epoch of the last session. A different one means that Redis has lost its data.
     var epoch: String?
     var claims: [ID: Claim] = [:]
     var calls: [ID: Call] = [:]
-    /// Claims and calls that wait for a session, or for a request in flight to be answered, in the order in which they came.
+    /// Claims and calls that wait for a session, or for fewer than `maxPending` requests in flight, oldest first.
     var backlog: Deque<ID> = []
     var deadlines = Heap<Deadline>()
 
@@ -142,9 +157,11 @@ struct EngineStateMachine {
     var isLive: Bool { if case .live = phase { true } else { false } }
     var isStopped: Bool { if case .stopped = phase { true } else { false } }
 
-    /// The live session. There must be one.
+    /// The live session.
+    ///
+    /// - Precondition: the phase is `.live`.
     var live: Session {
-        // The underscored accessors change it in place; `get` and `set` would copy its tables.
+        // The underscored accessors change it in place; `get` and `set` would copy its dictionaries.
         _read {
             guard case .live(let session) = phase else { preconditionFailure("there is no live session") }
             yield session
@@ -159,21 +176,23 @@ struct EngineStateMachine {
 
     // MARK: Callers
 
-    /// What follows from a call of a caller.
+    /// What follows from a caller's operation.
     enum CallAction {
         case none
         case send(EngineRequest)
         /// The caller's operation fails.
         case fail(RedisDCError)
-        /// The session had expired. Then the caller's operation may fail too.
+        /// The session had expired. `failure` is the error of the caller's operation, if it fails too.
         case sessionEnded([SessionEndAction], failure: RedisDCError?)
     }
 
-    /// Acquires permits, or waits for them.
+    /// Requests permits, or a place at a barrier, phaser, exchanger or latch.
+    ///
+    /// - Parameter limit: `nil` sets no limit.
     mutating func acquire(_ id: ID, _ request: AcquireRequest, limit: WaitLimit?, now: Duration) -> CallAction {
         if isStopped { return .fail(Self.stopped) }
-        claims[id] = Claim(request: request, timeout: limit?.timeout)
-        if let limit { remind(id, at: limit.deadline) }
+        claims[id] = Claim(request: request, limit: limit)
+        if let limit { scheduleDeadline(id, at: limit.deadline) }
         return afterExpiry(now) { $0.begin(id, now).map { .send($0) } ?? .none }
     }
 
@@ -183,7 +202,9 @@ struct EngineStateMachine {
         return afterExpiry(now) { $0.beginCall(id, operation, now).map { .send($0) } ?? .none }
     }
 
-    /// Releases a lease. The operation `releaser` gets the outcome; without one nobody waits for it.
+    /// Releases a lease.
+    ///
+    /// - Parameter releaser: the operation that receives the outcome; `nil` when no caller waits for it.
     mutating func release(_ id: ID, releaser: ID?, now: Duration) -> CallAction {
         afterExpiry(now) { machine in
             if let request = machine.beginRelease(id, releaser: releaser) { return .send(request) }
@@ -191,24 +212,25 @@ struct EngineStateMachine {
         }
     }
 
-    /// What can be done with a lease, other than releasing it.
-    enum Use: Sendable {
+    /// An operation on a lease, other than its release.
+    enum LeaseOperation: Sendable {
         /// Releases all but `keep` of its permits.
         case reduce(keep: Int)
+        /// Reads the item that it takes, or the values of a meeting.
         case read
         /// Turns it into a permit of another resource.
         indirect case pass(to: Resource, item: [UInt8]?)
     }
 
-    /// Uses a lease that is held.
-    mutating func use(_ id: ID, claim: ID, _ use: Use, now: Duration) -> CallAction {
+    /// Carries out an operation on a lease, which fails with `.lost` when the lease is not held.
+    mutating func use(_ id: ID, claim: ID, _ leaseOperation: LeaseOperation, now: Duration) -> CallAction {
         afterExpiry(now) { machine in
             guard let held = machine.claims[claim], case .held(let number, let fence) = held.state else {
                 return .fail(machine.notHeld(claim))
             }
             let name = held.request.resource.name
             let operation: Operation
-            switch use {
+            switch leaseOperation {
             case .reduce(let keep): operation = .reduce(name: name, claim: number, keep: keep)
             case .read: operation = .read(name: name, claim: number)
             case .pass(let resource, let item):
@@ -226,7 +248,11 @@ struct EngineStateMachine {
         case fail(ID, RedisDCError)
     }
 
-    /// The caller of a wait has given up. The wait fails as soon as it is certain that nothing is held.
+    /// Abandons a wait that was cancelled or has timed out.
+    ///
+    /// The caller receives `error` when Redis has ended the claim, so that nothing is held, or after `settleTimeout`.
+    /// In the second case the release continues in the background. A party that turns out to have passed a barrier
+    /// receives its grant instead.
     mutating func abandon(_ id: ID, _ error: RedisDCError, now: Duration) -> AbandonAction {
         guard let claim = claims[id] else { return .none }
         switch claim.state {
@@ -236,25 +262,25 @@ struct EngineStateMachine {
         case .requested(let number), .queued(let number):
             claims[id]!.state = .abandoned(number, error)
             if case .claim? = live.pending[number]?.purpose { live.pending[number]!.purpose = .background }
-            remind(id, at: now + settings.settleTimeout)
+            scheduleDeadline(id, at: now + settings.settleTimeout)
             let name = claim.request.resource.name
-            // A party must not leave a barrier once the others have passed with it.
+            // A party must not leave a barrier once the others have passed it together with this party.
             let end: Operation =
-                claim.request.way == .arrive
+                claim.request.action == .arrive
                 ? .leave(name: name, claim: number) : .release(name: name, claim: number)
-            return .send(send(end, .end(id)))
+            return .send(makeRequest(end, .end(id)))
         case .abandoned, .held, .releasing: return .none
         }
     }
 
-    /// Whether a lease is held and not being released.
+    /// Returns whether a lease is held and not being released.
     func holds(_ id: ID) -> Bool {
         if case .held? = claims[id]?.state { true } else { false }
     }
 
     // MARK: Beginning an operation
 
-    /// Ends an expired session first: nothing may be begun in it.
+    /// Handles an event of a caller, after ending the session if it has expired: no request may be sent in it.
     private mutating func afterExpiry(
         _ now: Duration, _ event: (inout EngineStateMachine) -> CallAction
     ) -> CallAction {
@@ -264,20 +290,21 @@ struct EngineStateMachine {
         return .sessionEnded(end, failure: nil)
     }
 
-    /// Requests a claim or call now, or postpones it until there is a session and room for a request.
+    /// Returns the request of a claim or call, or postpones it and returns `nil` when there is no session or
+    /// `maxPending` requests are in flight.
     mutating func begin(_ id: ID, _ now: Duration) -> EngineRequest? {
         guard isLive, live.pending.count < Self.maxPending else {
             postpone(id, now)
             return nil
         }
         if let claim = claims[id] {
-            let request = send(.claim(claim.request), .claim(id))
+            let request = makeRequest(.claim(claim.request), .claim(id))
             claims[id]!.state = .requested(request.number)
             live.claimIDs[request.number] = id
             return request
         }
         guard let call = calls[id] else { return nil }
-        let request = send(call.operation, .call(id))
+        let request = makeRequest(call.operation, .call(id))
         calls[id]!.number = request.number
         return request
     }
@@ -287,31 +314,38 @@ struct EngineStateMachine {
         return begin(id, now)
     }
 
-    /// `nil` when the lease is not held.
+    /// Returns the request that releases a lease, or `nil` when the lease is not held.
     mutating func beginRelease(_ id: ID, releaser: ID?) -> EngineRequest? {
         guard let claim = claims[id], case .held(let number, let fence) = claim.state else { return nil }
         claims[id]!.state = .releasing(number, fence: fence, releaser)
-        return send(.release(name: claim.request.resource.name, claim: number), .end(id))
+        return makeRequest(.release(name: claim.request.resource.name, claim: number), .end(id))
     }
 
-    /// Waits keep their deadlines. Other operations, and attempts that do not wait, are not postponed indefinitely.
+    /// Appends a claim or call to the backlog.
+    ///
+    /// A claim that may queue stays there until its own deadline. Any other operation fails after `callTimeout`.
     mutating func postpone(_ id: ID, _ now: Duration) {
         let claim = claims[id]
         guard claim != nil || calls[id] != nil else { return }
         backlog.append(id)
-        if claim?.request.queues != true, claim?.timeout == nil { remind(id, at: now + settings.callTimeout) }
+        if claim?.request.mayQueue != true, claim?.limit == nil {
+            scheduleDeadline(id, at: now + settings.callTimeout)
+        }
     }
 
-    /// Numbers a request and attaches the confirmations that wait.
-    mutating func send(_ operation: Operation, _ purpose: Session.Purpose) -> EngineRequest {
+    /// Makes and records a request: gives it a number, and attaches the confirmations that are due.
+    ///
+    /// The caller must return it in an action, which sends it.
+    mutating func makeRequest(_ operation: Operation, _ purpose: Session.Purpose) -> EngineRequest {
         let isHeartbeat = if case .heartbeat = operation { true } else { false }
         let request = EngineRequest(
             session: life.id, number: live.window.next(), settled: live.window.report(always: isHeartbeat),
-            acknowledged: live.confirmations.take(Self.maxAcknowledged), operation: operation)
+            confirmations: live.confirmations.take(Self.maxConfirmations), operation: operation)
         live.pending[request.number] = Session.Pending(request: request, purpose: purpose)
         return request
     }
 
+    /// Removes a claim.
     mutating func forget(_ id: ID) {
         guard let number = claims.removeValue(forKey: id)?.number, isLive else { return }
         live.claimIDs[number] = nil
@@ -320,14 +354,21 @@ struct EngineStateMachine {
     // MARK: Errors
 
     static var stopped: RedisDCError {
-        RedisDCError(.stopped, "the coordinator has stopped; make a new one to go on")
+        RedisDCError(.stopped, "the coordinator has stopped; create a new Coordinator")
     }
 
-    private func notHeld(_ id: ID) -> RedisDCError { RedisDCError(.lost, "the lease is not held any more") }
+    private func notHeld(_ id: ID) -> RedisDCError {
+        let name = claims[id].map { "\($0.request.resource)" } ?? "the lease"
+        return RedisDCError(.lost, "\(name) is not held any more")
+    }
 }
 
-/// How long a caller waits: the timeout it asked for, and when that is.
-struct WaitLimit: Sendable {
-    var timeout: Duration
-    var deadline: Duration
+/// The timeout that a caller asked for, and the deadline that follows from it.
+///
+/// A class, so that a waiter needs memory for it only when it has a limit.
+final class WaitLimit: Sendable {
+    let timeout: Duration
+    let deadline: Duration
+
+    init(timeout: Duration, deadline: Duration) { (self.timeout, self.deadline) = (timeout, deadline) }
 }

@@ -1,7 +1,7 @@
-// The keys of one partition, as its engine uses them.
+// The keys of one partition.
 import CoordinationBase
 
-/// A partition's keys in the order of the scripts' `KEYS`, made once.
+/// A partition's keys in the order of the scripts' `KEYS`. The strings are made once, not for each request.
 struct PartitionKeys: Sendable {
     /// State, index and sessions.
     let all: [String]

@@ -1,4 +1,4 @@
-// The bodies of `withLock` and its siblings that are running, for a shutdown to wait for.
+// The running bodies of `withLock` and its siblings. A shutdown waits for them.
 import CoordinationBase
 import Hiredis
 
@@ -24,7 +24,7 @@ final class RunningBodies: Sendable {
         }?.resume()
     }
 
-    /// Returns when no body runs any more, or after `limit`.
+    /// Returns when no body is running, or after `limit`.
     func waitForEnd(within limit: Duration, _ clock: MonotonicClock) async {
         let timeout = Task { [state] in
             try? await clock.sleep(limit)

@@ -1,11 +1,11 @@
-// How long a session certainly lives. Any thread can ask at any time.
+// The time until which a session certainly exists. Any thread can read it.
 import Hiredis
 import Synchronization
 
-/// The end of a session by the process's own clock: until then Redis certainly keeps what the session holds.
+/// The end of a session by the process's own clock: until then Redis certainly keeps the session and its leases.
 ///
-/// It is the start of the last heartbeat that was answered, plus the TTL, less a margin. A process that was stopped and
-/// continues finds it in the past before any timer fires.
+/// It is the time at which the last answered heartbeat was sent, plus the TTL, less a margin. A process that was
+/// suspended finds it in the past as soon as it continues, before any timer fires.
 final class SessionLife: Sendable {
     let id: String
     private let ends = Atomic<Int64>(.min)
@@ -16,11 +16,12 @@ final class SessionLife: Sendable {
         self.now = now
     }
 
-    /// On the clock of `now`.
+    /// The end, on the clock of `now`.
     var end: Duration { .nanoseconds(ends.load(ordering: .acquiring)) }
 
     var remaining: Duration { max(.zero, end - now()) }
 
+    /// Moves the end.
     func extend(to end: Duration) {
         ends.store(end.nanoseconds, ordering: .releasing)
     }

@@ -85,7 +85,7 @@ struct EngineInstruments: Sendable {
         #endif
     }
 
-    func happened(_ event: CoordinatorEvent) {
+    func record(_ event: CoordinatorEvent) {
         #if MetricsSupport
             if case .sessionLost = event { meters?.sessionsLost.increment() }
         #endif

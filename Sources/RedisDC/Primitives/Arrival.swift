@@ -12,6 +12,6 @@ public struct Arrival: Sendable, Hashable {
 
 extension Arrival {
     init(_ grant: EngineStateMachine.Grant) {
-        self.init(generation: grant.value / 1024, index: Int(grant.value % 1024))
+        self.init(generation: grant.arrival / 1024, index: Int(grant.arrival % 1024))
     }
 }

@@ -13,10 +13,10 @@ import Hiredis
 /// ```
 ///
 /// **Guarantees**
-/// - It opens when that many parties with live sessions wait, for all of them in one step. A fast
-///   party that arrives again is in the next generation, whatever the others do.
+/// - It opens as soon as the fixed number of parties with live sessions wait, for all of them in
+///   one step. A fast party that arrives again is in the next generation, whatever the others do.
 /// - A party that times out, is cancelled or dies before the barrier opens is removed, and another
-///   may take its place; or it breaks the barrier, if the barrier was made so, and the others get
+///   may take its place. With ``Failure/breaks`` it breaks the barrier instead, and the others get
 ///   `.broken`.
 /// - A party that dies after the barrier opened delays nobody: the others have passed.
 ///
@@ -28,7 +28,7 @@ import Hiredis
 /// Parties that come and go between generations use a ``Phaser``; parties that exchange values an
 /// ``Exchanger``.
 public struct Barrier: Sendable {
-    /// What happens when a party gives up or dies before the barrier opens.
+    /// The effect of a party that gives up or dies before the barrier opens.
     public enum Failure: Sendable {
         /// The party is removed, and another may arrive in its place.
         case removesParty
@@ -48,11 +48,13 @@ public struct Barrier: Sendable {
 
     /// Arrives and waits for the other parties.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits without limit.
+    /// - Parameter timeout: more than 0; `nil` waits without limit.
     /// - Returns: the generation and this party's place in it.
     /// - Throws: `.timedOut` or `.cancelled` (the party has not arrived, unless `mayHaveRun` is set
     ///   because Redis did not answer), `.broken`, `.destroyed`, `.conflict` (the barrier has
-    ///   another number of parties), `.stopped`, `.invalidArgument` (the timeout is 0).
+    ///   another number of parties), `.invalidArgument` (the timeout is 0 or negative), `.lost`
+    ///   (``CoordinatorConfiguration/failsWaitersOnLoss``), and what ``Coordinator`` lists for all
+    ///   operations.
     @discardableResult
     public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
         try await engine.arrive(resource, timeout: timeout)
@@ -73,9 +75,10 @@ extension Engine {
         if timeout == .zero {
             throw RedisDCError(
                 .invalidArgument,
-                "cannot arrive at \(resource.kind.title) \"\(resource.name)\": timeout is 0, expected at least 1 ms")
+                "cannot arrive at \(resource.kind.title) \"\(resource.name)\": timeout is 0, expected more than 0")
         }
-        guard let grant = try await acquire(AcquireRequest(resource: resource, way: .arrive), timeout: timeout) else {
+        guard let grant = try await acquire(AcquireRequest(resource: resource, action: .arrive), timeout: timeout)
+        else {
             throw .timedOut("pass \(resource.kind.title) \"\(resource.name)\"", after: timeout)
         }
         return Arrival(grant)
@@ -88,8 +91,8 @@ extension Coordinator {
     ///
     /// - Parameters:
     ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
-    ///   - parties: how many must arrive, 1 to 1,024.
-    ///   - failure: what happens when a party gives up or dies before the barrier opens.
+    ///   - parties: the number of parties that must arrive, 1 to 1,024.
+    ///   - failure: the effect of a party that gives up or dies before the barrier opens.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func barrier(
         _ name: String, parties: Int, failure: Barrier.Failure = .removesParty

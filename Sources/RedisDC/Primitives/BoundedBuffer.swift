@@ -24,8 +24,8 @@ import Hiredis
 /// - An item is handled at least once: a consumer that dies after its work and before its body
 ///   returns leaves the item to another. Work that must happen once is guarded by an id in the
 ///   item.
-/// - A put whose session is lost in the middle throws `.connectionLost` with `mayHaveRun`: the item
-///   may have been put.
+/// - A put whose session is lost while its request is in flight throws `.connectionLost` with
+///   `mayHaveRun`: the item may have been put.
 ///
 /// A ``Semaphore`` with `signal` and `wait` coordinates producers and consumers without carrying
 /// items; an ``Exchanger`` hands values over among parties that wait at the same time.
@@ -42,10 +42,11 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - item: at most 1 MiB as JSON.
-    ///   - timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    ///   - timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: `.timedOut`, `.cancelled`, `.lost`, `.destroyed`, `.conflict` (the buffer has
-    ///   another capacity), `.stopped`, `.connectionLost` with `mayHaveRun`, `.invalidArgument`
-    ///   (the item is too large), and what encoding the item throws.
+    ///   another capacity), `.connectionLost` with `mayHaveRun`, `.notConnected`,
+    ///   `.invalidArgument` (the item is too large), what encoding the item throws, and what
+    ///   ``Coordinator`` lists for all operations.
     public func put(_ item: Item, timeout: Duration? = nil) async throws {
         let bytes = try JSONMessageCodec(Item.self).encode(item)
         guard bytes.count <= Buffer.maxBytes else {
@@ -65,8 +66,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// session is lost; then another consumer gets the item.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for an item, from 1 ms; `nil` waits without limit, 0 tries
-    ///     once.
+    ///   - timeout: how long to wait for an item; `nil` waits without limit, 0 tries once.
     ///   - body: receives the item.
     /// - Throws: what `body` throws, and what ``put(_:timeout:)`` throws. An item that cannot be
     ///   decoded stays, and the decoding error is thrown: ``takeBytes(timeout:)`` removes it.
@@ -81,7 +81,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// A process that dies at the moment when it receives the item may lose it.
     /// ``withItem(timeout:_:)`` does not.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: what ``withItem(timeout:_:)`` throws.
     public func take(timeout: Duration? = nil) async throws -> Item {
         try await withItem(timeout: timeout) { $0 }
@@ -89,7 +89,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
 
     /// Removes and returns the first item as the JSON that was put.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: what ``take(timeout:)`` throws, except decoding errors.
     public func takeBytes(timeout: Duration? = nil) async throws -> [UInt8] {
         try await withBytes(timeout: timeout) { $0 }

@@ -1,4 +1,4 @@
-// Waiting, while holding a mutex, for something to become true.
+// A condition variable: waiting, while holding a mutex, for a change of what the mutex protects.
 import CoordinationBase
 import Hiredis
 
@@ -22,15 +22,15 @@ import Hiredis
 /// - The mutex is released only after the waiter has its place in the queue, so that no later
 ///   `notify` is missed.
 /// - However a wait ends (notified, timed out, cancelled), the mutex is held again when it returns
-///   or throws, under a new ``Lease/fence``. If the mutex cannot be acquired again, the lease is
-///   lost and its body is cancelled.
+///   or throws. The lease has a new ``Lease/fence``, unless the wait ended before the mutex was
+///   released. If the mutex cannot be acquired again, the lease is lost and its body is cancelled.
 /// - A `notify` is for the tasks that wait at that time, first come, first served. A notification
 ///   for a task that gave up, or whose process died before it received it, goes to the next. None
 ///   is kept for tasks that wait later.
 ///
 /// **Limits**
 /// - Check the predicate again after each wait: another task may have held the mutex in between,
-///   and a wait may end without a reason.
+///   and spurious wakeups are possible.
 ///
 /// A ``Semaphore`` keeps its signals for later waiters; a ``Latch`` stays open.
 public struct Condition: Sendable {
@@ -43,12 +43,15 @@ public struct Condition: Sendable {
     /// Releases the mutex, waits to be notified, and acquires the mutex again.
     ///
     /// - Parameters:
-    ///   - lease: the lease of the mutex. It is not held until this call returns or throws.
-    ///   - timeout: how long to wait for a notification, from 1 ms; `nil` waits without limit. It
-    ///     does not limit how long it takes to acquire the mutex again.
+    ///   - lease: the lease of the mutex. ``Lease/isHeld`` is false until this call returns or
+    ///     throws.
+    ///   - timeout: how long to wait for a notification; `nil` waits without limit, 0 throws
+    ///     `.timedOut` without releasing the mutex. It does not limit how long it takes to acquire
+    ///     the mutex again, and neither does cancellation.
     /// - Throws: `.timedOut`, `.cancelled`, `.lost` (the session ended, and a notification may have
-    ///   been missed): in these cases too the mutex is held again, unless the lease is lost.
-    ///   `.invalidArgument` when the lease is of another mutex.
+    ///   been missed): in these cases too the mutex is held again. If it cannot be acquired again,
+    ///   the lease is lost, and the error of that attempt is thrown instead. `.invalidArgument`
+    ///   when the lease is of another mutex, and what ``DistributedMutex/lock(timeout:)`` throws.
     public func wait(_ lease: Lease, timeout: Duration? = nil) async throws(RedisDCError) {
         let engine = mutex.engine
         guard ByteName(lease.name) == ByteName(mutex.name), lease.engine === engine else {
@@ -92,8 +95,9 @@ public struct Condition: Sendable {
     /// The caller need not hold the mutex.
     ///
     /// - Parameter count: the maximum number of tasks to wake, 1 to 1,000,000.
-    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost in the middle,
-    ///   `.notConnected`, `.conflict`, `.stopped`, `.invalidArgument`.
+    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while the request
+    ///   was in flight, `.notConnected`, `.conflict`, `.cancelled`, `.invalidArgument`, and what
+    ///   ``Coordinator`` lists for all operations.
     public func notify(_ count: Int = 1) async throws(RedisDCError) {
         guard (1...Semaphore.maxPermits).contains(count) else {
             throw RedisDCError(

@@ -1,4 +1,4 @@
-// Mutual exclusion among nodes.
+// A lock for all nodes, held through a lease with a fencing token.
 import Hiredis
 
 /// A lock that at most one task of all nodes holds at a time.
@@ -11,11 +11,15 @@ import Hiredis
 /// ```
 ///
 /// **Guarantees**
-/// - While ``Lease/isHeld`` is true, no other task holds the lock. When that is no longer certain
-///   (heartbeats fail, Redis loses data, an operator releases the lock), the body is cancelled and
-///   `withLock` throws `.lost`.
-/// - First come, first served. Only its holder releases the lock.
-/// - ``Lease/fence`` grows with every grant, so that a guarded resource can refuse a holder that
+/// - While ``Lease/isHeld`` is true, no other task holds the lock, however slow the process or the
+///   network is; the limits below name the exceptions. When heartbeats fail, Redis loses data or an
+///   operator releases the lock, the body is cancelled and `withLock` throws `.lost`.
+/// - First come, first served. Only its holder, an operator (``forceRelease()``) and the end of the
+///   holder's session release the lock.
+/// - A wait that is cancelled or times out holds nothing when it throws. Only when Redis does not
+///   answer within 250 ms does it throw while its claim may still exist; the release then continues
+///   in the background.
+/// - ``Lease/fence`` grows with every grant, so that a protected resource can refuse a holder that
 ///   was paused and has not noticed that it lost the lock. docs/failure-model.md has a script with
 ///   which a Redis key does that.
 /// - When the process dies, the lock is free after the session's TTL and one heartbeat of any other
@@ -27,8 +31,12 @@ import Hiredis
 /// **Limits**
 /// - No lock based on leases excludes a paused process by itself: between the last time it read
 ///   `isHeld` and its write, time may pass. Where that matters, use the fence.
-/// - A failover of Redis can lose the last grants. Then two tasks may hold the lock for a moment;
-///   their fences differ.
+/// - After ``forceRelease()``, and when Redis loses data or a failover loses the last grants,
+///   another task may hold the lock before the former holder's process learns of it: normally at
+///   once or with the next heartbeat, a third of the TTL later. The fences of the two differ.
+///
+/// ``Coordinator`` describes what timeouts, cancellation and outages of Redis mean for operations
+/// that wait, and the errors that all operations throw.
 ///
 /// Where readers need not exclude each other use a ``ReadWriteLock``; for more than one holder at a
 /// time a ``Semaphore``; for several locks at once
@@ -47,12 +55,14 @@ public struct DistributedMutex: Sendable {
     ///
     /// `body` runs in the caller's isolation, so an actor's method can use the actor's state in it.
     /// It is cancelled when the caller is cancelled or the lock is lost, and a shutdown of the
-    /// coordinator waits for it. With a reentrant mutex, a body of the same task that holds the
-    /// lock already gets the same lease, with the same fence.
+    /// coordinator waits for it. If the lock was lost or the coordinator has stopped, the call
+    /// throws `.lost` or `.stopped` and discards the result or the error of `body`.
+    ///
+    /// With a reentrant mutex, the body of a call in a task that holds the lock already gets the
+    /// same lease, with the same fence.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
-    ///     once.
+    ///   - timeout: how long to wait for the lock; `nil` waits without limit, 0 tries once.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``lock(timeout:)`` and ``Lease/release()`` throw.
     ///   `.invalidArgument` when this task holds the lock already and the mutex is not reentrant.
@@ -75,12 +85,14 @@ public struct DistributedMutex: Sendable {
 
     /// Acquires the lock until ``Lease/release()``.
     ///
-    /// A reentrant mutex does not recognize this lease: only bodies of
-    /// ``withLock(timeout:_:)`` are reentrant.
+    /// A reentrant mutex does not recognize this lease: only bodies of ``withLock(timeout:_:)`` are
+    /// reentrant. When the process dies or the lease is dropped, the lock is released as ``Lease``
+    /// describes.
     ///
-    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits without limit.
-    /// - Throws: `.timedOut`, `.cancelled` (in both cases nothing is held), `.stopped`, `.conflict`
-    ///   (the name belongs to another kind of resource), `.destroyed`, `.invalidArgument`.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled`, `.conflict` (the name belongs to another kind of
+    ///   resource), `.destroyed`, `.invalidArgument`, `.lost`, `.notConnected`, and what
+    ///   ``Coordinator`` lists for all operations.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(request, timeout: timeout)
     }
@@ -94,10 +106,13 @@ public struct DistributedMutex: Sendable {
         return Lease(grant, name: name, count: 1, engine: engine)
     }
 
-    /// Takes the lock away from its holder, for operators. The holder's lease is lost, and the
-    /// first waiter gets the lock.
+    /// Releases the lock of its holder, for operators. The holder's lease is lost, and the first
+    /// waiter gets the lock.
     ///
-    /// - Returns: whether the lock was held.
+    /// It does not check the kind: if the name belongs to another kind of resource, all holders of
+    /// that resource are released.
+    ///
+    /// - Returns: whether there was a holder.
     /// - Throws: what ``Coordinator/forceRelease(_:holder:)`` throws.
     @discardableResult
     public func forceRelease() async throws(RedisDCError) -> Bool {

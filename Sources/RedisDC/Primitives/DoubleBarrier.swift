@@ -1,4 +1,4 @@
-// Starting together and finishing together.
+// A double barrier: the parties begin a piece of work together and finish it together.
 import Hiredis
 
 /// A barrier before and after a common piece of work.
@@ -32,7 +32,7 @@ public struct DoubleBarrier: Sendable {
     /// session is lost.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait at the entrance, from 1 ms; `nil` waits without limit.
+    ///   - timeout: how long to wait at the entrance, more than 0; `nil` waits without limit.
     ///   - body: the party's part of the work.
     /// - Throws: what `body` throws; what ``Barrier/arriveAndWait(timeout:)`` throws; `.lost` when
     ///   the session was lost.
@@ -54,7 +54,7 @@ extension Coordinator {
     ///
     /// - Parameters:
     ///   - name: 1 to 503 bytes of UTF-8 without control characters or braces.
-    ///   - parties: how many take part, 1 to 1,024.
+    ///   - parties: the number of parties that take part, 1 to 1,024.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func doubleBarrier(_ name: String, parties: Int) throws(RedisDCError) -> DoubleBarrier {
         DoubleBarrier(

@@ -1,4 +1,4 @@
-// One leader among nodes.
+// Leader election: a mutex whose holder leads, and a stream of leaders for observers.
 import CoordinationBase
 import Hiredis
 
@@ -42,8 +42,7 @@ public struct Election: Sendable {
     /// leadership is lost.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for the leadership, from 1 ms; `nil` waits without limit, 0
-    ///     tries once.
+    ///   - timeout: how long to wait for the leadership; `nil` waits without limit, 0 tries once.
     ///   - body: receives the leadership.
     /// - Throws: what `body` throws, and what ``DistributedMutex/withLock(timeout:_:)``
     ///   throws.
@@ -66,7 +65,7 @@ public struct Election: Sendable {
     /// Waits until this process leads. It leads until ``resign(_:)``, or until the lease is lost or
     /// dropped.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: what ``DistributedMutex/lock(timeout:)`` throws.
     public func campaign(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         let term = try await mutex.lock(timeout: timeout)

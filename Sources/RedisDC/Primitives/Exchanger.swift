@@ -1,4 +1,4 @@
-// Parties meet, and each receives what all have brought.
+// An exchanger: parties meet, and each receives the values that all of them have brought.
 import Hiredis
 
 /// A meeting point where each party brings a value and receives the values of all.
@@ -19,8 +19,8 @@ import Hiredis
 ///
 /// **Limits**
 /// - A session that is lost during the wait ends it with `.lost`: the party may have met the
-///   others. So may one that gets `.timedOut` or `.cancelled` with `mayHaveRun`, because Redis did
-///   not answer.
+///   others. The same is true after `.timedOut` or `.cancelled` with `mayHaveRun`, because Redis
+///   did not answer.
 /// - A value has at most 64 KiB as JSON, and a meeting at most 64 parties.
 ///
 /// A ``Barrier`` does the same without values and costs less. A ``BoundedBuffer`` carries values
@@ -49,11 +49,11 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - value: at most 65,536 bytes as JSON.
-    ///   - timeout: from 1 ms; `nil` waits without limit.
+    ///   - timeout: more than 0; `nil` waits without limit.
     /// - Throws: `.timedOut` or `.cancelled` (the party has met nobody, unless `mayHaveRun` is
     ///   set), `.lost`, `.destroyed`, `.conflict` (the exchanger has another number of parties),
-    ///   `.stopped`, `.invalidArgument` (the value is too large, or the timeout is 0), and what
-    ///   encoding or decoding a value throws.
+    ///   `.invalidArgument` (the value is too large, or the timeout is 0 or negative), what
+    ///   encoding or decoding a value throws, and what ``Coordinator`` lists for all operations.
     public func exchange(_ value: Value, timeout: Duration? = nil) async throws -> Meeting {
         let codec = JSONMessageCodec(Value.self)
         let bytes = try codec.encode(value)
@@ -65,10 +65,10 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
         }
         if timeout == .zero {
             throw RedisDCError(
-                .invalidArgument, "cannot arrive at exchanger \"\(name)\": timeout is 0, expected at least 1 ms")
+                .invalidArgument, "cannot arrive at exchanger \"\(name)\": timeout is 0, expected more than 0")
         }
         let request = AcquireRequest(
-            resource: resource, way: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
+            resource: resource, action: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
         let operation = try engine.operation(request, timeout: timeout)
         await engine.carryOutAcquire(operation)
         guard let grant = try operation.grant() else { throw operation.notAvailable }
@@ -101,7 +101,7 @@ extension Coordinator {
     /// - Parameters:
     ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
     ///   - type: the type of the values.
-    ///   - parties: how many meet, 2 to 64.
+    ///   - parties: the number of parties that meet, 2 to 64.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func exchanger<Value>(
         _ name: String, of type: Value.Type = Value.self, parties: Int = 2

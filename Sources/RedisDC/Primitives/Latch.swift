@@ -1,4 +1,4 @@
-// Waiting until a number of events have happened.
+// A latch, which opens after a number of events and stays open.
 import Hiredis
 
 /// A latch that opens once, when it has been counted down a given number of times, and stays open.
@@ -13,18 +13,18 @@ import Hiredis
 /// - An id counts once, however often and from whichever node it is counted down.
 /// - An open latch stays open, also for later waiters, until it is destroyed.
 /// - A participant of ``withParticipation(_:)`` is counted when its body ends. When its
-///   process dies, it is counted, or breaks the latch, as the latch was made: waiters of a broken
-///   latch get `.broken`, now and later.
+///   process dies, it is counted or, with ``Death/breaks``, breaks the latch: current and later
+///   waiters of a broken latch get `.broken`.
 ///
 /// **Limits**
 /// - The death of a participant is noticed after its session's TTL.
-/// - Counting down without an id and getting `.connectionLost` with `mayHaveRun` may have counted;
-///   with an id it can be repeated safely.
+/// - A count without an id that throws `.connectionLost` with `mayHaveRun` may have counted; with
+///   an id it can be repeated safely.
 ///
 /// A ``Barrier`` opens again and again, and its parties wait for each other; a ``Condition`` keeps
 /// no notification for later waiters.
 public struct Latch: Sendable {
-    /// What the death of a participant does.
+    /// The effect of a participant's death.
     public enum Death: Sendable {
         /// The participant is counted as if its body had ended.
         case countsAsDown
@@ -49,7 +49,7 @@ public struct Latch: Sendable {
     /// - Returns: the remaining count: 0 for the last call and all later ones. A request that is
     ///   sent again after a lost reply gets the same answer.
     /// - Throws: `.broken`, `.destroyed`, `.conflict`, `.invalidArgument`, `.stopped`,
-    ///   `.notConnected`, `.connectionLost` with `mayHaveRun`.
+    ///   `.cancelled`, `.notConnected`, `.connectionLost` with `mayHaveRun`.
     @discardableResult
     public func countDown(id: String? = nil) async throws(RedisDCError) -> Int {
         if let id { try ResourceName.validate(id) }
@@ -58,8 +58,10 @@ public struct Latch: Sendable {
 
     /// Waits until the latch is open. An open latch returns immediately.
     ///
-    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits without limit.
-    /// - Throws: `.timedOut`, `.cancelled`, `.broken`, `.destroyed`, `.conflict`, `.stopped`.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled`, `.broken`, `.destroyed`, `.conflict`,
+    ///   `.invalidArgument`, `.lost`, `.notConnected`, and what ``Coordinator`` lists for all
+    ///   operations.
     public func wait(timeout: Duration? = nil) async throws(RedisDCError) {
         guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
             throw .timedOut("pass latch \"\(name)\"", after: timeout)
@@ -78,7 +80,7 @@ public struct Latch: Sendable {
     public func withParticipation<Result>(
         _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        let request = AcquireRequest(resource: resource, way: .register, mode: .lease)
+        let request = AcquireRequest(resource: resource, action: .register, mode: .lease)
         return try await engine.lease(request, timeout: nil).whileHeld(body)
     }
 
@@ -107,7 +109,7 @@ extension Coordinator {
     /// - Parameters:
     ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
     ///   - count: 0 to 1,000,000. A latch of 0 is open.
-    ///   - death: what the death of a participant does.
+    ///   - death: the effect of a participant's death.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func latch(
         _ name: String, count: Int, death: Latch.Death = .countsAsDown

@@ -1,4 +1,4 @@
-// A group that shares one permit.
+// A light switch: a group whose members hold one mutex or one permit together.
 import CoordinationBase
 import Hiredis
 
@@ -41,7 +41,7 @@ public struct LightSwitch: Sendable {
     /// lease is lost.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait to enter, from 1 ms; `nil` waits without limit, 0 tries once.
+    ///   - timeout: how long to wait to enter; `nil` waits without limit, 0 tries once.
     ///   - body: receives the member's lease.
     /// - Throws: what `body` throws, and what ``lock(timeout:)`` and ``Lease/release()`` throw.
     ///   `.invalidArgument` when this task holds the mutex alone: it would wait for itself.
@@ -59,9 +59,8 @@ public struct LightSwitch: Sendable {
 
     /// Enters the group until ``Lease/release()``.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
-    /// - Throws: `.timedOut`, `.cancelled` (in both cases nothing is held), `.lost`, `.stopped`,
-    ///   `.destroyed`, `.conflict`, `.notFound`, `.invalidArgument`.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
+    /// - Throws: what ``Semaphore/acquireLease(_:timeout:)`` throws.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(request, timeout: timeout)
     }

@@ -1,4 +1,4 @@
-// Several mutexes at once, without deadlock.
+// Locks several mutexes for one body, always in the same order, so that such calls cannot deadlock.
 import CoordinationBase
 import Hiredis
 
@@ -20,12 +20,12 @@ extension Coordinator {
     ///
     /// - Parameters:
     ///   - mutexes: mutexes of this coordinator. One that is listed twice is locked once.
-    ///   - timeout: for all locks together, from 1 ms; `nil` waits without limit, 0 tries each
-    ///     once.
+    ///   - timeout: for all locks together; `nil` waits without limit, 0 tries each once.
     ///   - body: receives a lease for each element of `mutexes`, in their order.
-    /// - Throws: what `body` throws; `.timedOut` or `.cancelled` (none is held); `.lost` when a
-    ///   lock was lost before the body returned; `.invalidArgument` when a mutex is of another
-    ///   coordinator; and what ``DistributedMutex/withLock(timeout:_:)`` throws.
+    /// - Throws: what `body` throws; `.timedOut` or `.cancelled` (see
+    ///   ``RedisDCError/Code/cancelled``); `.lost` when a lock was lost before the body returned;
+    ///   `.invalidArgument` when a mutex is of another coordinator; and what
+    ///   ``DistributedMutex/withLock(timeout:_:)`` throws.
     public func withLocks<Result>(
         _ mutexes: [DistributedMutex], timeout: Duration? = nil, _ body: ([Lease]) async throws -> Result
     ) async throws -> Result {

@@ -38,11 +38,12 @@ public struct Phaser: Sendable {
 
         /// Arrives at the end of the phase and waits for the other parties.
         ///
-        /// - Parameter timeout: from 1 ms; `nil` waits without limit.
+        /// - Parameter timeout: more than 0; `nil` waits without limit.
         /// - Returns: the phase and this party's place in it.
         /// - Throws: `.timedOut` or `.cancelled` (the party has not arrived, unless `mayHaveRun` is
         ///   set because Redis did not answer; it stays registered), `.lost` (the party is not
-        ///   registered any more), `.stopped`, `.invalidArgument` (the timeout is 0).
+        ///   registered any more), `.invalidArgument` (the timeout is 0 or negative), and what
+        ///   ``Coordinator`` lists for all operations.
         @discardableResult
         public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
             try lease.check()
@@ -59,9 +60,9 @@ public struct Phaser: Sendable {
     ///
     /// - Returns: the party, until ``Party/deregister()``.
     /// - Throws: `.serverError` when there are 1,024 parties already; `.cancelled`, `.conflict`,
-    ///   `.stopped`.
+    ///   `.lost`, and what ``Coordinator`` lists for all operations.
     public func register() async throws(RedisDCError) -> Party {
-        let request = AcquireRequest(resource: resource, way: .register, mode: .lease)
+        let request = AcquireRequest(resource: resource, action: .register, mode: .lease)
         return Party(phaser: self, lease: try await engine.lease(request, timeout: nil))
     }
 

@@ -1,4 +1,4 @@
-// A limit on how often something happens, for all nodes together.
+// A rate limit for all nodes together, decided by one script on Redis.
 import CoordinationBase
 import Hiredis
 
@@ -11,13 +11,14 @@ import Hiredis
 /// ```
 ///
 /// **Guarantees**
-/// - Over any time t at most `burst` + t × rate are allowed, by Redis's clock and not the nodes'.
+/// - In any interval t at most `burst` + t × rate requests are allowed, by Redis's clock and not
+///   the nodes'.
 /// - Nothing is held, so the death of a process loses nothing.
 ///
 /// **Limits**
 /// - Waiting callers do not queue: the one that asks at the right moment is allowed first. For a
 ///   fair turn use a ``Semaphore``.
-/// - When a reply is lost the request is not sent again, and what it asked for may count.
+/// - When a reply is lost the request is not sent again, and may have been counted.
 public struct RateLimiter: Sendable {
     /// The answer to one request.
     public struct Decision: Sendable, Hashable {
@@ -26,7 +27,7 @@ public struct RateLimiter: Sendable {
         /// How long until the same request would be allowed, if no other comes first. Zero when it
         /// is allowed.
         public var retryAfter: Duration
-        /// How many more would be allowed now.
+        /// The number of further requests that would be allowed now.
         public var remaining: Int
     }
 
@@ -36,12 +37,12 @@ public struct RateLimiter: Sendable {
     let redis: any Redis
     let clock: MonotonicClock
     let microsecondsEach: Double
-    /// How many are allowed at once after a pause.
+    /// The number of requests that are allowed at once after a pause.
     public let burst: Int
 
     /// Asks whether a request is allowed now, and counts it if it is.
     ///
-    /// - Parameter cost: how many the request counts as, 1 to `burst`.
+    /// - Parameter cost: the number of requests that it counts as, 1 to `burst`.
     /// - Throws: `.invalidArgument`; `.connectionLost` with `mayHaveRun`, `.notConnected` and other
     ///   failures of a command.
     public func tryAcquire(cost: Int = 1) async throws(RedisDCError) -> Decision {
@@ -65,10 +66,11 @@ public struct RateLimiter: Sendable {
     /// Waits until a request is allowed, and counts it.
     ///
     /// - Parameters:
-    ///   - cost: how many the request counts as, 1 to `burst`.
+    ///   - cost: the number of requests that it counts as, 1 to `burst`.
     ///   - timeout: 0 or more; `nil` waits without limit.
     /// - Throws: `.timedOut` as soon as it is certain that the request cannot be allowed in time,
-    ///   `.cancelled` (nothing was counted), and what ``tryAcquire(cost:)`` throws.
+    ///   `.cancelled` (nothing was counted, unless `mayHaveRun` is set), and what
+    ///   ``tryAcquire(cost:)`` throws.
     public func acquire(cost: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) {
         if let timeout, timeout < .zero {
             throw RedisDCError(
@@ -98,7 +100,7 @@ extension Coordinator {
     ///
     /// - Parameters:
     ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
-    ///   - rate: how many in `period`, 1 to 1,000,000,000.
+    ///   - rate: the number of requests in `period`, 1 to 1,000,000,000.
     ///   - period: 1 ms to 366 days.
     ///   - burst: the maximum number at once after a pause, 1 to 1,000,000,000; `nil` is `rate`. It
     ///     must take at most 4,000 years to refill.

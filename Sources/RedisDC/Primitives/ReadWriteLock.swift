@@ -1,4 +1,4 @@
-// Many readers, or one writer.
+// A read-write lock for all nodes: many readers, or one writer.
 import CoordinationBase
 import Hiredis
 
@@ -32,7 +32,7 @@ import Hiredis
 /// A ``DistributedMutex`` is enough where everyone writes; a ``LightSwitch`` forms groups other
 /// than readers.
 public struct ReadWriteLock: Sendable {
-    /// Who goes first when readers and writers wait.
+    /// The order in which waiting readers and writers are served.
     public enum Policy: Sendable {
         /// First come, first served. Readers that come one after the other hold the lock together.
         case fifo
@@ -55,7 +55,7 @@ public struct ReadWriteLock: Sendable {
 
     let resource: Resource
     let engine: Engine
-    /// Who goes first when readers and writers wait.
+    /// The order in which waiting readers and writers are served.
     public let policy: Policy
 
     /// The name of the lock.
@@ -65,12 +65,12 @@ public struct ReadWriteLock: Sendable {
     ///
     /// `body` runs in the caller's isolation, so an actor's method can use the actor's state in it.
     /// It is cancelled when the caller is cancelled or the lock is lost, and a shutdown of the
-    /// coordinator waits for it. A body of a task that holds the lock already, for reading or for
-    /// writing, gets the same lease.
+    /// coordinator waits for it. If the lock was lost or the coordinator has stopped, the call
+    /// throws `.lost` or `.stopped` and discards the result or the error of `body`. The body of a
+    /// call in a task that holds the lock already, for reading or for writing, gets the same lease.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
-    ///     once.
+    ///   - timeout: how long to wait for the lock; `nil` waits without limit, 0 tries once.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``readLock(timeout:)`` and ``Lease/release()`` throw.
     public func withReadLock<Result>(
@@ -89,8 +89,7 @@ public struct ReadWriteLock: Sendable {
     /// lock for writing already gets the same lease.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for the lock, from 1 ms; `nil` waits without limit, 0 tries
-    ///     once.
+    ///   - timeout: how long to wait for the lock; `nil` waits without limit, 0 tries once.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``writeLock(timeout:)`` and ``Lease/release()``
     ///   throw. `.invalidArgument` when this task holds the lock for reading: it would wait for
@@ -113,17 +112,17 @@ public struct ReadWriteLock: Sendable {
 
     /// Acquires the lock together with other readers until ``Lease/release()``.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
-    /// - Throws: `.timedOut`, `.cancelled` (in both cases nothing is held), `.lost`, `.stopped`,
-    ///   `.conflict` (the name belongs to another kind of resource, or other nodes use another
-    ///   policy), `.destroyed`, `.invalidArgument`.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled`, `.lost`, `.conflict` (the name belongs to another kind
+    ///   of resource, or other nodes use another policy), `.destroyed`, `.invalidArgument`,
+    ///   `.notConnected`, and what ``Coordinator`` lists for all operations.
     public func readLock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(reading, timeout: timeout)
     }
 
     /// Acquires the lock alone until ``Lease/release()``.
     ///
-    /// - Parameter timeout: from 1 ms; `nil` waits without limit, 0 tries once.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: what ``readLock(timeout:)`` throws.
     public func writeLock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         try await engine.lease(writing, timeout: timeout)
@@ -133,8 +132,9 @@ public struct ReadWriteLock: Sendable {
     /// enter. The fence stays.
     ///
     /// - Parameter lease: a writer's lease of this lock. A reader's lease stays as it is.
-    /// - Throws: `.lost`, `.invalidArgument` (the lease is of another lock), `.cancelled` (the
-    ///   writer may or may not have become a reader), `.stopped`.
+    /// - Throws: `.lost`, `.invalidArgument` (the lease is of another lock), `.cancelled` (nothing
+    ///   was sent: the writer stays a writer), `.connectionLost` with `mayHaveRun`,
+    ///   `.notConnected`, and what ``Coordinator`` lists for all operations.
     public func downgrade(_ lease: Lease) async throws(RedisDCError) {
         guard ByteName(lease.name) == ByteName(name), lease.engine === engine else {
             throw RedisDCError(
@@ -162,7 +162,7 @@ extension Coordinator {
     ///
     /// - Parameters:
     ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
-    ///   - policy: who goes first when readers and writers wait.
+    ///   - policy: the order in which waiting readers and writers are served.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func readWriteLock(
         _ name: String, policy: ReadWriteLock.Policy = .fifo

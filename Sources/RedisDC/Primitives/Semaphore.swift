@@ -1,11 +1,11 @@
-// The default semaphore: permits that survive crashes, cancels, retries and lost replies.
+// The default semaphore: the number of permits stays right through crashes, cancellations, retries and lost replies.
 import Hiredis
 
 /// A counting semaphore shared by all nodes.
 ///
 /// ```swift
 /// let seats = try coordinator.semaphore("seats", permits: 4)
-/// try await seats.withPermit { _ in try await play() }  // comes back, also when the process dies
+/// try await seats.withPermit { _ in try await play() }  // a crash returns the permit too
 ///
 /// let arrived = try coordinator.semaphore("arrived", permits: 0)
 /// try await arrived.signal()                        // on one machine
@@ -13,27 +13,34 @@ import Hiredis
 /// ```
 ///
 /// There are two ways to take a permit. ``withPermit(timeout:_:)`` and
-/// ``acquireLease(_:timeout:)`` **lease** it: the permit comes back when the body or the lease
-/// ends, when the session is lost, or when the process dies. ``wait()`` **consumes** it: the permit
-/// is gone until ``signal(_:)`` adds one.
+/// ``acquireLease(_:timeout:)`` **lease** it: the semaphore gets the permit back when the body or
+/// the lease ends, when the session is lost, or when the process dies. ``wait()`` **consumes** it:
+/// the permit is gone until ``signal(_:)`` adds one.
 ///
 /// **Guarantees**
-/// - Free, held and not yet confirmed permits always add up to those created and signalled, less
-///   those consumed.
+/// - Permits are conserved: available + leased + consumed but unconfirmed = created + signalled −
+///   consumed and confirmed. ``resize(to:)`` changes the number created.
 /// - First come, first served, whatever the numbers: a wait for many is not overtaken by waits for
 ///   few. ``Fairness/barging`` gives that up for throughput.
-/// - `wait(n)` takes all or nothing, `signal(n)` adds all at once.
-/// - A wait that is cancelled or times out holds nothing and has taken nothing.
-/// - A request that is sent again after a lost reply has one effect.
+/// - `wait(n)` takes all n permits or none, and `signal(n)` adds all n atomically.
+/// - A wait that is cancelled or times out has taken nothing, and holds nothing when it throws.
+///   Only when Redis does not answer within 250 ms does it throw while its claim may still exist;
+///   the release then continues in the background.
+/// - A request that is sent again after a lost reply takes effect once.
 /// - When the process dies, its leases are free after the session's TTL and one heartbeat of any
 ///   other process. A consumed permit whose process dies before it has confirmed the receipt
-///   (milliseconds) goes back.
+///   (milliseconds) is returned at the same time.
 ///
 /// **Limits**
-/// - A consumed permit belongs to nobody: what its taker does not signal is gone.
-/// - It is as durable as the Redis. When Redis loses data, holders are notified
-///   (``CoordinatorEvent/dataLost``, `.lost`).
-/// - Permits that a task leases are not reentrant: a body that leases again takes another permit.
+/// - A consumed permit has no owner: if no process signals it back, it is gone.
+/// - The semaphore's state is as durable as the Redis server's data. When Redis loses data, holders
+///   are notified (``CoordinatorEvent/dataLost``, `.lost`).
+/// - Leases are not reentrant: a body that leases again takes another permit.
+/// - A wait for more permits than are ever available never ends without a timeout, and with
+///   ``Fairness/fifo`` neither do the waits behind it.
+///
+/// ``Coordinator`` describes what timeouts, cancellation and outages of Redis mean for operations
+/// that wait and for those that do not, and the errors that all of them throw.
 ///
 /// ``ClassicSemaphore`` is the plain Redis idiom: other programs take part with `LPUSH` and
 /// `BRPOP`, and it has none of the guarantees about crashes. A ``DistributedMutex`` is a semaphore
@@ -51,15 +58,15 @@ public struct Semaphore: Sendable {
 
     // MARK: Lease
 
-    /// Leases a permit while `body` runs; the permit comes back when `body` ends.
+    /// Leases a permit while `body` runs, and returns it when `body` ends.
     ///
     /// `body` runs in the caller's isolation, so an actor's method can use the actor's state in it.
     /// It is cancelled when the caller is cancelled or the permit is lost, and a shutdown of the
-    /// coordinator waits for it.
+    /// coordinator waits for it. If the lease was lost or the coordinator has stopped, the call
+    /// throws `.lost` or `.stopped` and discards the result or the error of `body`.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for the permit, from 1 ms; `nil` waits without limit, 0 tries
-    ///     once.
+    ///   - timeout: how long to wait for the permit; `nil` waits without limit, 0 tries once.
     ///   - body: receives the lease.
     /// - Throws: what `body` throws, and what ``acquireLease(_:timeout:)`` and ``Lease/release()``
     ///   throw.
@@ -69,14 +76,13 @@ public struct Semaphore: Sendable {
         try await withPermits(1, timeout: timeout, body)
     }
 
-    /// Leases `count` permits, all at once, while `body` runs; they come back when `body` ends.
+    /// Leases `count` permits, all or none, while `body` runs, and returns them when `body` ends.
     ///
     /// It behaves as ``withPermit(timeout:_:)`` does.
     ///
     /// - Parameters:
-    ///   - count: 1 to the number of permits that the semaphore is created with.
-    ///   - timeout: how long to wait for the permits, from 1 ms; `nil` waits without limit, 0 tries
-    ///     once.
+    ///   - count: as for ``acquireLease(_:timeout:)``.
+    ///   - timeout: how long to wait for the permits; `nil` waits without limit, 0 tries once.
     ///   - body: receives the lease of all permits.
     /// - Throws: what `body` throws, and what ``acquireLease(_:timeout:)`` and ``Lease/release()``
     ///   throw.
@@ -86,19 +92,25 @@ public struct Semaphore: Sendable {
         try await acquireLease(count, timeout: timeout).whileHeld(body)
     }
 
-    /// Leases `count` permits, all at once, until ``Lease/release()``.
+    /// Leases `count` permits, all or none, until ``Lease/release()``.
+    ///
+    /// When the process dies or the lease is dropped, the permits are returned as ``Lease``
+    /// describes.
     ///
     /// - Parameters:
-    ///   - count: 1 to the number of permits that the semaphore is created with.
-    ///   - timeout: from 1 ms; 0 tries once, `nil` waits without limit.
-    /// - Throws: `.timedOut` or `.cancelled` (nothing is held), `.destroyed`, `.conflict`,
-    ///   `.notFound`, `.lost`, `.stopped`, `.invalidArgument`, and what the server refuses.
+    ///   - count: 1 to the number of permits of this handle; 1 to 1,000,000 with
+    ///     ``Coordinator/existingSemaphore(_:)``.
+    ///   - timeout: `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict` (the semaphore has another
+    ///   number of permits or another fairness, or the name belongs to another kind of resource),
+    ///   `.notFound`, `.invalidArgument`, `.lost`, `.notConnected`, and what ``Coordinator`` lists
+    ///   for all operations.
     public func acquireLease(_ count: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         if let permits = resource.permits, count > permits {
             throw RedisDCError(
                 .invalidArgument,
-                "cannot lease \(count) permits of semaphore \"\(name)\": it has \(permits), and the wait would never end"
-            )
+                "cannot lease \(count) permits of semaphore \"\(name)\": it was created with \(permits); "
+                    + "request at most \(permits)")
         }
         let operation = try operation(count, .lease, timeout)
         try await engine.obtain(operation)
@@ -116,20 +128,18 @@ public struct Semaphore: Sendable {
 
     /// Consumes a permit, and waits for it until the timeout; only ``signal(_:)`` adds it back.
     ///
-    /// - Parameter timeout: from 1 ms, precise to about a millisecond; 0 tries once.
+    /// - Parameter timeout: precise to about a millisecond; 0 tries once.
     /// - Throws: what ``wait(_:timeout:)`` throws.
     public func wait(timeout: Duration) async throws(RedisDCError) {
         try await engine.obtain(try operation(1, .consume, timeout))
     }
 
-    /// Consumes `count` permits, all at once; only ``signal(_:)`` adds them back.
+    /// Consumes `count` permits, all or none; only ``signal(_:)`` adds them back.
     ///
     /// - Parameters:
-    ///   - count: 1 to 1,000,000.
-    ///   - timeout: from 1 ms, precise to about a millisecond; 0 tries once, `nil` waits without
-    ///     limit.
-    /// - Throws: `.timedOut` or `.cancelled` (nothing was taken), and what
-    ///   ``acquireLease(_:timeout:)`` throws.
+    ///   - count: 1 to 1,000,000. A wait for more than are ever available never ends.
+    ///   - timeout: precise to about a millisecond; 0 tries once, `nil` waits without limit.
+    /// - Throws: what ``acquireLease(_:timeout:)`` throws.
     public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
         try await engine.obtain(try operation(count, .consume, timeout))
     }
@@ -137,7 +147,8 @@ public struct Semaphore: Sendable {
     /// Consumes `count` permits if they are available now; only ``signal(_:)`` adds them back.
     ///
     /// - Parameter count: 1 to 1,000,000.
-    /// - Returns: whether the permits were taken.
+    /// - Returns: whether the permits were taken: `false` when there are too few or, with
+    ///   ``Fairness/fifo``, when others wait.
     /// - Throws: what ``wait(_:timeout:)`` throws, except `.timedOut`.
     public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
         let operation = try operation(count, .consume, .zero)
@@ -159,27 +170,35 @@ public struct Semaphore: Sendable {
 
     /// Adds permits, for current and later waiters.
     ///
-    /// - Parameter count: 1 to 1,000,000. All are available at once.
-    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost in the middle,
-    ///   `.notConnected`, `.conflict`, `.destroyed`, `.notFound`, `.stopped`, `.invalidArgument`.
+    /// - Parameter count: 1 to 1,000,000, added atomically.
+    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while the request
+    ///   was in flight, `.notConnected`, `.conflict`, `.destroyed`, `.notFound`, `.cancelled`,
+    ///   `.invalidArgument`, and what ``Coordinator`` lists for all operations.
     public func signal(_ count: Int = 1) async throws(RedisDCError) {
         try check(count)
         _ = try await engine.call(.signal(resource, count: count))
     }
 
-    /// The number of permits available now, below zero after shrinking. Others change it at any
-    /// time.
+    /// The number of permits available now; negative after ``resize(to:)`` lowered the limit below
+    /// the permits in use. Other processes change it at any time.
     ///
-    /// - Throws: `.notFound`, `.conflict` (the name belongs to another kind of resource), and what
-    ///   ``Coordinator/inspect(_:limit:)`` throws.
+    /// While the semaphore does not exist, it is the number that it would be created with.
+    ///
+    /// - Throws: `.notFound` when the semaphore does not exist and the handle is from
+    ///   ``Coordinator/existingSemaphore(_:)``, `.conflict` when the name belongs to another kind
+    ///   of resource, and what ``Coordinator/inspect(_:limit:)`` throws.
     public var value: Int {
         get async throws(RedisDCError) {
             guard let inspection = try await coordinator.inspect(name, limit: 1) else {
                 if let permits = resource.permits { return permits }
-                throw RedisDCError(.notFound, "there is no semaphore \"\(name)\"; create it with a number of permits")
+                throw RedisDCError(
+                    .notFound,
+                    "semaphore \"\(name)\" does not exist; create it with coordinator.semaphore(_:permits:)")
             }
             guard inspection.kind == .semaphore else {
-                throw RedisDCError(.conflict, "\"\(name)\" is a \(inspection.kind), not a semaphore")
+                throw RedisDCError(
+                    .conflict,
+                    "cannot read the value of \"\(name)\": its kind is \(inspection.kind), expected semaphore")
             }
             return inspection.available
         }
@@ -191,8 +210,8 @@ public struct Semaphore: Sendable {
     ///
     /// - Returns: whether this call created it.
     /// - Throws: `.conflict` when it exists with another number of permits or another fairness,
-    ///   `.invalidArgument` when the handle is from ``Coordinator/existingSemaphore(_:)``,
-    ///   `.stopped`, `.notConnected`, `.connectionLost` with `mayHaveRun`.
+    ///   `.invalidArgument` when the handle is from ``Coordinator/existingSemaphore(_:)``, and what
+    ///   ``signal(_:)`` throws, except `.notFound`.
     @discardableResult
     public func create() async throws(RedisDCError) -> Bool {
         guard resource.permits != nil else {
@@ -203,11 +222,11 @@ public struct Semaphore: Sendable {
         return try await engine.call(.create(resource)) == 1
     }
 
-    /// Changes the total number of permits. What is taken stays taken, so ``value`` may fall below
-    /// zero for a while.
+    /// Changes the total number of permits. Permits in use stay in use, so ``value`` may be
+    /// negative until enough of them are returned.
     ///
-    /// Handles made with the former number go on working; ``acquireLease(_:timeout:)`` through them
-    /// takes at most that number at once.
+    /// Handles made with the number at creation or with the current one work, and all others throw
+    /// `.conflict`. ``acquireLease(_:timeout:)`` takes at most the number of its handle.
     ///
     /// - Parameter permits: 0 to 1,000,000.
     /// - Throws: `.notFound`, and what ``signal(_:)`` throws.
@@ -224,8 +243,9 @@ public struct Semaphore: Sendable {
     /// released.
     ///
     /// - Returns: whether there was one.
-    /// - Throws: `.conflict` when the name belongs to another kind of resource, `.stopped`,
-    ///   `.notConnected`, `.connectionLost` with `mayHaveRun`.
+    /// - Throws: `.conflict` when the name belongs to another kind of resource, `.connectionLost`
+    ///   with `mayHaveRun`, `.notConnected`, `.cancelled`, and what ``Coordinator`` lists for all
+    ///   operations.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
         try await engine.call(.destroy(resource)) == 1

@@ -29,9 +29,9 @@ public struct Turnstile: Sendable {
 
     /// Passes, and waits for it if the gate is locked.
     ///
-    /// - Parameter timeout: from 1 ms; 0 tries once, `nil` waits without limit.
-    /// - Throws: `.timedOut` or `.cancelled` (no pass was used), `.destroyed`, `.conflict`,
-    ///   `.stopped`.
+    /// - Parameter timeout: `nil` waits without limit, 0 tries once.
+    /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.invalidArgument`, `.lost`,
+    ///   `.notConnected`, and what ``Coordinator`` lists for all operations.
     public func pass(timeout: Duration? = nil) async throws(RedisDCError) {
         guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
             throw .timedOut("pass turnstile \"\(name)\"", after: timeout)
@@ -41,8 +41,9 @@ public struct Turnstile: Sendable {
     /// Adds passes: for those that wait, in their order, then for those that come later.
     ///
     /// - Parameter count: 1 to 1,000,000.
-    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost in the middle,
-    ///   `.notConnected`, `.conflict`, `.destroyed`, `.stopped`, `.invalidArgument`.
+    /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while the request
+    ///   was in flight, `.notConnected`, `.conflict`, `.destroyed`, `.cancelled`,
+    ///   `.invalidArgument`, and what ``Coordinator`` lists for all operations.
     public func admit(_ count: Int = 1) async throws(RedisDCError) {
         guard (1...Semaphore.maxPermits).contains(count) else {
             throw RedisDCError(

@@ -1,12 +1,13 @@
 -- Acquires permits, or queues for them.
 -- ARGV
+--   [6] to [8]: kind, permits, policy: see engine_resource
 --   [9] wanted: number of permits
 --   [10] mode: c consume, l lease, t lease as a member of a group
---   [11] if_free: 1 not to queue
+--   [11] if_free: 1 replies 'none' when the permits cannot be granted now; 0 queues then
 --   [12] priority: 0 precedes all waiters with 1 and does not queue behind them; 1 by default
---   [13] group: in mode t. A member whose group is in needs no permit.
--- Reply: {'granted', fence}, {'queued'}, {'none'} (not free, with [11] 1), {'over'} (the request was cancelled before
---   it arrived), or a refusal.
+--   [13] group: in mode t. A member whose group has entered needs no permit.
+-- Reply: {'granted', fence}, {'queued'}, {'none'} (see [11]), {'over'} (the claim has already ended: cancelled,
+--   destroyed with its resource, or released by force), or a refusal.
 if previous == ENDED then
   reply = {'over'}
 elseif previous then
@@ -34,7 +35,8 @@ else
   end
   if passes then
     tick = math.max(tick + 1, now)
-    -- The first write of the script: the one that Redis refuses at maxmemory.
+    -- The operation's first write. At maxmemory Redis refuses it, unless the head has confirmed permits of another
+    -- resource: then it allows all writes of this script.
     if mode == CONSUME then
       call('ZADD', index, '0', CLAIM_LINE .. request_id)
     else

@@ -1,9 +1,10 @@
 -- Arrives at a barrier, phaser or exchanger, and waits for the others.
 -- ARGV
---   [9] brought: what the party brings to an exchanger
--- Reply: {'queued'}, also for the last party, which is woken like the others; {'over'} (the request was cancelled
---   before it arrived); {'granted', fence, generation * 1024 + arrival} if the request is repeated after the grant; or
---   a refusal.
+--   [6] to [8]: kind, permits, policy: see engine_resource
+--   [9] brought: the value that the party brings to an exchanger
+-- Reply: {'queued'}, also for the last party, which is woken like the others; {'over'} (the claim has already ended:
+--   cancelled, destroyed with its resource, or released by force); {'granted', fence, generation * 1024 + arrival} if
+--   the request is repeated after the grant; or a refusal.
 if previous == ENDED then
   reply = {'over'}
 elseif previous then

@@ -1,9 +1,10 @@
 -- Counts down a latch, once for each ID.
 -- ARGV
+--   [6] to [8]: kind, permits, policy: see engine_resource
 --   [9] ID, or empty to count in any case
 -- Reply: {'ok', remaining, 1 if waiters are left over for engine_give}, or a refusal.
 if previous then
-  -- The answer of then: only one request may be the one that reached zero.
+  -- The kept answer: only one request may be the one that reached zero.
   reply = {'ok', string.sub(previous, 2)}
 elseif refusal then
   reply = refusal

@@ -1,4 +1,6 @@
 -- Creates a resource if it does not exist.
+-- ARGV
+--   [6] to [8]: kind, permits, policy: see engine_resource
 -- Reply: {'ok', 1 if this request created it, else 0}, or a refusal.
 if previous then
   reply = {'ok', 1}

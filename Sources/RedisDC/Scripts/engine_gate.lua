@@ -1,5 +1,6 @@
 -- Opens a turnstile, or locks it.
 -- ARGV
+--   [6] to [8]: kind, permits, policy: see engine_resource
 --   [9] is_open: 1 to open it, 0 to lock it
 -- Reply: {'ok', 1 if waiters are left over for engine_give}, or a refusal.
 if previous then

@@ -1,9 +1,11 @@
--- The beginning of every composed script: checks the session, loads its records, forgets answers, takes confirmations.
+-- The beginning of every composed script: checks the session, loads its records, deletes kept answers that have
+-- arrived, and handles confirmations.
 --
 -- A composed script is engine_head, engine_resource if the operation may create the resource, one operation and
 -- engine_tail, joined into one text. There are no functions: creating them on every call costs more than all the rest
 -- of a script (docs/decisions.md). Local constants cost next to nothing. An operation collects its changes in locals,
--- and the tail writes them; after an error before that, the data is as it was.
+-- and the tail writes them. An error before the tail leaves the data unchanged, except for two kinds of writes: those
+-- of this head for confirmed permits of another resource, and the operation's own first writes, if it has any.
 --
 -- KEYS
 --   [1] state: hash of all records. The key ends in `book`.
@@ -13,24 +15,29 @@
 --   [1] SID: session
 --   [2] REQ: number of the request, grows with each request of the session. SID:REQ also names the claim it creates.
 --   [3] settled: the answers to all requests up to this number have arrived; or empty
---   [4] confirmed: numbers of requests whose consumed permits have arrived, separated by commas, at most 100; or empty
+--   [4] confirmed: numbers of requests whose consumed permits have arrived, separated by commas, at most 4,000 bytes;
+--       or empty
 --   [5] NAME: resource
 --   [6] and the following: see each operation
 -- Reply: see each operation, or a refusal:
 --   {'lost'}: the session does not exist, the data was lost
 --   {'lost', 'ended'}: the session has expired
---   {'stale'}: the answer to this request has arrived long ago
+--   {'stale'}: the client has reported the answer to this request as arrived, and it is no longer kept
 --
 -- Fields of the state. Numbers are little-endian doubles.
 --   epoch           random, chosen when the state is created; a different epoch means that the data was lost
---   clock           last tick: grows with every grant and every waiter, never behind Redis's TIME in microseconds
+--   clock           last tick. Every grant, waiter, new resource, item and meeting takes the next one: the last tick
+--                   + 1, or Redis's TIME in microseconds if that is later. Between two ticks the clock may be behind
+--                   TIME.
 --   partitions      number of partitions of the namespace
 --   s:SID           session: expires, settled, last_answer (highest request with a kept answer), grants (so far)
 --   i:SID           session: how it describes itself
 --   c:SID:REQ       claim: claim_state, mode, priority (letters), count, tick, NAME, in some modes \0 and a note;
 --                   or `d` and the kept answer of a request that has no claim, or none any more
---   t:NAME          resource: kind, policy (letters), permits, limit, free, waiting, created, signalled, consumed
---   g:NAME\0GROUP   group that is in: number of its members, `created` of the resource that it is in
+--   t:NAME          resource: kind, policy (letters), permits (at creation), limit (total now, after resizing), free
+--                   (available now), waiting (number of waiters), created (tick), signalled (permits added), consumed
+--                   (permits used up)
+--   g:NAME\0GROUP   group that has entered: number of its members, `created` of the resource
 --   v:NAME\0TICK    item of a buffer
 --   e:NAME\0TICK    meeting at an exchanger: what its parties brought (MessagePack)
 --   n:NAME\0TICK    meeting: how many of its parties may still read it
@@ -41,21 +48,21 @@
 --   d NAME \0 ID                       ID that has counted down a latch
 --   t NAME                             resource with waiters that a later script must look at (engine_give)
 --   g NAME \0 GROUP \0 SID:REQ         waiter that enters together with its group
---   u NAME \0 GROUP                    group that is in while some of its waiters are still queued
+--   u NAME \0 GROUP                    group that has entered while some of its waiters are still queued
 --   v NAME \0 TICK                     item that no claim has taken
 -- Kinds of resources, with the letters of their policies.
 --   s semaphore        f first come, first served; b waiters may be overtaken
 --   m mutex            f
 --   r read-write lock  f; r readers first; w writers first. A reader takes 1 of the permits, a writer all.
---   c condition        f. Permits that no one waits for vanish.
+--   c condition        f. Permits without a waiter are deleted.
 --   t turnstile        f. An open one has OPEN permits.
 --   l latch            d the death of a participant counts down; f it breaks the latch. signalled: counted down so far
---   b barrier          o a party that leaves or dies is taken out; b it breaks the barrier. limit: parties;
+--   b barrier          o a party that leaves or dies is removed; b it breaks the barrier. limit: parties;
 --                      signalled: generations; count of a granted claim: generation * 1024 + arrival
---   p phaser           f. A barrier for as many parties as hold it.
---   e exchanger        o. A barrier whose parties bring something and get what all of them brought.
+--   p phaser           f. A barrier; its parties are the holders of its leases, and limit is their number.
+--   e exchanger        o. A barrier whose parties bring values and receive the values of all.
 --   k buffer           f. Its permits are the free places.
---   i items            f. The items of a buffer; its permits are the items that no one has.
+--   i items            f. The items of a buffer; its permits are the items that no claim has taken.
 --   x destroyed        a resource whose waiters are being refused; z broken: likewise
 local SEMAPHORE, MUTEX, READ_WRITE_LOCK, CONDITION, LATCH = 's', 'm', 'r', 'c', 'l'
 local BARRIER, PHASER, EXCHANGER, ITEMS, DESTROYED, BROKEN = 'b', 'p', 'e', 'i', 'x', 'z'
@@ -75,10 +82,10 @@ local SESSION_FIELD, ABOUT_FIELD, CLAIM_FIELD, RESOURCE_FIELD = 's:', 'i:', 'c:'
 local GROUP_FIELD, ITEM_FIELD, MEETING_FIELD, UNREAD_FIELD = 'g:', 'v:', 'e:', 'n:'
 local CLAIM_LINE, QUEUE_LINE, HOLDER_LINE, COUNTED_LINE = 's', 'q', 'h', 'd'
 local RECHECK_LINE, MEMBER_LINE, ENTERING_LINE, ITEM_LINE = 't', 'g', 'u', 'v'
--- More permits than anyone ever asks for.
+-- More permits than all requests together can ask for.
 local OPEN = 2 ^ 50
 -- Values of grants_wanted. ON_CHANGE: permits may have become free; where overtaking is allowed, the first waiter is
--- only woken to try. CATCH_UP: grants in any case, and continues what earlier scripts have left over.
+-- only woken to try. CATCH_UP: grants in any case, and continues with waiters that earlier scripts have left over.
 local ON_CHANGE, CATCH_UP = 'on change', 'catch up'
 
 local state, index = KEYS[1], KEYS[2]
@@ -90,7 +97,7 @@ local stored = call('HMGET', state, 'clock', SESSION_FIELD .. sid, CLAIM_FIELD .
 if not stored[2] then return {'lost'} end
 local tick = decode(NUMBER, stored[1])
 local expires, settled, last_answer, grants = decode(SESSION, stored[2])
--- What an earlier delivery of this request has left: its claim, or ENDED and the kept answer.
+-- The record that an earlier delivery of this request has written: its claim, or ENDED and the kept answer.
 local previous = stored[3]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -103,12 +110,12 @@ if stored[4] then
   kind, policy, permits, limit, free, waiting, created, signalled, consumed = decode(RESOURCE, stored[4])
 end
 
--- What the tail does: grants to waiters (nil: does not), writes the resource and the session if they have changed, and
--- passes these arguments to the commands of the same names. HSET and HDEL go to the state, ZADD and ZREM to the index.
+-- The work of the tail: whether it grants to waiters (nil: no), whether it writes the resource and the session, and the
+-- arguments of the commands of the same names. HSET and HDEL go to the state, ZADD and ZREM to the index.
 local grants_wanted
 local resource_changed, session_changed = false, false
 local hset, hdel, zadd, zrem = {}, {}, {}, {}
--- What the tail publishes: SID to a text of pairs, each REQ and a fence or REQ and a word.
+-- The messages that the tail publishes, by SID: texts of pairs, each REQ and a fence or REQ and a word.
 local wakeups
 local reply
 
@@ -148,7 +155,7 @@ if ARGV[4] ~= '' then
         if claim_name == name then
           if kind and claim_tick > created then consumed, resource_changed = consumed + count, true end
         else
-          -- Of a different resource only `consumed` changes, even if the operation itself is refused.
+          -- Of another resource only `consumed` changes, even if the operation itself is refused.
           local record = call('HGET', state, RESOURCE_FIELD .. claim_name)
           if record then
             local other_kind, other_policy, other_permits, other_limit, other_free, other_waiting, other_created,

@@ -1,4 +1,4 @@
--- Extends the session, and names the work that is left for any session: claims of expired sessions, waiters left over.
+-- Extends the session, and lists maintenance work for any session: claims of an expired session, waiters left over.
 -- KEYS as in engine_head, with [3] sessions
 -- ARGV
 --   [6] ttl: microseconds that the session lasts from now
@@ -60,7 +60,7 @@ end
 local rechecks = call('ZRANGEBYLEX', index, '[' .. RECHECK_LINE, '(' .. ENTERING_LINE, 'LIMIT', 0, 16)
 for i, line in ipairs(rechecks) do rechecks[i] = string.sub(line, 2) end
 local claims = call('ZLEXCOUNT', index, '[' .. CLAIM_LINE .. sid .. ':', '(' .. CLAIM_LINE .. sid .. ';')
--- The tail has not removed the claims yet that this script ends.
+-- The tail has not yet removed the claims that this script ends.
 for _, line in ipairs(zrem) do
   if string.sub(line, 1, #sid + 2) == CLAIM_LINE .. sid .. ':' then claims = claims - 1 end
 end

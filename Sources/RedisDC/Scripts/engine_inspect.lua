@@ -2,7 +2,7 @@
 -- KEYS, fields, lines and letters as in engine_head
 -- ARGV
 --   [1] NAME
---   [2] limit: most holders, and most waiters, to list
+--   [2] limit: maximum number of holders, and of waiters, to list
 -- Reply: {} if the resource does not exist, or {now in microseconds, kind, policy, permits, limit, free, waiting,
 --   created, signalled, consumed, number of holders, holders, waiters}, the last two as {SID:REQ, count, tick,
 --   description of the session, …}, the waiters in queue order.

@@ -1,5 +1,6 @@
 -- Turns a lease of one resource into a permit of another: a place of a buffer into an item, or an item into a place.
 -- ARGV
+--   [6] to [8]: kind, permits, policy of NAME, which gets the permit: see engine_resource
 --   [9] REQ of the claim
 --   [10] NAME of the resource that the claim holds
 --   [11] item: fills the place. Without it, the item that the claim has taken is deleted.
@@ -30,7 +31,8 @@ else
     if item then
       tick = math.max(tick + 1, now)
       local item_key = name .. '\0' .. encode(TICK, tick)
-      -- The first write of the script: the one that Redis refuses at maxmemory.
+      -- The operation's first write. At maxmemory Redis refuses it, unless the head has confirmed permits of another
+      -- resource: then it allows all writes of this script.
       call('HSET', state, ITEM_FIELD .. item_key, item)
       zadd[#zadd + 1] = '0'
       zadd[#zadd + 1] = ITEM_LINE .. item_key

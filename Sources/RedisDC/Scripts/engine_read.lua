@@ -1,4 +1,4 @@
--- Reads what a lease stands for: the item that it takes from a buffer, or what all parties brought to a meeting.
+-- Reads the data of a lease: the item that it takes from a buffer, or the values that all parties brought to a meeting.
 -- ARGV
 --   [6] REQ of the claim
 -- Reply: {'ok', {bytes, …}}, {'none'} if it is not held, or a refusal.
@@ -15,7 +15,7 @@ if claim_state == HELD and mode == MEETING then
   if brought then reply = {'ok', cmsgpack.unpack(brought)} end
 elseif claim_state == HELD and kind == ITEMS and claim_tick > created then
   if mode == LEASE then
-    -- The first read takes the first item that no claim has.
+    -- The first read takes the first item that no claim has taken.
     local from, to = '[' .. ITEM_LINE .. name .. '\0', '(' .. ITEM_LINE .. name .. '\1'
     local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1')[1]
     if line then

@@ -1,7 +1,7 @@
 -- Lists the claims of the session, in pages.
 -- ARGV
 --   [6] cursor: last line of the page before, or empty for the first page
---   [7] count: most claims of one page
+--   [7] count: maximum number of claims in one page
 -- Reply: {'ok', cursor, empty after the last page, {REQ, claim_state, tick, count, NAME, …}}, or a refusal.
 local cursor, page_size = ARGV[6], ARGV[7]
 local from = cursor == '' and '[' .. CLAIM_LINE .. sid .. ':' or '(' .. cursor

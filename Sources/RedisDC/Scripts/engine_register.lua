@@ -1,5 +1,7 @@
 -- Registers a party without waiting: of a phaser, or of a latch that the end of this claim counts down.
--- Reply: {'granted', fence}, {'over'} (the request was cancelled before it arrived), or a refusal.
+-- ARGV
+--   [6] to [8]: kind, permits, policy: see engine_resource
+-- Reply: {'granted', fence}, {'over'} (the claim has already ended: cancelled, or released by force), or a refusal.
 if previous == ENDED then
   reply = {'over'}
 elseif previous then

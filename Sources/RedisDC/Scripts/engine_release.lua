@@ -68,7 +68,7 @@ else
           hdel[#hdel + 1] = ITEM_FIELD .. name .. note
         end
       elseif mode == MEETING then
-        -- The last party to leave deletes what was brought.
+        -- The last party to leave deletes the values of the meeting.
         local unread_field = UNREAD_FIELD .. name .. note
         local unread = tonumber(call('HGET', state, unread_field) or 1)
         if unread > 1 then

@@ -1,5 +1,6 @@
--- Changes the number of permits of a resource. Permits that are taken stay taken: free may become negative.
+-- Changes the number of permits of a resource. Permits that are held stay held: free may become negative.
 -- ARGV
+--   [6] to [8]: kind, permits, policy: see engine_resource
 --   [9] limit: the new number of permits
 -- Reply: {'ok', 1 if waiters are left over for engine_give}, or a refusal.
 if previous then

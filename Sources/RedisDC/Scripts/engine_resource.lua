@@ -16,7 +16,7 @@ if not previous then
       tick = math.max(tick + 1, now)
       kind, policy, permits = requested_kind, requested_policy, tonumber(requested_permits)
       limit, free, waiting, created, signalled, consumed = permits, permits, 0, tick, 0, 0
-      -- The number of these kinds is what they count up to, not permits that can be acquired.
+      -- The permits of these kinds are the number that they count up to; none can be acquired.
       if kind == BARRIER or kind == EXCHANGER or kind == PHASER or kind == LATCH and permits > 0 then
         free = 0
       elseif kind == LATCH then

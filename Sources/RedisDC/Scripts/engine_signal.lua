@@ -1,5 +1,6 @@
 -- Adds permits.
 -- ARGV
+--   [6] to [8]: kind, permits, policy: see engine_resource
 --   [9] count: number of permits to add
 -- Reply: {'ok', 1 if waiters are left over for engine_give}, or a refusal.
 if previous then

@@ -1,4 +1,10 @@
 -- The end of every composed script: grants to waiters, writes what has changed, publishes the wake-ups.
+--
+-- Inputs, all declared in engine_head: the resource (kind, policy, free, …), the session (grants, settled, …), tick,
+-- grants_wanted, resource_changed, session_changed, hset, hdel, zadd, zrem, wakeups, and the reply, which the operation
+-- has set. The tail appends 1 to the reply if waiters are left over for engine_give.
+--
+-- Arguments of LIMIT and scores are strings where possible, because converting a number into a string costs time.
 
 -- In a waiter's line the claim's ID follows QUEUE_LINE, the name, a zero byte, a priority and a tick of 8 bytes.
 local queue_from, queue_to, waiter_id_at
@@ -6,7 +12,7 @@ if grants_wanted and kind and waiting > 0 then
   queue_from, queue_to = '[' .. QUEUE_LINE .. name .. '\0', '(' .. QUEUE_LINE .. name .. '\1'
   waiter_id_at = #name + 12
 end
--- How many waiters this script may still take out of the queue.
+-- The number of waiters that this script may still remove from the queue.
 local budget = 128
 
 -- A barrier grants to all its waiters at once, as soon as enough of them are alive. What the parties bring to an
@@ -31,7 +37,8 @@ if grants_wanted and (kind == BARRIER or kind == EXCHANGER or kind == PHASER) an
   end
 end
 
--- The group that is in, and whose waiters enter now without a permit. CATCH_UP continues with one that is left over.
+-- The group that has entered, and whose waiters enter now without a permit. CATCH_UP continues with a group that an
+-- earlier script has left over.
 local entering_group
 if grants_wanted == CATCH_UP and kind then
   local from, to = '[' .. ENTERING_LINE .. name .. '\0', '(' .. ENTERING_LINE .. name .. '\1'
@@ -53,14 +60,14 @@ if grants_wanted == CATCH_UP and kind then
 end
 
 -- First come, first served, while there are enough permits for the first waiter. A destroyed or broken resource refuses
--- all its waiters with a verdict. What is beyond the budget is left for the next script (RECHECK_LINE).
+-- all its waiters with a verdict. Waiters beyond the budget are left for the next script (RECHECK_LINE).
 local verdict = kind == DESTROYED and 'gone' or kind == BROKEN and 'broken'
 if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_group) then
   -- Records of the sessions of the waiters, by SID.
   local sessions_of_waiters = {}
   wakeups = wakeups or {}
   if policy == OVERTAKING and kind == SEMAPHORE and grants_wanted == ON_CHANGE then
-    -- The first waiter is only woken to try, and may be overtaken. If it never tries, the name is found again.
+    -- The first waiter is only woken to try, and may be overtaken. If it never tries, a heartbeat finds the name again.
     local line = call('ZRANGEBYLEX', index, queue_from, queue_to, 'LIMIT', '0', '1')[1]
     if line then
       local waiter_id = string.sub(line, waiter_id_at)
@@ -73,7 +80,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
   else
     -- Where the queue is read, and whether its first waiter wants more than is free.
     local queue_offset, is_blocked = 0, false
-    -- Members inside, by the note of the group, and where the waiters of the entering group are read.
+    -- Members that have entered, by the note of their group, and where the waiters of the entering group are read.
     local members, group_offset = {}, 0
     -- Lines that the tail removes, which are still in the index.
     local removed = {}
@@ -87,7 +94,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
         group_offset, id_at = group_offset + #lines, #prefix + 2
         if #lines == 0 then entering_group, group_offset = nil, 0 end
       else
-        -- One line first, because most often one waiter is granted. As texts: Redis would have to print numbers.
+        -- One line first, because most often one waiter is granted.
         lines = call('ZRANGEBYLEX', index, queue_from, queue_to, 'LIMIT', queue_offset == 0 and '0' or queue_offset,
           queue_offset == 0 and '1' or '32')
         queue_offset, id_at = queue_offset + #lines, waiter_id_at
@@ -100,7 +107,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
         local line = lines[i]
         if budget == 0 or free <= 0 and not verdict and not group then break end
         if entering_group ~= group then
-          -- The grant before this line let a group in. Afterwards the queue continues at this line.
+          -- A group has entered with the grant before this line. Afterwards the queue continues at this line.
           queue_offset = queue_offset - #lines + i - 1
           break
         end
@@ -117,7 +124,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
           -- `other_line` stays nil, and is not appended to `zrem`, unless the waiter is a member of a group.
           local note, other_line = '', nil
           if claim_state == WAITING and mode == MEMBER then
-            -- A member waits in two lines. It needs no permit if its group is in.
+            -- A member waits in two lines. It needs no permit if its group has entered.
             note = string.sub(claim, name_at + #name)
             if group then
               other_line = QUEUE_LINE .. name .. '\0' .. priority .. encode(TICK, claim_tick) .. waiter_id
@@ -182,6 +189,7 @@ if grants_wanted and kind and waiting > 0 and (free > 0 or verdict or entering_g
               count, members[note] = 0, members[note] + 1
               if members[note] == 1 then entering_group = string.sub(note, 2) end
             elseif kind == BARRIER or kind == EXCHANGER or kind == PHASER then
+              -- The generation and the place in it, from 0. There are at most 1,024 parties.
               count = (signalled - 1) * 1024 + limit - free - 1
               arrival = '/' .. format('%.0f', count)
               if meeting then

@@ -3,7 +3,7 @@
 --   [1] empty_at: that time, in microseconds of Redis's clock. The key expires when the time has passed.
 -- ARGV
 --   [1] interval: microseconds for each passage
---   [2] burst: most passages at once
+--   [2] burst: maximum number of passages at once
 --   [3] cost: number of passages asked for
 -- Reply: {1 if they may pass, else 0, microseconds until they could pass, number of passages that could follow now}.
 local interval, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

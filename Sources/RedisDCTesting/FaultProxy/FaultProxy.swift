@@ -32,8 +32,9 @@ import NIOPosix
 /// - An unreachable server looks to the client like a server that accepts a connection and closes
 ///   it immediately.
 ///
-/// All methods may be called from any task. Only ``stop()`` and ``waitUntil(within:_:)`` wait for a
-/// peer. After ``stop()``, the fault methods have no effect.
+/// All methods may be called from any task. Only ``stop()``, which waits until all connections are
+/// closed, and ``waitUntil(within:_:)`` depend on the clients and the server; the other methods do
+/// not wait for them. After ``stop()``, the fault methods have no effect.
 public final class FaultProxy: Sendable {
     /// The server address to which a proxy forwards connections.
     public struct Target: Sendable {
@@ -145,7 +146,8 @@ public final class FaultProxy: Sendable {
     /// The condition is evaluated immediately and after each change of a counter.
     ///
     /// - Parameters:
-    ///   - timeout: the maximum time to wait; one minute by default.
+    ///   - timeout: the maximum time to wait, more than 0; one minute by default.
+    ///     More than 292 years is the same as no limit.
     ///   - condition: a short, non-blocking function such as `{ $0.droppedReplies == 1 }`. It must
     ///     not use the proxy.
     /// - Throws: ``FaultProxyError`` with the code ``FaultProxyError/Code/timedOut`` or

@@ -18,14 +18,14 @@ struct SubscriptionModelServer {
     var forbidden: Set<SubscriptionTopic> = []
     var mayPing = true
     /// The maximum number of topics in a command.
-    let batch: Int
+    let maxTopicsPerCommand: Int
 
     private(set) var subscribed: Set<SubscriptionTopic> = []
     private(set) var faults: [String] = []
     private var commands: [ListenerStateMachine.Command] = []
     private var replies: [Reply] = []
 
-    init(batch: Int) { self.batch = batch }
+    init(maxTopicsPerCommand: Int) { self.maxTopicsPerCommand = maxTopicsPerCommand }
 
     var isQuiet: Bool { commands.isEmpty && replies.isEmpty }
 
@@ -89,7 +89,7 @@ struct SubscriptionModelServer {
 
     private mutating func check(_ kind: SubscriptionTopic.Kind, _ names: [String]) -> [SubscriptionTopic] {
         if names.isEmpty { faults.append("a command without topics") }
-        if names.count > batch { faults.append("\(names.count) topics in a command") }
+        if names.count > maxTopicsPerCommand { faults.append("\(names.count) topics in a command") }
         return names.map { SubscriptionTopic(kind, $0) }
     }
 }

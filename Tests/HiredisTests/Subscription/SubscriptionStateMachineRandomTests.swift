@@ -13,7 +13,7 @@ struct SubscriptionStateMachineRandomTests {
     func random(part: UInt64) {
         for seed in testSeeds((part * 500)..<(part * 500 + 500)) {
             var generator = SplitMix(seed: seed)
-            let trial = SubscriptionTrial(batch: Int.random(in: 1...4, using: &generator))
+            let trial = SubscriptionTrial(maxTopicsPerCommand: Int.random(in: 1...4, using: &generator))
             var steps: [String] = []
             for _ in 0..<Int.random(in: 10...150, using: &generator) {
                 steps.append(Self.step(trial, using: &generator))
@@ -34,7 +34,7 @@ struct SubscriptionStateMachineRandomTests {
         var (completions, refusals, gaps, deliveries) = (0, 0, 0, 0)
         for seed in 0..<100 as Range<UInt64> {
             var generator = SplitMix(seed: seed)
-            let trial = SubscriptionTrial(batch: 2)
+            let trial = SubscriptionTrial(maxTopicsPerCommand: 2)
             for _ in 0..<150 { _ = Self.step(trial, using: &generator) }
             completions += trial.completions
             refusals += trial.refusals

@@ -7,8 +7,8 @@ struct SubscriptionStateMachineTests {
     private let alice = Listener(id: 1)
     private let bob = Listener(id: 2)
 
-    private func connected(batch: Int = 1000) -> ListenerStateMachine {
-        var machine = ListenerStateMachine(batch: batch)
+    private func connected(maxTopicsPerCommand: Int = 1000) -> ListenerStateMachine {
+        var machine = ListenerStateMachine(maxTopicsPerCommand: maxTopicsPerCommand)
         _ = machine.connected()
         return machine
     }
@@ -61,9 +61,9 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&machine, "a").completed == [10])
     }
 
-    @Test("a command names at most as many topics as a batch allows")
+    @Test("a command names at most maxTopicsPerCommand topics")
     func batches() {
-        var machine = ListenerStateMachine(batch: 3)
+        var machine = ListenerStateMachine(maxTopicsPerCommand: 3)
         let topics = (0..<8).map { SubscriptionTopic.channel("c\($0)") }
         _ = machine.join(alice, to: topics, id: 10)
         let commands = machine.connected()
@@ -167,7 +167,7 @@ struct SubscriptionStateMachineTests {
 
     @Test("a message before all topics are back follows a gap, and another gap follows at the end")
     func gapBeforeMessage() {
-        var machine = connected(batch: 1)
+        var machine = connected(maxTopicsPerCommand: 1)
         _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
         _ = confirm(&machine, "a", .pattern("p"))
         machine.disconnected()
@@ -180,7 +180,7 @@ struct SubscriptionStateMachineTests {
 
     @Test("a listener that leaves its last missing topic still gets the gap")
     func leaveWhatIsMissing() {
-        var machine = connected(batch: 1)
+        var machine = connected(maxTopicsPerCommand: 1)
         _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
         _ = confirm(&machine, "a", .pattern("p"))
         machine.disconnected()
@@ -220,7 +220,7 @@ struct SubscriptionStateMachineTests {
 
     @Test("a partly confirmed join waits for all its topics after a reconnect")
     func joinAcrossBreak() {
-        var machine = connected(batch: 1)
+        var machine = connected(maxTopicsPerCommand: 1)
         _ = machine.join(alice, to: ["a", .pattern("p")], id: 10)
         #expect(confirm(&machine, "a").completed.isEmpty)
         machine.disconnected()
@@ -229,7 +229,7 @@ struct SubscriptionStateMachineTests {
         #expect(confirm(&machine, "a").completed.isEmpty)
         #expect(confirm(&machine, .pattern("p")).completed == [10])
 
-        var other = connected(batch: 1)
+        var other = connected(maxTopicsPerCommand: 1)
         _ = other.join(alice, to: ["a"], id: 20)
         _ = confirm(&other, "a")
         _ = other.join(alice, to: ["a", .pattern("p")], id: 21)
@@ -243,7 +243,7 @@ struct SubscriptionStateMachineTests {
 
     private let noPerm = SubscriptionReply.error("NOPERM this user has no permissions to access the channel")
 
-    @Test("a refused batch is retried topic by topic, and only joins of the forbidden topic fail")
+    @Test("a refused command is retried topic by topic, and only joins of the forbidden topic fail")
     func refused() throws {
         var machine = connected()
         _ = machine.join(alice, to: ["a", "secret"], id: 10)
@@ -260,7 +260,7 @@ struct SubscriptionStateMachineTests {
         #expect(heard(&machine, "secret") == [])
     }
 
-    @Test("a topic that was left while its batch was refused is not subscribed again")
+    @Test("a topic that was left while its command was refused is not subscribed again")
     func leftWhileRefused() {
         var machine = connected()
         _ = machine.join(alice, to: ["a", "secret"], id: 10)

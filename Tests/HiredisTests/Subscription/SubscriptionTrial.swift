@@ -37,9 +37,9 @@ final class SubscriptionTrial {
     private(set) var gaps = 0
     private(set) var deliveries = 0
 
-    init(batch: Int) {
-        machine = ListenerStateMachine(batch: batch)
-        server = SubscriptionModelServer(batch: batch)
+    init(maxTopicsPerCommand: Int) {
+        machine = ListenerStateMachine(maxTopicsPerCommand: maxTopicsPerCommand)
+        server = SubscriptionModelServer(maxTopicsPerCommand: maxTopicsPerCommand)
     }
 
     var faults: [String] { server.faults + ownFaults }

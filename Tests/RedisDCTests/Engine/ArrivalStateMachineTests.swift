@@ -8,7 +8,7 @@ import Testing
 struct ArrivalStateMachineTests {
     private func arrived() -> MachineRun {
         var run = MachineRun.live()
-        run.acquire(1, AcquireRequest(resource: MachineRun.resource, way: .arrive))
+        run.acquire(1, AcquireRequest(resource: MachineRun.resource, action: .arrive))
         run.reply(1, .queued)
         _ = run.taken()
         return run
@@ -30,7 +30,7 @@ struct ArrivalStateMachineTests {
         // A hint in the meantime has to wait for the reply.
         run.hint("1 7/1025")
         #expect(run.taken() == ["send leave 2 of 1"])
-        run.reply(2, .granted(fence: 7, value: 1025))
+        run.reply(2, .granted(fence: 7, arrival: 1025))
         #expect(run.taken() == ["finish 1 granted 7"])
     }
 
@@ -40,7 +40,7 @@ struct ArrivalStateMachineTests {
         run.cancel(1)
         run.advance(EngineStateMachine.Settings().settleTimeout)
         #expect(run.taken() == ["send leave 2 of 1", "finish 1 cancelled may have run"])
-        run.reply(2, .granted(fence: 7, value: 1025))
+        run.reply(2, .granted(fence: 7, arrival: 1025))
         #expect(run.taken() == ["send release 3 of 1"])
     }
 

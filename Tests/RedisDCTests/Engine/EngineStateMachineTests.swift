@@ -128,7 +128,7 @@ struct EngineStateMachineTests {
     }
 
     @Test("a consumed permit is confirmed by the next request, or soon by a heartbeat")
-    func acknowledge() {
+    func confirm() {
         var run = MachineRun.live()
         run.acquire(1, mode: .consume)
         run.reply(1, .granted(fence: 7))
@@ -141,7 +141,7 @@ struct EngineStateMachineTests {
     }
 
     @Test("more than 100 confirmations are spread over several requests")
-    func acknowledgeMany() {
+    func confirmMany() {
         var run = MachineRun.live()
         for id: UInt64 in 1...250 { run.acquire(id, mode: .consume) }
         for number: UInt64 in 1...250 { run.reply(number, .granted(fence: number)) }
@@ -150,15 +150,15 @@ struct EngineStateMachineTests {
         for number: UInt64 in 251...253 {
             run.advance(.milliseconds(6))
             let request = run.requests[number]
-            #expect(request?.acknowledged.count ?? 0 <= 100)
-            confirmed += request?.acknowledged ?? []
+            #expect(request?.confirmations.count ?? 0 <= 100)
+            confirmed += request?.confirmations ?? []
             run.reply(number, .heartbeat(grants: 0, claims: 0, .none))
         }
         #expect(confirmed == Array(1...250))
     }
 
     @Test("the confirmations of a failed request are sent with another one")
-    func acknowledgeAgain() {
+    func confirmAgain() {
         var run = MachineRun.live()
         run.acquire(1, mode: .consume)
         run.reply(1, .granted(fence: 7))
@@ -238,7 +238,7 @@ struct EngineStateMachineTests {
     @Test("a try in flight when the session is lost fails if no new session begins in time")
     func tryInLostSession() {
         var run = MachineRun.live()
-        run.acquire(1, AcquireRequest(resource: MachineRun.resource, queues: false))
+        run.acquire(1, AcquireRequest(resource: MachineRun.resource, mayQueue: false))
         run.reply(1, .lost(isExpired: false))
         #expect(run.taken() == ["send acquire 1", "event lost dataLost", "subscribe"])
         run.advance(.seconds(9))
@@ -247,7 +247,7 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["finish 1 notConnected"])
     }
 
-    @Test("at most maxPending requests are in flight; each reply sends the next one, in order")
+    @Test("an acquire waits while maxPending requests are in flight; each reply sends the next one, in order")
     func maxPending() {
         var run = MachineRun.live()
         let most = UInt64(EngineStateMachine.maxPending)

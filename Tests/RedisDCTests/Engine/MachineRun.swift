@@ -177,14 +177,14 @@ struct MachineRun {
                 case .reconcile: "reconcile \(request.number)"
                 default: "something else"
                 }
-            let confirmed = request.acknowledged.map { "\($0)" }.joined(separator: ",")
+            let confirmed = request.confirmations.map { "\($0)" }.joined(separator: ",")
             return "send \(what)" + (confirmed.isEmpty ? "" : " confirming \(confirmed)")
         }
     }
 }
 
-extension EngineReply.Duties {
-    static var none: EngineReply.Duties { EngineReply.Duties(dead: [], names: []) }
+extension EngineReply.MaintenanceWork {
+    static var none: EngineReply.MaintenanceWork { EngineReply.MaintenanceWork(dead: [], names: []) }
 }
 
 // MARK: Recording

@@ -46,7 +46,7 @@ struct ReconcileStateMachineTests {
         run.reply(3, .granted(fence: 8))
         _ = run.taken()
         run.apply { $0.gap($1, now: $2) }
-        #expect(run.requests[4]?.acknowledged == [2])
+        #expect(run.requests[4]?.confirmations == [2])
         #expect(run.taken() == ["send reconcile 5 confirming 3"])
         run.reply(
             5,
@@ -98,11 +98,11 @@ struct ReconcileStateMachineTests {
         let dead = array("session", "-1", "m")
         let heartbeat = EngineReply(
             .array([array("ok").array![0], .integer(0), .integer(0), dead, .array([])]), to: .heartbeat)
-        guard case .heartbeat(_, _, let duties)? = heartbeat else {
+        guard case .heartbeat(_, _, let work)? = heartbeat else {
             Issue.record("not a heartbeat: \(heartbeat.map { "\($0)" } ?? "nothing")")
             return
         }
-        #expect(duties.dead?.claims.isEmpty == true)
+        #expect(work.dead?.claims.isEmpty == true)
     }
 
     @Test("a waiter that Redis has lost is queued again")

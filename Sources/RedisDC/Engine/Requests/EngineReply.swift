@@ -3,14 +3,18 @@ import Hiredis
 
 /// A reply of one of the engine's scripts.
 enum EngineReply: Sendable {
-    /// `value`: the generation of a barrier or phaser and the arrival's index in it, as 1024 * generation + index.
-    case granted(fence: UInt64, value: UInt64 = 0)
+    /// `arrival`: the generation of a barrier, phaser or exchanger, and the party's index in it, as
+    /// 1024 * generation + index; without a meaning for other kinds.
+    case granted(fence: UInt64, arrival: UInt64 = 0)
     case queued
-    /// There are not enough permits now, and the request was not to queue.
+    /// There are not enough permits now, and the request may not queue; or the claim that the request is about is not
+    /// held.
     case none
-    /// The claim had ended before its request arrived.
+    /// The claim has already ended: it was cancelled, its resource was destroyed, or an operator released it.
     case over
-    /// `count`: what the operation counts. `more`: waiters are left that may be granted what is free.
+    /// `count`: after `countDown` the remaining count; after `reduce` the permits that the lease had, 0 when it is not
+    /// held; after `create`, `destroy`, `release` and `leave` 1 or 0, for whether there was an effect; else 1. `more`:
+    /// the script has left waiters for `give`.
     case done(count: Int, more: Bool)
     case conflict(kind: String, permits: Int, policy: String)
     case missing
@@ -18,11 +22,11 @@ enum EngineReply: Sendable {
     case broken
     /// The session does not exist any more: it has expired, or else Redis has lost its data.
     case lost(isExpired: Bool)
-    /// The request was answered long ago, and the answer is forgotten.
+    /// The reply to this request had already been reported as received; it is no longer kept.
     case stale
-    case heartbeat(grants: Int, claims: Int, Duties)
+    case heartbeat(grants: Int, claims: Int, MaintenanceWork)
     case page(next: String, [Line])
-    /// What a lease stands for.
+    /// The data of a lease: an item, or the values of a meeting.
     case values([[UInt8]])
 
     /// One claim of the session, in a page of a reconciliation.
@@ -30,7 +34,7 @@ enum EngineReply: Sendable {
         enum State: Sendable {
             case waiting, granted, held
 
-            /// A letter that no script writes counts as waiting: such a claim exists, and nothing is held by it.
+            /// An unknown letter counts as waiting: the claim exists and holds nothing.
             init(letter: Character) {
                 switch letter {
                 case "g": self = .granted
@@ -42,16 +46,16 @@ enum EngineReply: Sendable {
         var number: UInt64
         var state: State
         var fence: UInt64
-        /// The number of permits; for a grant at a barrier its generation and index, as in ``granted(fence:value:)``.
+        /// The number of permits; for a grant at a barrier its generation and index, as in ``granted(fence:arrival:)``.
         var count: UInt64 = 1
         var name: String
     }
 
-    /// Work for the whole partition, which any session can do.
-    struct Duties: Sendable {
-        /// Claims of a session that has ended, to be released.
+    /// Work for the whole partition that any session can do.
+    struct MaintenanceWork: Sendable {
+        /// An ended session and some of its claims, which must be released.
         var dead: (session: String, claims: [(number: UInt64, name: String)])?
-        /// Resources with waiters that may be granted something.
+        /// Resources with waiters for `give`.
         var names: [String]
     }
 }
@@ -59,15 +63,15 @@ enum EngineReply: Sendable {
 // MARK: Decoding
 
 extension EngineReply {
-    /// `nil` when none of the engine's scripts replies so.
+    /// Decodes a reply. Returns `nil` for a reply that none of the engine's scripts sends.
     init?(_ reply: RESPValue, to operation: Operation) {
         guard let parts = reply.array, let word = parts.first?.string else { return nil }
         func number(_ index: Int) -> Int? { index < parts.count ? parts[index].number : nil }
         switch (word, operation) {
         case ("granted", _):
-            guard let fence = number(1).flatMap({ UInt64(exactly: $0) }), let value = UInt64(exactly: number(2) ?? 0)
+            guard let fence = number(1).flatMap({ UInt64(exactly: $0) }), let arrival = UInt64(exactly: number(2) ?? 0)
             else { return nil }
-            self = .granted(fence: fence, value: value)
+            self = .granted(fence: fence, arrival: arrival)
         case ("queued", _): self = .queued
         case ("none", _): self = .none
         case ("over", _): self = .over
@@ -87,7 +91,7 @@ extension EngineReply {
             guard parts.count == 5, let grants = number(1), let claims = number(2), let dead = parts[3].array,
                 let names = parts[4].array
             else { return nil }
-            self = .heartbeat(grants: grants, claims: claims, Duties(dead: dead, names: names))
+            self = .heartbeat(grants: grants, claims: claims, MaintenanceWork(dead: dead, names: names))
         case ("ok", .reconcile):
             guard parts.count == 3, let next = parts[1].string, let cells = parts[2].array,
                 let lines = Self.lines(cells)
@@ -105,7 +109,7 @@ extension EngineReply {
         }
     }
 
-    /// Five cells each: number, state, fence, count, name. `nil` when one of them is not so.
+    /// Decodes lines of five cells each: number, state, fence, count, name. Returns `nil` when a cell has another form.
     private static func lines(_ cells: [RESPValue]) -> [Line]? {
         let lines = stride(from: 0, to: cells.count - 4, by: 5).compactMap { index -> Line? in
             func natural(_ place: Int) -> UInt64? { cells[index + place].number.flatMap { UInt64(exactly: $0) } }
@@ -118,8 +122,10 @@ extension EngineReply {
     }
 }
 
-extension EngineReply.Duties {
-    /// - Parameter dead: empty, or the session's id and then the number and the name of each claim.
+extension EngineReply.MaintenanceWork {
+    /// - Parameters:
+    ///   - dead: empty, or the ended session's id and then the number and the resource's name of each claim.
+    ///   - names: resources with waiters for `give`.
     init(dead: [RESPValue], names: [RESPValue]) {
         self.names = names.compactMap(\.string)
         guard let session = dead.first?.string else { return }
@@ -133,7 +139,6 @@ extension EngineReply.Duties {
 }
 
 extension RESPValue {
-    /// A number, whether it was sent as an integer or as text. Scripts send large ones as text, because Lua's numbers lose digits
-    /// beyond 2^53.
+    /// A number that was sent as an integer or as text. Scripts send fences and other large numbers as text.
     var number: Int? { integer ?? string.flatMap { Int($0) } }
 }

@@ -1,15 +1,15 @@
-// A numbered request of a session, as the scripts in Scripts/engine_*.lua take it.
+// A numbered request of a session, and the arguments of its script (Scripts/engine_*.lua).
 import CoordinationBase
 import Hiredis
 
-/// A request of a session. Sent again under the same number, it has one effect.
+/// A request of a session. It takes effect once, even if it is sent several times under the same number.
 struct EngineRequest: Sendable {
     var session: String
     var number: UInt64
-    /// All replies up to this number have arrived: the server may forget them.
+    /// The number up to which all replies have arrived: the server may delete its copies of them.
     var settled: UInt64?
-    /// Requests whose consumed permits have arrived.
-    var acknowledged: [UInt64] = []
+    /// The numbers of requests whose consumed permits have arrived, at most `EngineStateMachine.maxConfirmations`.
+    var confirmations: [UInt64] = []
     var operation: Operation
 
     /// The maximum number of claims in one page of a reconciliation.
@@ -23,7 +23,7 @@ struct EngineRequest: Sendable {
     func arguments(ttl: Duration) -> [RedisArgument] {
         let head: [RedisArgument] = [
             .string(session), .string(String(number)), settled.map { .string(String($0)) } ?? "",
-            acknowledged.isEmpty ? "" : .string(acknowledged.map { String($0) }.joined(separator: ",")),
+            confirmations.isEmpty ? "" : .string(confirmations.map { String($0) }.joined(separator: ",")),
             .string(operation.name),
         ]
         switch operation {

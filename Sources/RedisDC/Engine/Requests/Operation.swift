@@ -1,14 +1,15 @@
-// What the engine can ask of Redis.
+// The operations that the engine requests from Redis.
 import Hiredis
 
-/// One operation of the engine: each is one script.
+/// An operation of the engine. Each is carried out by one script.
 enum Operation: Sendable {
     /// Acquires permits, or waits for them.
     case claim(AcquireRequest)
-    /// Ends a claim in whatever state it is: one of this session, one of a dead session, or, with `force`, any.
+    /// Ends a claim in any state: one of this session, one of an ended session (`owner`), or, with `force`, any.
     case release(name: String, claim: UInt64, owner: String? = nil, force: Bool = false)
     /// Removes a claim from the queue, unless it has been granted.
     case leave(name: String, claim: UInt64)
+    /// Adds permits.
     case signal(Resource, count: Int)
     case create(Resource)
     case resize(Resource, permits: Int)
@@ -18,14 +19,18 @@ enum Operation: Sendable {
     case countDown(Resource, id: String?)
     /// Releases all but `keep` of a lease's permits.
     case reduce(name: String, claim: UInt64, keep: Int)
-    /// Reads what a lease stands for: an item, or what all parties of a meeting have brought.
+    /// Reads the data of a lease: an item, or the values that all parties of a meeting have brought.
     case read(name: String, claim: UInt64)
     /// Turns a lease of one resource into a permit of another.
     case pass(Resource, claim: UInt64, from: String, item: [UInt8]?)
-    /// Grants what is free to waiters that an earlier script left for later.
+    /// Grants free permits to waiters that an earlier script has left over. With an empty name, only carries the
+    /// request's confirmations.
     case give(name: String)
     case destroy(Resource)
     case heartbeat
+    /// Lists the session's claims.
+    ///
+    /// - Parameter after: the cursor of the page before; empty for the first page.
     case reconcile(after: String)
 }
 
@@ -55,7 +60,7 @@ extension Operation {
         }
     }
 
-    /// Whether waiters that could be granted something may be left after it, for ``give(name:)``.
+    /// Whether the operation's script may leave waiters for ``give(name:)``.
     var mayLeaveWaiters: Bool {
         switch self {
         case .release, .leave, .give, .destroy, .signal, .resize, .setTurnstile, .countDown, .reduce, .pass: true
@@ -66,7 +71,7 @@ extension Operation {
     var script: RedisScript {
         switch self {
         case .claim(let acquire):
-            switch acquire.way {
+            switch acquire.action {
             case .acquire: Scripts.engineAcquire
             case .arrive: Scripts.engineArrive
             case .register: Scripts.engineRegister

@@ -1,9 +1,9 @@
-// What the engine manages: named resources of different kinds.
+// Named resources of different kinds, as requests describe them.
 import Hiredis
 
 /// A named resource managed by the engine, as a request describes it.
 struct Resource: Sendable, Hashable {
-    /// The letter is the kind's in the server's records: see engine_head.lua.
+    /// The kind of a resource. The raw value is its letter in the server's records: see engine_head.lua.
     enum Kind: String, Sendable {
         case semaphore = "s"
         case mutex = "m"
@@ -19,7 +19,7 @@ struct Resource: Sendable, Hashable {
         /// The items of a bounded buffer.
         case bufferItems = "i"
 
-        /// The kind's name for people.
+        /// The kind in words, for error messages.
         var title: String {
             switch self {
             case .readWriteLock: "read-write lock"
@@ -34,17 +34,17 @@ struct Resource: Sendable, Hashable {
     var kind: Kind
     /// The number of permits it is created with when it does not exist; `nil` requires it to exist.
     var permits: Int?
-    /// A letter: see engine_head.lua.
+    /// The letter of the policy: see engine_head.lua.
     var policy: Unicode.Scalar = "f"
 
-    /// The resource as it must exist.
+    /// The same resource for an operation that requires it to exist.
     var existing: Resource {
         var resource = self
         resource.permits = nil
         return resource
     }
 
-    /// As engine_resource.lua takes it.
+    /// The arguments of engine_resource.lua.
     var arguments: [RedisArgument] {
         [.string(kind.rawValue), permits.map { .integer($0) } ?? "", .string(String(policy))]
     }
@@ -56,7 +56,7 @@ extension Resource: CustomStringConvertible {
     /// The kind and the quoted name: `mutex "orders"`.
     var description: String { "\(kind.title) \"\(name)\"" }
 
-    /// The kind, the number and the policy in words.
+    /// The kind, the number of permits or parties, and the policy in words.
     var configuration: String { Self.describe(kind, permits: permits, policy: String(policy)) }
 
     static func describe(_ kind: Kind?, permits: Int?, policy: String) -> String {
