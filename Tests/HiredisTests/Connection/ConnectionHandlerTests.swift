@@ -47,7 +47,7 @@ struct ConnectionHandlerTests {
         #expect(await secondReply.value.value == .integer(1))
     }
 
-    @Test("many commands of one turn are written in order, in batches that grow with the commands in flight")
+    @Test("many commands of one event-loop turn are written in order, in batches that grow with the commands in flight")
     func shares() async throws {
         let connection = try await TestedConnection()
         var replies: [PendingReply] = []
