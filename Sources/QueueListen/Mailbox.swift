@@ -44,27 +44,27 @@ public struct Mailbox: Sendable {
     ///
     /// A cancelled call throws `.cancelled` immediately. No error loses a message: the next call
     /// with the same cursor returns it. A call that waits is not interrupted by a broken
-    /// connection; it throws only when Redis cannot be asked at the end of its timeout.
+    /// connection; it throws only when Redis does not answer at the end of its timeout.
     ///
     /// It can be called before ``PostOffice/run()`` has begun. After `run()` has ended it throws
     /// `.stopped`.
     ///
     /// - Parameters:
-    ///   - cursor: the cursor of the last delivery. `nil` continues after the last message that this
-    ///     device acknowledged, or reads from the beginning for a new device.
+    ///   - cursor: the cursor of the last delivery. `nil` continues after the last message that
+    ///     this device acknowledged, or reads from the beginning for a new device.
     ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at
     ///     most 64 devices.
     ///   - limit: the maximum number of messages, 1 to 10,000.
     ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
     ///     larger.
     ///   - timeout: how long to wait, 0 or more. `nil` waits without a limit. At the end of the
-    ///     timeout, never earlier, the call reads the mailbox once more, which takes at most another
-    ///     second. 0 reads once without waiting for messages; it waits for Redis for up to
-    ///     ``PostOfficeConfiguration/callTimeout`` and that second.
+    ///     timeout, never earlier, the call reads the mailbox once more, which takes at most
+    ///     another second. 0 reads once without waiting for messages. It waits for Redis for up to
+    ///     ``PostOfficeConfiguration/callTimeout`` plus one second.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`,
     ///   `.conflict` (a 65th device, or another number of partitions), `.serverError`;
-    ///   `.connectionLost` and `.notConnected` when Redis could not be asked until the timeout, or
-    ///   did not answer within another second.
+    ///   `.connectionLost` and `.notConnected` when Redis could not be reached by the end of the
+    ///   timeout, or did not answer within another second.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
@@ -99,11 +99,13 @@ public struct Mailbox: Sendable {
     ///
     /// Acknowledging twice has no second effect, so a call that throws can be repeated. It takes at
     /// most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws `.cancelled`
-    /// immediately; if ``QueueListenError/mayHaveRun`` is true, the messages may be acknowledged.
+    /// immediately; if ``QueueListenError/mayHaveRun`` is true, the messages may have been
+    /// acknowledged.
     ///
-    /// - Returns: `true` if the cursor is valid: it is, unless the mailbox was deleted, Redis has
-    ///   lost the mailbox or its end, or messages after the cursor are gone. If it is not, nothing is
-    ///   acknowledged, and the next `listen` with this cursor reports why.
+    /// - Returns: whether the cursor is valid. A cursor is invalid when the mailbox was deleted,
+    ///   when Redis has lost the mailbox or its newest messages, or when messages after the cursor
+    ///   are gone. Then nothing is acknowledged, and the next `listen` with this cursor reports
+    ///   why.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.connectionLost`, `.notConnected`,
     ///   `.notPermitted`, `.stopped`, `.wrongType`, `.conflict`, `.serverError`.
     @discardableResult
@@ -138,8 +140,8 @@ public struct Mailbox: Sendable {
     /// Returns messages without acknowledging them, without registering a device and without
     /// waiting for messages.
     ///
-    /// It changes nothing. It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call
-    /// throws `.cancelled` immediately.
+    /// It changes nothing. It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled
+    /// call throws `.cancelled` immediately.
     ///
     /// - Parameters:
     ///   - index: the index after which to read; 0 reads from the first message.
@@ -153,7 +155,7 @@ public struct Mailbox: Sendable {
         try Self.check(limit: limit, maxBytes: maxBytes)
         guard index >= 0 else { throw QueueListenError(.invalidArgument, "index is \(index), expected 0 or more") }
         let reply = try await run(
-            // An index has 6 bytes; up to there the server's numbers are exact.
+            // An index has 6 bytes. The numbers of the server's Lua are exact for all of its values.
             Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read")
         return try read(reply, "read").messages
     }
@@ -166,14 +168,15 @@ public struct Mailbox: Sendable {
         get async throws(QueueListenError) { try await inspect()?.count ?? 0 }
     }
 
-    /// Deletes the mailbox and its messages. Present and returning listeners receive
-    /// ``Delivery/Status/reset``.
+    /// Deletes the mailbox and its messages. Listeners that wait now, and those that return later
+    /// with a cursor, receive ``Delivery/Status/reset``.
     ///
-    /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws `.cancelled`
-    /// immediately; the mailbox may be deleted nevertheless.
+    /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws
+    /// `.cancelled` immediately; the mailbox may have been deleted nevertheless.
     ///
     /// - Returns: the number of messages that were deleted; `nil` if the mailbox did not exist.
-    /// - Throws: the codes of ``inspect()``. If `mayHaveRun` is true, the mailbox may be deleted.
+    /// - Throws: the codes of ``inspect()``. If `mayHaveRun` is true, the mailbox may have been
+    ///   deleted.
     @discardableResult
     public func delete() async throws(QueueListenError) -> Int? {
         let reply = try await run(Scripts.delete, [], "delete")
@@ -186,12 +189,12 @@ public struct Mailbox: Sendable {
     /// Gives the mailbox limits of its own, which override those of all post offices. Creates it if
     /// it does not exist.
     ///
-    /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws `.cancelled`
-    /// immediately; the limits may be set nevertheless.
+    /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws
+    /// `.cancelled` immediately; the limits may have been set nevertheless.
     ///
     /// - Parameter limits: `nil` removes the mailbox's own limits.
     /// - Throws: `.invalidArgument`, `.outOfMemory` and the codes of ``inspect()``. If `mayHaveRun`
-    ///   is true, the limits may be set.
+    ///   is true, the limits may have been set.
     public func setLimits(_ limits: MailboxLimits?) async throws(QueueListenError) {
         try limits?.validate()
         let reply = try await run(

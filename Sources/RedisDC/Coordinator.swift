@@ -26,16 +26,16 @@ public import Hiredis
 /// ```
 ///
 /// **Sessions**
-/// - A coordinator owns one session with Redis for each partition of the namespace that it uses,
-///   one by default. A heartbeat every third of the TTL extends everything that a session holds,
-///   however much that is. When heartbeats fail, the process notices by its own clock before Redis
-///   may grant what it holds to another process: its leases are lost, the bodies that hold them are
-///   cancelled, ``events()`` reports the loss, and a new session begins.
-/// - When the process dies, what it holds is free after the TTL and one heartbeat of any other
-///   process. Its waiters are skipped once its session has expired.
+/// - A coordinator owns one session with Redis for each partition that it uses. A namespace has one
+///   partition by default. A heartbeat every third of the TTL extends all leases of a session,
+///   regardless of their number. When heartbeats fail, the process notices by its own clock before
+///   Redis may grant what it holds to another process: its leases are lost, the bodies that hold
+///   them are cancelled, ``events()`` reports the loss, and a new session begins.
+/// - When the process dies, its session expires after the TTL, and a heartbeat of another process
+///   then releases its leases. Its waiters are skipped once the session has expired.
 /// - Waiting costs no connection: all wake-ups of the process arrive on the client's one
-///   subscription connection. They are hints: the next heartbeat finds a grant whose wake-up was
-///   lost, and without the subscription waiters fall back to polling
+///   subscription connection. Wake-ups are hints: the next heartbeat finds a grant whose wake-up
+///   was lost, and without the subscription waiters fall back to polling
 ///   (``CoordinatorConfiguration/pollInterval``).
 /// - A request whose reply is lost is sent again with the same number and takes effect once.
 ///
@@ -48,18 +48,19 @@ public import Hiredis
 /// - A timeout is precise to about a millisecond. With 0 they do not queue, but they may wait for a
 ///   session for up to ``CoordinatorConfiguration/callTimeout``, and then throw `.notConnected`. A
 ///   negative timeout throws `.invalidArgument`.
-/// - On cancellation and timeout the claim is released first: see
-///   ``RedisDCError/Code/cancelled``.
+/// - On cancellation and timeout they release their claim (a place in the queue, or a grant) before
+///   they throw: see ``RedisDCError/Code/cancelled``.
 ///
 /// **Operations that do not wait**, such as ``Semaphore/signal(_:)`` and ``Semaphore/destroy()``
 /// - In a task that is cancelled already they throw `.cancelled` and send nothing. A later
 ///   cancellation has no effect.
-/// - `callTimeout` limits the time until the request is sent. Then it is repeated until Redis
-///   answers or the session is lost, which throws `.connectionLost` with `mayHaveRun`.
+/// - `callTimeout` limits the time until the request is sent. From then on the request is repeated
+///   until Redis answers or the session is lost. If the session is lost, the operation throws
+///   `.connectionLost` with `mayHaveRun`.
 ///
-/// Both also throw `.outOfMemory`, `.wrongType`, `.notPermitted` or `.serverError` when Redis
-/// refuses the request or the session, `.conflict` when the namespace has another number of
-/// partitions, and `.stopped`.
+/// Operations of both kinds also throw `.outOfMemory`, `.wrongType`, `.notPermitted` or
+/// `.serverError` when Redis refuses the request or the session, `.conflict` when the namespace has
+/// another number of partitions, and `.stopped`.
 public final class Coordinator: Sendable {
     /// The namespace of this coordinator's resources.
     public let namespace: String
@@ -127,13 +128,14 @@ public final class Coordinator: Sendable {
     /// Keeps the sessions until the task is cancelled or a graceful shutdown begins. Call it once:
     /// a second call traps.
     ///
-    /// After that no new work is accepted. Waiters throw `.stopped`, and all leases are lost with
-    /// `.stopped`. The bodies of `withLock`, `withPermit` and similar functions are cancelled and
-    /// awaited, for at most the TTL. Then the leases are released on the server. When Redis does
-    /// not answer, each of these requests is given up after 2 s, and the leases are free after the
-    /// TTL and one heartbeat of any other process.
+    /// When the shutdown begins, the coordinator stops accepting operations. Waiters throw
+    /// `.stopped`, and all leases are lost with `.stopped`. The bodies of `withLock`, `withPermit`
+    /// and similar functions are cancelled and awaited, for at most the TTL. Then the leases are
+    /// released on the server. A release request that Redis does not answer times out after 2 s.
+    /// After the session has expired, a heartbeat of another process releases what is left.
     public func run() async {
-        // The first partition's record holds the number of partitions: the others start when it agrees with ours.
+        // The number of partitions is stored in the first partition. Its session starts only if that number equals
+        // the configured one; the other sessions start after it.
         let started = hub.stream(partition: 0)
         let startEngines: @Sendable () async -> Void = { [engines] in
             await engines[0].allowStart()
@@ -228,9 +230,9 @@ public final class Coordinator: Sendable {
         }
     }
 
-    /// Throws unless the namespace has as many partitions as this coordinator. A session would have
-    /// been refused, but reading needs none, and with another number of partitions it would read
-    /// the wrong keys.
+    /// Throws unless the namespace has as many partitions as this coordinator. Redis refuses a
+    /// session with another number of partitions, but a script that only reads needs no session and
+    /// would read the wrong keys.
     private func checkPartitions() async throws(RedisDCError) {
         if partitionsAgree.withLock({ $0 }) { return }
         let state = EngineKeys(keyspace).state(partition: 0)
@@ -251,8 +253,8 @@ public final class Coordinator: Sendable {
 
 /// Creates a coordinator, runs it while `body` runs, and shuts it down.
 ///
-/// The shutdown begins when `body` returns or throws, also in a cancelled task, and is that of
-/// ``Coordinator/run()``.
+/// The shutdown begins when `body` returns or throws, even if the task is cancelled.
+/// ``Coordinator/run()`` describes its steps.
 ///
 /// - Parameters:
 ///   - redis: the client. It must run for as long as `body` does.

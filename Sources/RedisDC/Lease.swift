@@ -15,18 +15,18 @@ import Synchronization
 ///   stop arriving, ``isHeld`` becomes false, ``check()`` throws, and the body of a `withLock` or
 ///   `withPermit` is cancelled, all before Redis may grant the lock or the permits to another
 ///   holder.
-/// - After an operator's release, a loss of data or a failover of Redis, the same happens when the
-///   process learns of it: normally at once or with the next heartbeat, a third of the TTL later.
-///   Another holder may have the lock or the permits in the meantime.
+/// - After a forced release by an operator, a loss of data or a failover of Redis, the same happens
+///   only when the process learns of it: normally at once, otherwise with the next heartbeat,
+///   within a third of the TTL. Another holder may have the lock or the permits in the meantime.
 /// - A process that was paused in the middle of a statement (SIGSTOP, a suspended machine) finds
 ///   ``isHeld`` false as soon as it continues, but a request that it was about to send may still be
 ///   sent. The ``fence`` protects against that.
-/// - When the process dies, what it held is free after the session's TTL and one heartbeat of any
-///   other process.
+/// - When the process dies, its session expires after the TTL, and a heartbeat of another process
+///   then releases its leases.
 /// - When the last reference to a lease is dropped without ``release()``, the lease is released in
 ///   the background. Prefer `withLock`, `withPermit` and similar functions, which release at a
-///   known point. When the lease was lost or the coordinator has stopped, they throw `.lost` or
-///   `.stopped` and discard the result or the error of the body.
+///   known point. When the lease was lost or the coordinator has stopped, these functions throw
+///   `.lost` or `.stopped` and discard the result or the error of the body.
 public final class Lease: Sendable {
     private struct Hold {
         var claim: UInt64
@@ -41,7 +41,7 @@ public final class Lease: Sendable {
     private let watch: LeaseWatch
     private let isReleased = Atomic<Bool>(false)
     private let hold: Locked<Hold>
-    /// While its task waits for a ``Condition``, the lease is not held.
+    /// True while the lease's task waits for a ``Condition``: the lease is not held then.
     private let isSuspended = Atomic<Bool>(false)
 
     init(_ grant: EngineStateMachine.Grant, name: String, count: Int, engine: Engine) {
@@ -69,8 +69,8 @@ public final class Lease: Sendable {
     var claim: UInt64 { hold.withLock { $0.claim } }
 
     /// How long Redis keeps the lease if no further heartbeat succeeds, by the process's own clock
-    /// and with a margin. Zero when the lease is lost or released, and while its task waits for a
-    /// ``Condition``.
+    /// and minus a safety margin. Zero when the lease is lost or released, and while its task waits
+    /// for a ``Condition``.
     ///
     /// Reading it sends nothing, so an operator's release or a loss of data is not visible here
     /// until the process learns of it.
@@ -112,8 +112,8 @@ public final class Lease: Sendable {
         try await engine.release(claim)
     }
 
-    /// Turns the lease into a permit of another resource, in one step. If that fails, the lease is
-    /// released.
+    /// Ends the lease and gives its permit to another resource, atomically. If that fails, the
+    /// lease is released.
     func pass(to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
         try check()
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -139,8 +139,8 @@ public final class Lease: Sendable {
     /// Marks the lease as not held, until ``replaceGrant(_:)`` or ``fail(_:)``.
     func suspend() { isSuspended.store(true, ordering: .releasing) }
 
-    /// Marks the lease as held again: under the claim of `grant`, or under its own if there is
-    /// none.
+    /// Marks the lease as held again: under the claim of `grant`, or under its previous claim if
+    /// `grant` is `nil`.
     func replaceGrant(_ grant: EngineStateMachine.Grant?) {
         if let grant {
             hold.withLock { ($0.claim, $0.fence, $0.life) = (grant.claim, grant.fence, grant.life) }

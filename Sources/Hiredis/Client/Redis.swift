@@ -15,13 +15,13 @@ public protocol Redis: Sendable {
     /// - Parameters:
     ///   - timeout: from now, including the wait for a connection; `nil` is the configured
     ///     `commandTimeout`.
-    ///   - settle: receives a reply that arrives after the call has thrown, so that what it brought
-    ///     (an element that was popped) can be put back. It runs on the event loop and must not
-    ///     block.
+    ///   - settle: receives a reply that arrives after the call has thrown, so that a value that
+    ///     the command took (for example a popped element) can be put back. It runs on the event
+    ///     loop and must not block.
     /// - Throws: the server's error reply, or `.timedOut`, `.cancelled`, `.connectionLost`,
-    ///   `.clientStopped` and what else prevents a reply. ``RedisError/mayHaveRun`` says whether
-    ///   the command may have taken effect. No command is sent twice, except one that was certainly
-    ///   not sent.
+    ///   `.clientStopped` or another code if there is no reply. ``RedisError/mayHaveRun`` says
+    ///   whether the command may have taken effect. A command that the server may have received is
+    ///   never sent again.
     func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
     ) async throws(RedisError) -> RESPValue
@@ -30,8 +30,8 @@ public protocol Redis: Sendable {
     /// places.
     ///
     /// - Parameter timeout: for all of them, from now; `nil` is the configured `commandTimeout`.
-    /// - Throws: why there are no replies, as ``send(_:timeout:settle:)`` does; never an error
-    ///   reply.
+    /// - Throws: what ``send(_:timeout:settle:)`` throws, except error replies, which are among the
+    ///   returned replies.
     func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
 
     /// Calls `body` with a connection that nobody else uses meanwhile, for commands that depend on
@@ -55,8 +55,8 @@ public protocol Redis: Sendable {
     /// command in between.
     ///
     /// - Returns: a reply for each command.
-    /// - Throws: the server's error when it refused one of them, and then none has run; otherwise
-    ///   as ``send(_:timeout:settle:)`` does.
+    /// - Throws: the server's error when it refused one of the commands, in which case none has
+    ///   run; otherwise what ``send(_:timeout:settle:)`` throws.
     func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
 
     /// Runs a script by its hash, and loads it into the server first if it is missing there.
@@ -69,17 +69,20 @@ public protocol Redis: Sendable {
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue
 
-    /// Runs a blocking command on a lane of its own.
+    /// Runs a blocking command on a lane of its own: a connection that carries one caller's
+    /// commands at a time.
     ///
     /// - Parameters:
     ///   - timeout: how long to wait, precise to about a millisecond; `nil` waits without a limit.
-    ///   - giveBack: undoes a reply that arrived although the caller was cancelled or its time was
-    ///     up. It must retry until it succeeds, and runs outside the cancelled task.
+    ///   - giveBack: puts back what the command took, when its reply arrives although the caller
+    ///     was cancelled or timed out. It must retry until it succeeds, and runs outside the
+    ///     cancelled task.
     /// - Returns: the reply, or `nil` when the time is up.
-    /// - Throws: `.cancelled` (nothing was taken, or it was given back; with
-    ///   ``RedisError/mayHaveRun`` the server did not answer in time, and what it may have taken is
-    ///   given back when it answers), `.connectionLost` (what the server took for this call may be
-    ///   lost), `.tooManyLanes`, `.clientStopped`, and the server's error reply.
+    /// - Throws: `.cancelled`, `.connectionLost`, `.tooManyLanes`, `.clientStopped`, and the
+    ///   server's error reply. After `.cancelled`, nothing was taken, or it was given back. If
+    ///   ``RedisError/mayHaveRun`` is set, the server did not answer in time, and what it may have
+    ///   taken is given back when it answers. After `.connectionLost`, what the server took for
+    ///   this call may be lost.
     func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue?
@@ -93,7 +96,7 @@ public protocol Redis: Sendable {
     ///
     /// - Throws: `.notPermitted` (an ACL rule forbids a channel), `.timedOut` (not confirmed within
     ///   the configured `commandTimeout`), `.cancelled`, `.clientStopped`, `.invalidArgument`.
-    ///   Nothing is then subscribed.
+    ///   After an error, none of the topics is subscribed.
     func subscribe(
         to topics: [SubscriptionTopic], buffer: SubscriptionBuffer
     ) async throws(RedisError) -> Subscription

@@ -14,9 +14,10 @@
 -- mail  list  the messages (ELEMENT), each followed by its envelope. The element at position i has the index
 --             from + 1 + i: indices have no gaps by construction.
 --
--- Hints are published on wake:PROCESS of registered processes, and on wake:all when a mailbox was created again: for
--- each mailbox a HINT, its name and its growth. The growth is empty (the mailbox must be read, whatever is known
--- about it), or GROWTH, followed by the new messages if they are small, each '<Hc0'.
+-- Hints are published on wake:PROCESS of registered processes, and on wake:all when a mailbox has a new epoch. A
+-- published text has one HINT for each mailbox: its name and its growth. An empty growth means that the mailbox must be
+-- read, whatever is known about it. Otherwise the growth is a GROWTH, followed by the new messages if they are small,
+-- each '<Hc0'.
 --
 -- ARGV[1] partitions  [2] an epoch in case a mailbox is created, 8 random bytes
 -- Refusals: {'partitions', the actual number}, {'foreign', KEY}: the key holds data of another program.
@@ -29,14 +30,15 @@ local call, try, pack, unpacked, format = redis.call, redis.pcall, struct.pack, 
 local STATE = '<c8dc8dc8ddddd'
 -- kind, index, tag, ms when sent, ms when it expires or 0, sum of bytes up to and including it, collapse key
 local ELEMENT = '<c1I6c8I6I6I6Bc0'
--- the beginnings of it, up to the sum, the time when sent, and the tag
+-- Prefixes of ELEMENT: one ends with the sum, one with the time when sent, and one with the tag.
 local ELEMENT_TO_SUM, ELEMENT_TO_SENT, ELEMENT_TO_TAG = '<c1I6c8I6I6I6', '<c1I6c8I6', '<c1I6c8'
 -- The kinds of elements: a message, and the empty place of a message that was replaced.
 local MESSAGE, EMPTY = 'M', 'X'
 -- The length of an element without its collapse key and its envelope.
 local ELEMENT_SIZE = 34
--- name, index and tag of the last message that it has acknowledged, ms when last seen, polls: the current one, then
--- the last ones of up to three other processes, separated by spaces. A poll is one call of listen, 'PROCESS:NUMBER'.
+-- name, index and tag of the last message that it has acknowledged, ms when last seen, polls. A poll is one call of
+-- listen, 'PROCESS:NUMBER'. The polls are the current one, then the latest poll of each of up to three other processes,
+-- separated by spaces.
 local DEVICE = '<Bc0dc8dBc0'
 -- process, ms until which it is registered
 local WAITER = '<c16d'
@@ -71,7 +73,7 @@ local function open(box, mail)
     b.epoch, b.last, b.tag, b.from, b.from_tag, b.sum, b.from_sum, b.hollow, b.keyed, b.due = unpacked(STATE, state)
     if count == b.last - b.from and (count == 0 or index == b.last and tag == b.tag) then return b end
     if count == 0 then
-      -- Only the list was deleted: readers that have not read its messages are notified.
+      -- Only the list was deleted: a cursor before its end is answered with 'truncated'.
       b.from, b.from_tag, b.from_sum, b.hollow = b.last, b.tag, b.sum, 0
       return b
     end
@@ -80,7 +82,7 @@ local function open(box, mail)
     b.sum, b.from_sum, b.hollow, b.keyed, b.due, b.is_new = 0, 0, 0, 0, 0, true
     return b
   end
-  -- The list does not match the state. Its messages are kept, under a new epoch, which notifies every reader.
+  -- The list does not match the state. Its messages are kept, under a new epoch: every cursor is answered with 'reset'.
   local head = call('LINDEX', mail, 0)
   local head_kind, head_index, head_tag, head_sent, head_expires, head_sum = unpacked(ELEMENT_TO_SUM, head)
   b.epoch, b.last, b.tag, b.sum, b.is_new = ARGV[2], index, tag, sum, true

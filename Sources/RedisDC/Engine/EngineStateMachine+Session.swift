@@ -59,7 +59,7 @@ extension EngineStateMachine {
         var isSubscribed: Bool { if case .subscribed = self { true } else { false } }
     }
 
-    /// The claims and confirmations of a stopped session that must still be released or sent.
+    /// The claims of a stopped session that must still be released, and its confirmations that must still be sent.
     struct UnreleasedState {
         var claims: [(name: String, number: UInt64)]
         var window: RequestWindow
@@ -86,7 +86,8 @@ extension EngineStateMachine {
         case send(EngineRequest)
     }
 
-    /// Handles a confirmed, failed or interrupted subscription to the session's channel. It is always tried again.
+    /// Handles a confirmed, failed or interrupted subscription to the session's channel. A failed or interrupted
+    /// subscription is always retried.
     mutating func subscriptionChanged(_ id: String, isSubscribed: Bool, now: Duration) -> SubscriptionAction {
         guard id == life.id else { return .none }
         let channel = isSubscribed ? Channel.subscribed : .unsubscribed(pollAt: now + settings.pollInterval)
@@ -146,7 +147,8 @@ extension EngineStateMachine {
         return .joinAgain(life, after: .seconds(1), failing: failing)
     }
 
-    /// Handles a join whose session had begun with an earlier attempt and has expired since: starts another session.
+    /// Handles a repeated join when an earlier attempt had created the session, and the session has expired since:
+    /// starts another session.
     mutating func joinedTooLate(_ id: String) -> StartAction {
         guard id == life.id, case .joining = phase else { return .none }
         phase = .subscribing
@@ -156,7 +158,7 @@ extension EngineStateMachine {
 
     /// Removes an operation that has not been granted.
     ///
-    /// - Returns: whether there was one.
+    /// - Returns: whether the operation existed.
     mutating func drop(_ id: ID) -> Bool {
         guard claims[id] != nil || calls[id] != nil else { return false }
         forget(id)
@@ -180,7 +182,8 @@ extension EngineStateMachine {
 
     /// Ends the live session and starts the next one.
     ///
-    /// Leases are lost. Waits are requested again in the next session, unless they fail with this one.
+    /// Leases are lost. Waits are requested again in the next session, unless `failsWaitersOnLoss` or the request's
+    /// `failsOnLoss` makes them fail.
     mutating func endSession(_ reason: SessionLoss, _ now: Duration) -> [SessionEndAction] {
         guard isLive else { return [] }
         var actions: [SessionEndAction] = [.event(.sessionLost(id: life.id, reason))]
@@ -222,7 +225,7 @@ extension EngineStateMachine {
     /// Handles the end of the Redis client, after which no replies arrive. Holders keep their leases until the session
     /// expires.
     ///
-    /// - Returns: the waits, which fail now.
+    /// - Returns: the waits that must fail, with the error of each.
     mutating func clientStopped(_ error: RedisDCError) -> [(ID, RedisDCError)] {
         let waiting = claims.filter { _, claim in
             switch claim.state {
@@ -240,8 +243,8 @@ extension EngineStateMachine {
         case lose(ID, RedisDCError)
     }
 
-    /// Stops the machine: it accepts no new operations, all operations end, and all leases are lost. The server learns
-    /// of it from ``shutdownRequests()``.
+    /// Stops the machine: it accepts no new operations, all operations end, and all leases are lost.
+    /// ``shutdownRequests()`` then returns the requests that release the claims on the server.
     mutating func stop() -> [StopAction] {
         if isStopped { return [] }
         var unreleased: UnreleasedState?
@@ -270,8 +273,8 @@ extension EngineStateMachine {
         return actions
     }
 
-    /// Returns the requests that release all claims and send all confirmations of the stopped session. After them the
-    /// session can be left.
+    /// Returns the requests that release all claims and send all confirmations of the stopped session. The engine
+    /// sends them before it leaves the session.
     mutating func shutdownRequests() -> [EngineRequest] {
         guard case .stopped(var unreleased?) = phase else { return [] }
         phase = .stopped(nil)
@@ -291,7 +294,8 @@ extension EngineStateMachine {
     }
 }
 
-/// The numbers of requests whose consumed permits have arrived, which a later request confirms to the server.
+/// The numbers of the requests whose consumed permits this process has received, but not yet confirmed to the server.
+/// A later request carries the confirmations.
 struct Confirmations: Sendable {
     private var numbers: [UInt64] = []
     /// The time at which they must be sent at the latest; `nil` when there are none.
@@ -299,7 +303,7 @@ struct Confirmations: Sendable {
 
     var isEmpty: Bool { numbers.isEmpty }
 
-    /// Adds a number. Earlier ones keep their due time.
+    /// Adds a number. The due time changes only if there was none.
     mutating func add(_ number: UInt64, at due: Duration) {
         numbers.append(number)
         dueAt = dueAt ?? due

@@ -2,7 +2,7 @@
 import HeapModule
 
 extension EngineStateMachine {
-    /// Has ``tick(now:)`` handle an operation at its deadline.
+    /// Schedules a deadline of an operation, which ``tick(now:)`` handles.
     mutating func scheduleDeadline(_ id: ID, at deadline: Duration) {
         // Deadlines of ended operations stay in the heap. They are purged when it has more than 64 entries, and more
         // than 4 for each live operation.
@@ -53,7 +53,7 @@ extension EngineStateMachine {
         return actions
     }
 
-    /// Handles the deadline of an operation: a timeout, the end of `callTimeout`, or of `settleTimeout`.
+    /// Handles an operation whose timeout, `callTimeout` or `settleTimeout` has passed.
     private mutating func deadlinePassed(_ id: ID, _ now: Duration) -> AbandonAction {
         if let call = calls[id] {
             guard call.number == nil, drop(id) else { return .none }
@@ -68,7 +68,7 @@ extension EngineStateMachine {
             guard !claim.request.mayQueue, claim.number == nil, drop(id) else { return .none }
             return .fail(id, notSent(claim.request.purpose))
         case .abandoned(let number, let error):
-            // The caller fails now. The request that ends its claim stays in flight and is repeated if necessary.
+            // The caller stops waiting. The request that ends its claim stays in flight and is repeated if necessary.
             claims[id] = nil
             live.claimIDs[number] = nil
             var unsettled = error
@@ -108,7 +108,7 @@ extension EngineStateMachine {
         if case .inFlight(let next) = live.heartbeat { live.heartbeat = .due(at: next) }
         guard case .heartbeat(let grants, let claims, let work) = reply else { return [] }
         life.extend(to: sent + settings.ttl - settings.margin)
-        // The numbers of claims agree only while no request is in flight and no confirmation is due.
+        // The server's number of claims can differ while a request is in flight or a confirmation has not been sent.
         let isQuiet = live.pending.isEmpty && live.confirmations.isEmpty
         var actions: [ReplyAction] = []
         if grants != live.grants || (isQuiet && claims != self.claims.count) {

@@ -18,26 +18,27 @@ import Hiredis
 /// the permit is gone until ``signal(_:)`` adds one.
 ///
 /// **Guarantees**
-/// - Permits are conserved: available + leased + consumed but unconfirmed = created + signalled −
-///   consumed and confirmed. ``resize(to:)`` changes the number created.
-/// - First come, first served, whatever the numbers: a wait for many is not overtaken by waits for
-///   few. ``Fairness/barging`` gives that up for throughput.
+/// - Permits are conserved: available + leased + unconfirmed = created + signalled − confirmed. A
+///   consumed permit is confirmed when the process has told Redis that it received the permit.
+///   ``resize(to:)`` changes the number created.
+/// - First come, first served, regardless of the number of permits requested: waits for few permits
+///   do not overtake an earlier wait for many. ``Fairness/barging`` gives that up for throughput.
 /// - `wait(n)` takes all n permits or none, and `signal(n)` adds all n atomically.
-/// - A wait that is cancelled or times out has taken nothing, and holds nothing when it throws.
-///   Only when Redis does not answer within 250 ms does it throw while its claim may still exist;
-///   the release then continues in the background.
+/// - A wait that is cancelled or times out releases its claim (its place in the queue, or permits
+///   that were just granted) and then throws. If Redis does not answer within 250 ms, the wait
+///   throws while the claim may still exist, and the release continues in the background.
 /// - A request that is sent again after a lost reply takes effect once.
-/// - When the process dies, its leases are free after the session's TTL and one heartbeat of any
-///   other process. A consumed permit whose process dies before it has confirmed the receipt
-///   (milliseconds) is returned at the same time.
+/// - When the process dies, its session expires after the TTL, and a heartbeat of another process
+///   then releases its leases. A consumed permit is returned in the same way if the process dies
+///   before it has confirmed the receipt, which takes milliseconds.
 ///
 /// **Limits**
 /// - A consumed permit has no owner: if no process signals it back, it is gone.
 /// - The semaphore's state is as durable as the Redis server's data. When Redis loses data, holders
 ///   are notified (``CoordinatorEvent/dataLost``, `.lost`).
 /// - Leases are not reentrant: a body that leases again takes another permit.
-/// - A wait for more permits than are ever available never ends without a timeout, and with
-///   ``Fairness/fifo`` neither do the waits behind it.
+/// - Without a timeout, a wait for more permits than ever become available never ends. With
+///   ``Fairness/fifo`` it also blocks all waits queued behind it.
 ///
 /// ``Coordinator`` describes what timeouts, cancellation and outages of Redis mean for operations
 /// that wait and for those that do not, and the errors that all of them throw.
@@ -46,7 +47,7 @@ import Hiredis
 /// `BRPOP`, and it has none of the guarantees about crashes. A ``DistributedMutex`` is a semaphore
 /// of one permit that knows its holder.
 public struct Semaphore: Sendable {
-    /// The maximum number of permits at creation, and of one operation.
+    /// The maximum number of permits at creation, after a resize, and in one operation.
     public static let maxPermits = 1_000_000
 
     let resource: Resource
@@ -98,18 +99,18 @@ public struct Semaphore: Sendable {
     /// describes.
     ///
     /// - Parameters:
-    ///   - count: 1 to the number of permits of this handle; 1 to 1,000,000 with
-    ///     ``Coordinator/existingSemaphore(_:)``.
+    ///   - count: 1 to the number of permits that this handle was made with; 1 to 1,000,000 if the
+    ///     handle is from ``Coordinator/existingSemaphore(_:)``.
     ///   - timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict` (the semaphore has another
-    ///   number of permits or another fairness, or the name belongs to another kind of resource),
-    ///   `.notFound`, `.invalidArgument`, `.lost`, `.notConnected`, and what ``Coordinator`` lists
-    ///   for all operations.
+    ///   number of permits or another fairness than this handle, or the name belongs to another
+    ///   kind of resource), `.notFound`, `.invalidArgument`, `.lost`, `.notConnected`, and what
+    ///   ``Coordinator`` lists for all operations.
     public func acquireLease(_ count: Int = 1, timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         if let permits = resource.permits, count > permits {
             throw RedisDCError(
                 .invalidArgument,
-                "cannot lease \(count) permits of semaphore \"\(name)\": it was created with \(permits); "
+                "cannot lease \(count) permits of semaphore \"\(name)\": this handle was made with \(permits); "
                     + "request at most \(permits)")
         }
         let operation = try operation(count, .lease, timeout)
@@ -182,7 +183,8 @@ public struct Semaphore: Sendable {
     /// The number of permits available now; negative after ``resize(to:)`` lowered the limit below
     /// the permits in use. Other processes change it at any time.
     ///
-    /// While the semaphore does not exist, it is the number that it would be created with.
+    /// While the semaphore does not exist, the value is the number of permits that this handle
+    /// would create it with.
     ///
     /// - Throws: `.notFound` when the semaphore does not exist and the handle is from
     ///   ``Coordinator/existingSemaphore(_:)``, `.conflict` when the name belongs to another kind
@@ -225,8 +227,10 @@ public struct Semaphore: Sendable {
     /// Changes the total number of permits. Permits in use stay in use, so ``value`` may be
     /// negative until enough of them are returned.
     ///
-    /// Handles made with the number at creation or with the current one work, and all others throw
-    /// `.conflict`. ``acquireLease(_:timeout:)`` takes at most the number of its handle.
+    /// Handles that were made with the number of permits at creation or with the current number
+    /// continue to work, and so do those from ``Coordinator/existingSemaphore(_:)``. All others
+    /// throw `.conflict`. ``acquireLease(_:timeout:)`` leases at most the number of permits that
+    /// its handle was made with.
     ///
     /// - Parameter permits: 0 to 1,000,000.
     /// - Throws: `.notFound`, and what ``signal(_:)`` throws.

@@ -1,11 +1,12 @@
 -- The beginning of every composed script: checks the session, loads its records, deletes kept answers that have
--- arrived, and handles confirmations.
+-- arrived, and handles confirmations. A kept answer is the stored reply to a request, for the case that the request is
+-- repeated.
 --
 -- A composed script is engine_head, engine_resource if the operation may create the resource, one operation and
 -- engine_tail, joined into one text. There are no functions: creating them on every call costs more than all the rest
 -- of a script (docs/decisions.md). Local constants cost next to nothing. An operation collects its changes in locals,
 -- and the tail writes them. An error before the tail leaves the data unchanged, except for two kinds of writes: those
--- of this head for confirmed permits of another resource, and the operation's own first writes, if it has any.
+-- of this head for confirmed permits of another resource, and those that an operation makes before the tail.
 --
 -- KEYS
 --   [1] state: hash of all records. The key ends in `book`.
@@ -20,7 +21,7 @@
 --   [5] NAME: resource
 --   [6] and the following: see each operation
 -- Reply: see each operation, or a refusal:
---   {'lost'}: the session does not exist, the data was lost
+--   {'lost'}: the session does not exist, for example because the data was lost
 --   {'lost', 'ended'}: the session has expired
 --   {'stale'}: the client has reported the answer to this request as arrived, and it is no longer kept
 --
@@ -33,7 +34,7 @@
 --   s:SID           session: expires, settled, last_answer (highest request with a kept answer), grants (so far)
 --   i:SID           session: how it describes itself
 --   c:SID:REQ       claim: claim_state, mode, priority (letters), count, tick, NAME, in some modes \0 and a note;
---                   or `d` and the kept answer of a request that has no claim, or none any more
+--                   or `d` and the kept answer of a request that has no claim, or whose claim has ended
 --   t:NAME          resource: kind, policy (letters), permits (at creation), limit (total now, after resizing), free
 --                   (available now), waiting (number of waiters), created (tick), signalled (permits added), consumed
 --                   (permits used up)
@@ -56,9 +57,10 @@
 --   r read-write lock  f; r readers first; w writers first. A reader takes 1 of the permits, a writer all.
 --   c condition        f. Permits without a waiter are deleted.
 --   t turnstile        f. An open one has OPEN permits.
---   l latch            d the death of a participant counts down; f it breaks the latch. signalled: counted down so far
---   b barrier          o a party that leaves or dies is removed; b it breaks the barrier. limit: parties;
---                      signalled: generations; count of a granted claim: generation * 1024 + arrival
+--   l latch            d the death of a participant counts down; f the death of one breaks the latch. signalled:
+--                      counted down so far
+--   b barrier          o a party that leaves or dies is removed; b a party that leaves or dies breaks the barrier.
+--                      limit: parties; signalled: generations; count of a granted claim: generation * 1024 + arrival
 --   p phaser           f. A barrier; its parties are the holders of its leases, and limit is their number.
 --   e exchanger        o. A barrier whose parties bring values and receive the values of all.
 --   k buffer           f. Its permits are the free places.
@@ -69,8 +71,8 @@ local BARRIER, PHASER, EXCHANGER, ITEMS, DESTROYED, BROKEN = 'b', 'p', 'e', 'i',
 local OVERTAKING, BREAKS_BARRIER, BREAKS_LATCH = 'b', 'b', 'f'
 -- States of a claim. GRANTED: permits to consume, not confirmed yet. HELD: a lease.
 local WAITING, GRANTED, HELD, ENDED = 'w', 'g', 'h', 'd'
--- Modes of a claim. The last three have a note: a MEMBER its group, an ITEM its tick, a MEETING what the party brings,
--- and after the grant the tick of the meeting.
+-- Modes of a claim. The last three have a note. The note of a MEMBER is its group, and that of an ITEM is the item's
+-- tick. The note of a MEETING is what the party brings, and after the grant the tick of the meeting.
 local CONSUME, LEASE, MEMBER, ITEM, MEETING = 'c', 'l', 't', 'i', 'e'
 -- Priorities: PREFERRED waiters come before all ORDINARY ones.
 local PREFERRED, ORDINARY = '0', '1'
@@ -84,8 +86,9 @@ local CLAIM_LINE, QUEUE_LINE, HOLDER_LINE, COUNTED_LINE = 's', 'q', 'h', 'd'
 local RECHECK_LINE, MEMBER_LINE, ENTERING_LINE, ITEM_LINE = 't', 'g', 'u', 'v'
 -- More permits than all requests together can ask for.
 local OPEN = 2 ^ 50
--- Values of grants_wanted. ON_CHANGE: permits may have become free; where overtaking is allowed, the first waiter is
--- only woken to try. CATCH_UP: grants in any case, and continues with waiters that earlier scripts have left over.
+-- Values of grants_wanted. ON_CHANGE: permits may have become free; where overtaking is allowed, the tail grants
+-- nothing and only wakes the first waiter, which then tries. CATCH_UP: the tail grants even where overtaking is
+-- allowed, and continues with waiters that earlier scripts have left over.
 local ON_CHANGE, CATCH_UP = 'on change', 'catch up'
 
 local state, index = KEYS[1], KEYS[2]
@@ -111,11 +114,12 @@ if stored[4] then
 end
 
 -- The work of the tail: whether it grants to waiters (nil: no), whether it writes the resource and the session, and the
--- arguments of the commands of the same names. HSET and HDEL go to the state, ZADD and ZREM to the index.
+-- arguments of HSET and HDEL on the state, and of ZADD and ZREM on the index.
 local grants_wanted
 local resource_changed, session_changed = false, false
 local hset, hdel, zadd, zrem = {}, {}, {}, {}
--- The messages that the tail publishes, by SID: texts of pairs, each REQ and a fence or REQ and a word.
+-- The messages that the tail publishes, by SID. A message is a text of pairs, separated by spaces: REQ and a fence, or
+-- REQ and a word, such as 'try'.
 local wakeups
 local reply
 
@@ -136,7 +140,7 @@ end
 -- Ends the claims whose consumed permits are confirmed.
 if ARGV[4] ~= '' then
   -- Lua cannot pass on thousands of arguments, and would fail in the middle of the writes.
-  if #ARGV[4] > 4000 then return redis.error_reply('RDC more than 100 confirmations in one request') end
+  if #ARGV[4] > 4000 then return redis.error_reply('RDC more than 4000 bytes of confirmations in one request') end
   for number in string.gmatch(ARGV[4], '%d+') do
     local claim_id = sid .. ':' .. number
     local claim = call('HGET', state, CLAIM_FIELD .. claim_id)
@@ -155,13 +159,14 @@ if ARGV[4] ~= '' then
         if claim_name == name then
           if kind and claim_tick > created then consumed, resource_changed = consumed + count, true end
         else
-          -- Of another resource only `consumed` changes, even if the operation itself is refused.
+          -- The claim is of another resource: only that resource's `consumed` changes, and it does so even if the
+          -- operation itself is refused.
           local record = call('HGET', state, RESOURCE_FIELD .. claim_name)
           if record then
             local other_kind, other_policy, other_permits, other_limit, other_free, other_waiting, other_created,
               other_signalled, other_consumed = decode(RESOURCE, record)
             if claim_tick > other_created then
-              -- ZREM first: Redis allows it at maxmemory, and after it the rest of the script's writes.
+              -- ZREM first: Redis allows ZREM at maxmemory, and after it all other writes of the same script.
               call('ZREM', index, CLAIM_LINE .. claim_id)
               -- The claim ends in the same command, so that it counts once even if the operation is refused and
               -- repeated.
