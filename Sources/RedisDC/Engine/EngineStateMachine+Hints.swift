@@ -134,16 +134,14 @@ extension EngineStateMachine {
 
     /// Handles the claims that Redis has listed: accepts grants, and releases claims that no caller waits for.
     private mutating func claimsFound(_ found: [EngineReply.Line], _ now: Duration) -> [ReplyAction] {
-        let confirming = Set(live.pending.values.flatMap(\.request.confirmations))
+        // Listed before the loop: each request that the loop makes takes confirmations with it.
+        let confirming = Set(live.pending.values.flatMap(\.request.confirmations)).union(live.confirmations.numbers)
         var actions: [ReplyAction] = []
         for line in found {
             if live.claimIDs[line.number] == nil {
                 // A claim whose caller no longer waits, unless it is being requested or its consumption is being
                 // confirmed.
-                let isUnknown =
-                    live.pending[line.number] == nil && !confirming.contains(line.number)
-                    && !live.confirmations.contains(line.number)
-                if isUnknown {
+                if live.pending[line.number] == nil, !confirming.contains(line.number) {
                     actions.append(.send(makeRequest(.release(name: line.name, claim: line.number), .background)))
                 }
             } else if line.state != .waiting {

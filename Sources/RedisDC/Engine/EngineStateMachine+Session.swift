@@ -297,7 +297,7 @@ extension EngineStateMachine {
 /// The numbers of the requests whose consumed permits this process has received, but not yet confirmed to the server.
 /// A later request carries the confirmations.
 struct Confirmations: Sendable {
-    private var numbers: [UInt64] = []
+    private(set) var numbers: [UInt64] = []
     /// The time at which they must be sent at the latest; `nil` when there are none.
     private(set) var dueAt: Duration?
 
@@ -327,6 +327,4 @@ struct Confirmations: Sendable {
 
     /// Changes the due time, if there are any.
     mutating func postpone(to due: Duration) { if dueAt != nil { dueAt = due } }
-
-    func contains(_ number: UInt64) -> Bool { numbers.contains(number) }
 }
