@@ -72,7 +72,7 @@ extension RedisError: ExitError {
 /// The exit status of a child as shells report it: its own, or 128 plus the number of the signal
 /// that ended it.
 ///
-/// - Parameter status: what `waitpid` has stored.
+/// - Parameter status: the status that `waitpid` has stored.
 package func shellStatus(_ status: Int32) -> Int32 {
     let signal = status & 0x7f
     return signal == 0 ? status >> 8 & 0xff : 128 + signal

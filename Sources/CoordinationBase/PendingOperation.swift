@@ -42,7 +42,7 @@ package final class PendingOperation<Progress, Output, Failure: Error>: @uncheck
         continuation.resume()
     }
 
-    /// How a call ended.
+    /// The result of an ended call.
     @usableFromInline final class Ending {
         let result: Result<Output, Failure>
 

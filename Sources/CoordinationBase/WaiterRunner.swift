@@ -1,4 +1,4 @@
-// How an actor runs a state machine for callers that wait: entering its executor, waiting, cancelling, and the timer.
+// An actor that runs a state machine for waiting callers: entering its executor, waiting, cancelling, and the timer.
 //
 // The engine and the mailboxes' listeners are such actors. Each adds its own machine, its requests, and how it carries
 // out the machine's actions.

@@ -69,7 +69,7 @@ public struct RedisError: Error, Sendable {
 
     /// The kind of the failure.
     public var code: Code
-    /// What happened and, where it helps, what to do.
+    /// A text that says what happened and, where it helps, what to do.
     public var message: String
     /// Whether the server may have carried out the command.
     public var mayHaveRun: Bool

@@ -11,7 +11,7 @@
 /// cursor = delivery.cursor      // acknowledged by the next listen
 /// ```
 public struct Delivery: Sendable {
-    /// What `listen` has found. `reset`, `forked` and `truncated` report that messages were lost.
+    /// The outcome of a `listen`. `reset`, `forked` and `truncated` report that messages were lost.
     public enum Status: Sendable {
         /// Messages in order. No message after the passed cursor is missing except the
         /// ``Delivery/skipped`` ones.
@@ -32,7 +32,7 @@ public struct Delivery: Sendable {
         case superseded
     }
 
-    /// What `listen` has found.
+    /// The outcome of the `listen`.
     public let status: Status
     /// The cursor to pass to the next `listen`, which acknowledges all messages up to it.
     ///

@@ -57,10 +57,10 @@ public struct Mailbox: Sendable {
     ///   - limit: the maximum number of messages, 1 to 10,000.
     ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
     ///     larger.
-    ///   - timeout: how long to wait, 0 or more. `nil` waits without a limit. At the end of the
-    ///     timeout, never earlier, the call reads the mailbox once more, which takes at most
-    ///     another second. 0 reads once without waiting for messages. It waits for Redis for up to
-    ///     ``PostOfficeConfiguration/callTimeout`` plus one second.
+    ///   - timeout: the maximum time to wait, 0 or more. `nil` waits without a limit. At the end of
+    ///     the timeout, never earlier, the call reads the mailbox once more, which takes at most
+    ///     another second. With 0 the call reads once and does not wait for messages; it waits for
+    ///     Redis for up to ``PostOfficeConfiguration/callTimeout`` plus one second.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.stopped`, `.wrongType`, `.notPermitted`,
     ///   `.conflict` (a 65th device, or another number of partitions), `.serverError`;
     ///   `.connectionLost` and `.notConnected` when Redis could not be reached by the end of the
@@ -74,7 +74,7 @@ public struct Mailbox: Sendable {
         return try call.delivery()
     }
 
-    /// Not inlined, so that its frame exists only when there is something to count or to trace.
+    /// Not inlined, so that its frame exists only when there is something to count or trace.
     @inline(never)
     private func runObserved(_ call: PendingListen) async {
         await office.instruments.listening(call) { await listeners.carryOut(call) }
@@ -85,11 +85,9 @@ public struct Mailbox: Sendable {
     private func pendingListen(
         after cursor: Cursor?, _ device: String, _ limit: Int, _ maxBytes: Int, _ timeout: Duration?
     ) throws(QueueListenError) -> PendingListen {
-        try MailName.validate(device, "device", maxBytes: 128)
-        try Self.check(limit: limit, maxBytes: maxBytes)
-        if let timeout, timeout < .zero {
-            throw QueueListenError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
-        }
+        try validate(device: device, "listen to")
+        try check(limit: limit, maxBytes: maxBytes, "listen to")
+        if let timeout, timeout < .zero { throw invalid("timeout is \(timeout), expected 0 or more", "listen to") }
         return listeners.pendingListen(
             name, device: device, after: cursor, maxMessages: limit, maxBytes: maxBytes, timeout: timeout)
     }
@@ -112,7 +110,7 @@ public struct Mailbox: Sendable {
     public func acknowledge(
         _ cursor: Cursor, device: String = Self.defaultDevice
     ) async throws(QueueListenError) -> Bool {
-        try MailName.validate(device, "device", maxBytes: 128)
+        try validate(device: device, "acknowledge messages of")
         // The script's arguments for an acknowledgement that neither begins a poll nor reads messages.
         let (noPoll, acknowledges, noRegistration): (RedisArgument, RedisArgument, RedisArgument) = (0, 2, 0)
         let (maxMessages, maxBytes): (RedisArgument, RedisArgument) = (0, 1)
@@ -126,13 +124,17 @@ public struct Mailbox: Sendable {
         return try read(reply, "acknowledge messages of").status == .ok
     }
 
-    private static func check(limit: Int, maxBytes: Int) throws(QueueListenError) {
-        guard (1...10_000).contains(limit) else {
-            throw QueueListenError(.invalidArgument, "limit is \(limit), expected 1 to 10,000")
-        }
-        guard maxBytes >= 1 else {
-            throw QueueListenError(.invalidArgument, "maxBytes is \(maxBytes), expected 1 or more")
-        }
+    private func validate(device: String, _ action: String) throws(QueueListenError) {
+        do { try MailName.validate(device, "device", maxBytes: 128) } catch { throw error.prefixed(failure(action)) }
+    }
+
+    private func check(limit: Int, maxBytes: Int, _ action: String) throws(QueueListenError) {
+        guard (1...10_000).contains(limit) else { throw invalid("limit is \(limit), expected 1 to 10,000", action) }
+        guard maxBytes >= 1 else { throw invalid("maxBytes is \(maxBytes), expected 1 or more", action) }
+    }
+
+    private func invalid(_ fault: String, _ action: String) -> QueueListenError {
+        QueueListenError(.invalidArgument, fault).prefixed(failure(action))
     }
 
     // MARK: Manage
@@ -152,10 +154,10 @@ public struct Mailbox: Sendable {
     public func peek(
         after index: Int = 0, limit: Int = 100, maxBytes: Int = 4 * 1024 * 1024
     ) async throws(QueueListenError) -> [ReceivedMessage] {
-        try Self.check(limit: limit, maxBytes: maxBytes)
-        guard index >= 0 else { throw QueueListenError(.invalidArgument, "index is \(index), expected 0 or more") }
+        try check(limit: limit, maxBytes: maxBytes, "read")
+        guard index >= 0 else { throw invalid("index is \(index), expected 0 or more", "read") }
         let reply = try await run(
-            // An index has 6 bytes. The numbers of the server's Lua are exact for all of its values.
+            // An index has 6 bytes. The numbers of the server's Lua are exact for all 6-byte values.
             Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read")
         return try read(reply, "read").messages
     }
@@ -196,7 +198,9 @@ public struct Mailbox: Sendable {
     /// - Throws: `.invalidArgument`, `.outOfMemory` and the codes of ``inspect()``. If `mayHaveRun`
     ///   is true, the limits may have been set.
     public func setLimits(_ limits: MailboxLimits?) async throws(QueueListenError) {
-        try limits?.validate()
+        if let limits {
+            do { try limits.validate() } catch { throw error.prefixed(failure("set the limits of")) }
+        }
         let reply = try await run(
             Scripts.setLimits, [.string(limits?.words.joined(separator: " ") ?? "")], "set the limits of")
         guard reply.array?.first?.string == "ok" else { throw refusal(reply, "set the limits of") }

@@ -10,6 +10,6 @@ public struct MailboxDevice: Sendable, Hashable {
     public let name: String
     /// The position up to which the device has acknowledged messages.
     public let acknowledged: Cursor
-    /// When its last `listen` began, by the Redis server's clock.
+    /// The time at which its last `listen` began, by the Redis server's clock.
     public let lastSeen: Date
 }

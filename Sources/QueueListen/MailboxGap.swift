@@ -1,4 +1,4 @@
-/// Why messages may be missing.
+/// The reason why messages may be missing.
 public enum MailboxGap: Sendable, Hashable {
     /// The mailbox was lost or deleted. See ``Delivery/Status/reset``.
     case reset

@@ -21,7 +21,7 @@ public struct MailboxInspection: Sendable, Hashable {
     public let listeningProcesses: Int
     /// The mailbox's own limits; `nil` if it has none.
     public let limits: MailboxLimits?
-    /// When the mailbox is deleted if nobody uses it; `nil` for never.
+    /// The time until the mailbox is deleted if nobody uses it; `nil` for never.
     public let ttl: Duration?
 }
 

@@ -7,13 +7,13 @@ public struct MailboxLimits: Sendable, Hashable {
     /// The maximum number of bytes in the mailbox, from 1,024. Each message needs about 80 bytes
     /// besides its body. Default 64 MiB.
     public var maxBytes = 64 * 1024 * 1024
-    /// How long a message is delivered after it was sent, from 1 ms; `nil` for always. An expired
-    /// message is skipped, and is the first to be deleted when the mailbox is full. Default `nil`.
+    /// The age at which a message expires, from 1 ms; `nil` for never. An expired message is
+    /// skipped, and is the first to be deleted when the mailbox is full. Default `nil`.
     public var maxAge: Duration?
-    /// What happens when a message does not fit. Default: the send fails.
+    /// The policy for a message that does not fit. Default: the send fails.
     public var whenFull = OverflowPolicy.reject
-    /// How long a mailbox exists to which nobody sends or listens, from 1 s; `nil` for always.
-    /// Default 30 days.
+    /// The time after which a mailbox is deleted if nobody sends or listens to it, from 1 s; `nil`
+    /// for never. Default 30 days.
     ///
     /// As a mailbox's own limit it must be more than twice
     /// ``PostOfficeConfiguration/recheckInterval``, the interval at which waiting listeners renew
@@ -22,13 +22,13 @@ public struct MailboxLimits: Sendable, Hashable {
     /// The number of messages that are kept for future devices after every device has acknowledged
     /// them, 0 to 100,000,000. Default 0.
     public var backlogCount = 0
-    /// How long messages are kept for future devices after every device has acknowledged them.
-    /// Default 0.
+    /// The time for which messages are kept for future devices after every device has acknowledged
+    /// them. Default 0.
     ///
     /// A message is kept if either ``backlogCount`` or ``backlogAge`` requires it.
     public var backlogAge: Duration = .zero
-    /// How long a device is remembered after its last `listen`, from 1 s; `nil` for always. No
-    /// message is kept for a forgotten device. Default 30 days.
+    /// The time after its last `listen` at which a device is forgotten, from 1 s; `nil` for never.
+    /// No message is kept for a forgotten device. Default 30 days.
     public var deviceTTL: Duration? = .seconds(30 * 86400)
 
     /// Creates limits with the default values.

@@ -1,4 +1,4 @@
-// What the asynchronous sequence and the receiver have in common.
+// The reading by pages that the asynchronous sequence and the receiver share.
 import CoordinationBase
 
 /// Reads a mailbox page by page, and acknowledges the messages that its user has finished with.

@@ -12,15 +12,15 @@
 /// try Message(json: Move(from: "e2", to: "e4"), type: "move")
 /// ```
 public struct Message: Sendable, Hashable {
-    /// What the message is. A ``Receiver`` selects the handler by it. At most 255 bytes without
-    /// control characters.
+    /// The kind of the message, by which a ``Receiver`` selects the handler. At most 255 bytes
+    /// without control characters.
     public var type: String?
     /// The content, which may be empty. At most ``PostOfficeConfiguration/maxMessageBytes``.
     public var body: [UInt8]
     /// At most 64. Names have 1 to 255 bytes without control characters and `=`, values at most
     /// 4,096 bytes without control characters.
     public var headers: [String: String]
-    /// How long the message is delivered after it was sent, from 1 ms; `nil` for as long as the
+    /// The age at which the message expires, from 1 ms; `nil` delivers it for as long as the
     /// mailbox keeps it. An expired message is skipped, and counted in ``Delivery/skipped``.
     public var ttl: Duration?
     /// A later message with the same key replaces this one while it is in the mailbox. The replaced
@@ -56,9 +56,9 @@ public struct Message: Sendable, Hashable {
     /// Creates a message from a value, encoded as JSON.
     ///
     /// - Parameters:
-    ///   - type: what the value is. It has no default, because it is part of the protocol between
-    ///     senders and receivers and must not change when a Swift type is renamed. Pass `nil` for a
-    ///     message without a type.
+    ///   - type: the kind of the message. It has no default, because it is part of the protocol
+    ///     between senders and receivers and must not change when a Swift type is renamed. Pass
+    ///     `nil` for a message without a type.
     ///   - encoder: configures the encoding of dates, keys and so on. The receiver decodes
     ///     accordingly: see ``ReceivedMessage/decode(as:decoder:)``.
     /// - Throws: the error of the encoder.

@@ -1,4 +1,4 @@
-/// What happens when a message does not fit into a mailbox.
+/// The policy for a message that does not fit into a mailbox.
 public enum OverflowPolicy: Sendable, Hashable {
     /// The send fails with `.mailboxFull`, for all of its recipients.
     case reject

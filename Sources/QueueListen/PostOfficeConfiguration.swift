@@ -13,27 +13,27 @@ public struct PostOfficeConfiguration: Sendable {
     /// Whether listeners are notified of messages on a pub/sub channel. Default `true`. Otherwise
     /// they read every ``pollInterval``.
     public var usesWakeUps = true
-    /// How often waiting listeners check for messages without notifications, at least 10 ms.
-    /// Default 1 s.
+    /// The interval at which waiting listeners check for messages without notifications, at least
+    /// 10 ms. Default 1 s.
     public var pollInterval: Duration = .seconds(1)
-    /// How often waiting listeners check for messages despite notifications, in case one was lost
-    /// without a trace; at least 1 s. Default 30 s.
+    /// The interval at which waiting listeners check for messages despite notifications, in case a
+    /// notification was lost without a trace; at least 1 s. Default 30 s.
     public var recheckInterval: Duration = .seconds(30)
-    /// How long the subscription is kept after the last listener has ended, because another one
-    /// usually follows. Default 10 s.
+    /// The time for which the subscription is kept after the last listener has ended, because
+    /// another one usually follows. Default 10 s.
     public var subscriptionLinger: Duration = .seconds(10)
-    /// How long an operation that does not wait for messages may take, with all retries, before it
-    /// throws. Default 10 s.
+    /// The maximum time, with all retries, of an operation that does not wait for messages. After
+    /// it the operation throws. Default 10 s.
     public var callTimeout: Duration = .seconds(10)
-    /// How long Redis keeps the answer to a send with a caller's id, at least 1 min. Within this
-    /// time, repeating the send has no second effect. Default 10 min.
+    /// The time for which Redis keeps the answer to a send with a caller's id, at least 1 min.
+    /// Within this time, repeating the send has no second effect. Default 10 min.
     public var sendIDLifetime: Duration = .seconds(600)
     /// The age at which any running post office takes over an unfinished cross-partition send, at
     /// least 100 ms. Default 15 s.
     ///
     /// With more than 16 partitions, several rounds are needed to visit all of them.
     public var takeOverAfter: Duration = .seconds(15)
-    /// Where sends, deliveries and waits are logged, counted and traced: see the client's
+    /// The backends that log, count and trace sends, deliveries and waits: see the client's
     /// configuration. Names of mailboxes and contents of messages are never included.
     ///
     /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`,

@@ -60,7 +60,7 @@ public struct QueueListenError: Error, Sendable {
 
     /// The kind of the error.
     public var code: Code
-    /// What happened, to which mailbox, and what to do where that helps.
+    /// A text that says what happened, to which mailbox, and what to do where that helps.
     public var message: String
     /// Whether the operation may have taken effect although it failed.
     public var mayHaveRun: Bool
@@ -111,14 +111,14 @@ extension QueueListenError {
         self.init(code, error.message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 
-    /// The same error with what could not be done in front of its message.
+    /// Returns the error with the failed action in front of its message.
     func prefixed(_ action: String) -> QueueListenError {
         var copy = self
         copy.message = "\(action): \(message)"
         return copy
     }
 
-    /// The refusals that every script may reply, or an unexpected reply.
+    /// Creates the error for a refusal that every script may reply, or for an unexpected reply.
     init(refusal: RESPValue, partitions: Int) {
         let words = (refusal.array ?? []).map { $0.string ?? "" }
         switch (words.first, words.count) {

@@ -13,7 +13,7 @@ public struct ReceivedMessage: Sendable, Hashable {
     /// again: a handler that must not act twice compares ids. Empty for a message that another
     /// program sent without an id.
     public let id: String
-    /// What the message is, as the sender has named it; `nil` if it has not.
+    /// The kind of the message, as the sender has named it; `nil` if the sender has not.
     public let type: String?
     /// The content.
     public let body: [UInt8]
@@ -21,7 +21,7 @@ public struct ReceivedMessage: Sendable, Hashable {
     public let headers: [String: String]
     /// The collapse key with which the message was sent.
     public let collapseKey: String?
-    /// When Redis stored the message, by its clock, to the millisecond.
+    /// The time at which Redis stored the message, by its clock, to the millisecond.
     public let sent: Date
     /// The position after the message. Passing it to the next `listen` acknowledges this message
     /// and all before it.

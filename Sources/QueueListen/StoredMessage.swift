@@ -6,14 +6,14 @@ struct StoredMessage {
     var isEmpty: Bool
     var index: Int
     var tag: UInt64
-    /// When the message was sent: milliseconds since 1970 by the server's clock.
+    /// The time at which the message was sent: milliseconds since 1970 by the server's clock.
     var sent: Int
-    /// When the message expires: milliseconds since 1970 by the server's clock; 0 for never.
+    /// The time at which it expires: milliseconds since 1970 by the server's clock; 0 for never.
     var expires: Int
     var collapseKey: String?
     var envelope: ArraySlice<UInt8>
 
-    /// Where each field begins, in bytes. Between expiry and collapse key is the running sum of
+    /// The offsets of the fields, in bytes. Between expiry and collapse key is the running sum of
     /// bytes, which only the scripts use.
     private enum Offset {
         static let kind = 0

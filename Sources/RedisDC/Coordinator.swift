@@ -28,9 +28,10 @@ public import Hiredis
 /// **Sessions**
 /// - A coordinator owns one session with Redis for each partition that it uses. A namespace has one
 ///   partition by default. A heartbeat every third of the TTL extends all leases of a session,
-///   regardless of their number. When heartbeats fail, the process notices by its own clock before
-///   Redis may grant what it holds to another process: its leases are lost, the bodies that hold
-///   them are cancelled, ``events()`` reports the loss, and a new session begins.
+///   regardless of their number. When heartbeats fail, the process considers the session lost, by
+///   its own clock and before Redis may grant its permits to another process: its leases are lost,
+///   the bodies that hold them are cancelled, ``events()`` reports the loss, and a new session
+///   begins.
 /// - When the process dies, its session expires after the TTL, and a heartbeat of another process
 ///   then releases its leases. Its waiters are skipped once the session has expired.
 /// - Waiting costs no connection: all wake-ups of the process arrive on the client's one
@@ -48,8 +49,8 @@ public import Hiredis
 /// - A timeout is precise to about a millisecond. With 0 they do not queue, but they may wait for a
 ///   session for up to ``CoordinatorConfiguration/callTimeout``, and then throw `.notConnected`. A
 ///   negative timeout throws `.invalidArgument`.
-/// - On cancellation and timeout they release their claim (a place in the queue, or a grant) before
-///   they throw: see ``RedisDCError/Code/cancelled``.
+/// - On cancellation and timeout they release their claim (the place in the queue, or the grant)
+///   before they throw: see ``RedisDCError/Code/cancelled``.
 ///
 /// **Operations that do not wait**, such as ``Semaphore/signal(_:)`` and ``Semaphore/destroy()``
 /// - In a task that is cancelled already they throw `.cancelled` and send nothing. A later
@@ -132,7 +133,7 @@ public final class Coordinator: Sendable {
     /// `.stopped`, and all leases are lost with `.stopped`. The bodies of `withLock`, `withPermit`
     /// and similar functions are cancelled and awaited, for at most the TTL. Then the leases are
     /// released on the server. A release request that Redis does not answer times out after 2 s.
-    /// After the session has expired, a heartbeat of another process releases what is left.
+    /// After the session has expired, a heartbeat of another process releases the remaining leases.
     public func run() async {
         // The number of partitions is stored in the first partition. Its session starts only if that number equals
         // the configured one; the other sessions start after it.
@@ -147,7 +148,7 @@ public final class Coordinator: Sendable {
             }
         }
         await service.run([startEngines])
-        // In a task of its own, because this one may be cancelled.
+        // In a separate task, because the current one may be cancelled.
         await Task { [self] in
             await withTaskGroup(of: Void.self) { group in
                 for engine in engines { group.addTask { await engine.stop() } }
@@ -158,7 +159,7 @@ public final class Coordinator: Sendable {
 
     /// Returns the events of the coordinator's sessions from now on.
     ///
-    /// There is one session for each partition that is in use, and each reports its own events. A
+    /// There is one session for each partition in use, and each session reports its own events. A
     /// stream keeps the newest 64 unread events and drops older ones. It ends when ``run()`` does.
     public func events() -> AsyncStream<CoordinatorEvent> { hub.stream() }
 

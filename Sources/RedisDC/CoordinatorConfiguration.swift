@@ -3,11 +3,12 @@ public import Hiredis
 
 /// The settings of a ``Coordinator``. Every default is safe for production.
 public struct CoordinatorConfiguration: Sendable {
-    /// How long a session lasts after its last heartbeat, and with it what the process holds: 1 s
-    /// to 100 years, default 15 s.
+    /// The time after its last heartbeat at which a session ends, and with it the leases of the
+    /// process: 1 s to 100 years, default 15 s.
     ///
-    /// Each session sends one heartbeat every third of it. A shorter TTL frees what a dead process
-    /// held sooner, but a process that is slow or cut off for a while loses its leases sooner too.
+    /// Each session sends one heartbeat every third of the TTL. With a shorter TTL, the leases of a
+    /// dead process are free sooner, but a process that is slow or cut off for a while loses its
+    /// leases sooner too.
     public var ttl: Duration = .seconds(15)
     /// The number of partitions of the namespace, 1 to 1,024, default 1.
     ///
@@ -17,12 +18,12 @@ public struct CoordinatorConfiguration: Sendable {
     /// Whether waiters are woken through a pub/sub channel. Default true. Without it they poll
     /// every ``pollInterval``.
     public var usesWakeUps = true
-    /// How often waiters poll when there are no wake-ups: at least 10 ms, default 1 s. More than
-    /// 100 years counts as 100 years.
+    /// The interval at which waiters poll when there are no wake-ups: at least 10 ms, default 1 s.
+    /// More than 100 years counts as 100 years.
     public var pollInterval: Duration = .seconds(1)
-    /// How long an operation that does not wait for other processes may take until its request is
-    /// sent, before it throws `.notConnected`: more than 0, default 10 s. More than 100 years
-    /// counts as 100 years.
+    /// The time within which the request of an operation that does not wait for other processes
+    /// must be sent; otherwise the operation throws `.notConnected`. More than 0, default 10 s.
+    /// More than 100 years counts as 100 years.
     ///
     /// It applies to `signal`, `destroy` and the like, and to acquires with a timeout of 0. They
     /// cannot be sent while there is no session, or while 512 requests of the session are in
@@ -31,11 +32,11 @@ public struct CoordinatorConfiguration: Sendable {
     /// Whether waiters throw `.lost` when the session is lost. By default (`false`) they queue
     /// again in the next session.
     public var failsWaitersOnLoss = false
-    /// What ``Coordinator/inspect(_:limit:)`` reports for this process besides its host and process
-    /// id. Default: the name of the program.
+    /// The name that ``Coordinator/inspect(_:limit:)`` reports for this process, besides its host
+    /// and process id. Default: the name of the program.
     public var nodeName: String?
-    /// Where the coordinator logs, counts and traces to. The defaults are the backends that the
-    /// process has bootstrapped; a logger must be passed in.
+    /// The backends that receive the coordinator's logs, metrics and spans. The defaults are those
+    /// that the process has bootstrapped; a logger must be passed in.
     ///
     /// Log keys begin with `redisdc_`. The metrics are `redisdc_grants`, `redisdc_wait_duration`,
     /// `redisdc_hold_duration`, `redisdc_waiting`, `redisdc_sessions_lost`, `redisdc_leases_lost`

@@ -15,9 +15,9 @@ public struct Inspection: Sendable {
         public var count: Int
         /// The fencing token of the grant: see ``Lease/fence``.
         public var fence: UInt64
-        /// When the permits were granted, in microseconds since 1970 by Redis's clock.
+        /// The time at which the permits were granted, in microseconds since 1970 by Redis's clock.
         public var since: UInt64
-        /// How long the claim has held the permits, by Redis's clock.
+        /// The time for which the claim has held the permits, by Redis's clock.
         public var duration: Duration
         /// The host, process id and program name of the process.
         public var node: String
@@ -31,9 +31,9 @@ public struct Inspection: Sendable {
         public var id: String
         /// The number of permits that the claim waits for.
         public var count: Int
-        /// When the claim began to wait, in microseconds since 1970 by Redis's clock.
+        /// The time at which the claim began to wait, in microseconds since 1970 by Redis's clock.
         public var since: UInt64
-        /// How long the claim has waited, by Redis's clock.
+        /// The time for which the claim has waited, by Redis's clock.
         public var duration: Duration
         /// The host, process id and program name of the process.
         public var node: String
@@ -41,7 +41,7 @@ public struct Inspection: Sendable {
 
     /// The name of the resource.
     public var name: String
-    /// What the resource is.
+    /// The kind of the resource.
     public var kind: ResourceKind
     /// The order in which waiters are served.
     public var fairness: Fairness

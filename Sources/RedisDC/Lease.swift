@@ -68,9 +68,9 @@ public final class Lease: Sendable {
 
     var claim: UInt64 { hold.withLock { $0.claim } }
 
-    /// How long Redis keeps the lease if no further heartbeat succeeds, by the process's own clock
-    /// and minus a safety margin. Zero when the lease is lost or released, and while its task waits
-    /// for a ``Condition``.
+    /// The time for which Redis keeps the lease if no further heartbeat succeeds, by the process's
+    /// own clock and minus a safety margin. Zero when the lease is lost or released, and while its
+    /// task waits for a ``Condition``.
     ///
     /// Reading it sends nothing, so an operator's release or a loss of data is not visible here
     /// until the process learns of it.
@@ -92,7 +92,7 @@ public final class Lease: Sendable {
     /// - Throws: `.lost`; `.stopped` when the coordinator has stopped; the error with which
     ///   ``Condition/wait(_:timeout:)`` could not acquire the mutex again.
     public func check() throws(RedisDCError) {
-        guard isHeld else { throw watch.error ?? RedisDCError(.lost, "\"\(name)\" is not held any more") }
+        guard isHeld else { throw watch.error ?? RedisDCError(.lost, "\"\(name)\" is no longer held") }
     }
 
     /// Releases the lease. A second call does nothing.

@@ -1,4 +1,4 @@
-// Which task owns which leases, so that a task that asks for a lock a second time is recognized.
+// The leases that each task owns, so that a task that asks for a lock a second time is recognized.
 import CoordinationBase
 import Synchronization
 

@@ -13,7 +13,7 @@ final class LeaseWatch: Sendable {
     }
     private let state = Locked(State.held([]))
 
-    /// Why the lease was lost, or `nil`.
+    /// The error of the lost lease; `nil` while it is not lost.
     var error: RedisDCError? {
         state.withLock { state in if case .lost(let error) = state { error } else { nil } }
     }

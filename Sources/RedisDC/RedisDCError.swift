@@ -63,7 +63,7 @@ public struct RedisDCError: Error, Sendable {
 
     /// The kind of the failure.
     public var code: Code
-    /// What happened, to which resource, and what to do.
+    /// A text that says what happened, to which resource, and what to do.
     public var message: String
     /// Whether the operation may have taken effect although it failed.
     public var mayHaveRun: Bool

@@ -2,7 +2,7 @@
 public struct ResourceSummary: Sendable {
     /// The name of the resource.
     public var name: String
-    /// What the resource is.
+    /// The kind of the resource.
     public var kind: ResourceKind
     /// The total number of permits, as created or last resized.
     public var permits: Int
@@ -11,6 +11,6 @@ public struct ResourceSummary: Sendable {
     public var available: Int
     /// The number of waiters.
     public var waiters: Int
-    /// How long the first waiter has waited, by Redis's clock; `nil` without waiters.
+    /// The time for which the first waiter has waited, by Redis's clock; `nil` without waiters.
     public var longestWait: Duration?
 }

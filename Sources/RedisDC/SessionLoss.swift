@@ -1,8 +1,8 @@
-/// Why a session was lost.
+/// The reason for the loss of a session.
 public enum SessionLoss: Sendable, Hashable, CustomStringConvertible {
     /// Its heartbeats did not reach Redis in time.
     case expired
-    /// Redis does not know the session any more: its data was deleted or rolled back.
+    /// Redis no longer knows the session: its data was deleted or rolled back.
     case dataLost
 
     /// The reason in words.

@@ -21,7 +21,7 @@ final class ManualClock: Sendable {
         MonotonicClock(now: { self.state.withLock { $0.now } }, sleep: { try await self.sleep($0) })
     }
 
-    /// How long the present sleepers still sleep, the shortest first.
+    /// The remaining times of the present sleepers, the shortest first.
     var sleeps: [Duration] { state.withLock { state in state.sleepers.values.map { $0.wakesAt - state.now }.sorted() } }
 
     func advance(by duration: Duration) {

@@ -1,4 +1,4 @@
-// What the tests of mailboxes have in common.
+// Helpers that the tests of mailboxes share.
 import Hiredis
 import RedisDCTesting
 import TestSupport

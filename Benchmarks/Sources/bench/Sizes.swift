@@ -9,7 +9,7 @@ struct Sizes {
     /// The number of requests by redis-benchmark for each script of a pair.
     var requests: Int
     var waiters: Int
-    /// How long processes contend for one mutex, in seconds.
+    /// The duration for which processes contend for one mutex, in seconds.
     var contention: Double
     /// The repetitions of an operation beside a crowd, and the sizes of the crowds.
     var crowdRounds: Int

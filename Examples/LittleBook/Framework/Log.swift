@@ -1,4 +1,4 @@
-// The log of a run: what every player does, in the order in which Redis has received it.
+// The log of a run: the actions of all players, in the order in which Redis received them.
 
 /// An entry of the log.
 public struct Entry: Sendable, Hashable {
@@ -6,7 +6,7 @@ public struct Entry: Sendable, Hashable {
     public var time = 0
     /// The player that has written it, for instance `reader-2`.
     public var player: String
-    /// What the player does, in one word.
+    /// The player's action, in one word.
     public var event: String
     /// The number of a round, item, boat or molecule.
     public var number: Int?
@@ -17,7 +17,7 @@ public struct Entry: Sendable, Hashable {
     /// no later entry is of that life.
     public static let killed = "killed"
     /// The event that a killed player is back. Its former session has expired: it counts nowhere,
-    /// and what it held is free, or will be with the next heartbeat of any process.
+    /// and what it held is free, or will be with the next heartbeat of a live process.
     public static let back = "back"
 
     /// Parses an entry; `nil` if the text has fewer than two words.

@@ -32,7 +32,7 @@ struct DiningHall: Problem {
     func check(_ log: Log) -> [Invariant] { [Table.nobodyIsLeftAlone(log)] }
 }
 
-/// What both dining halls share.
+/// The table in both dining halls.
 enum Table {
     /// Waits until no single student would be left dining, and leaves.
     static func leave(_ me: Player, _ round: Int, _ table: DistributedMutex, _ change: Condition) async throws {

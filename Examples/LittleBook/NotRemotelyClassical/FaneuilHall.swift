@@ -47,7 +47,7 @@ struct FaneuilHall: Problem {
     func check(_ log: Log) -> [Invariant] { Hall.check(log) }
 }
 
-/// What both versions of Faneuil Hall share.
+/// The hall, and the steps that both versions of Faneuil Hall share.
 struct Hall {
     let me: Player
     let door: DistributedMutex

@@ -50,7 +50,7 @@ struct ProblemRun {
 
     /// Starts the players and follows the log until the run is over.
     ///
-    /// - Returns: why the run did not finish; `nil` if it did.
+    /// - Returns: the reason why the run did not finish; `nil` if it did.
     private func follow(
         _ processes: PlayerProcesses, _ progress: inout RunProgress, _ redis: RedisClient
     ) async throws -> String? {
@@ -84,7 +84,7 @@ struct ProblemRun {
     }
 }
 
-/// Which player is killed, and when.
+/// The player that is killed, and the time of the kill.
 struct PlannedDeath {
     let victim: String
     /// The number of log entries of the victim after which it is killed.

@@ -9,7 +9,7 @@ struct Report {
     let seed: UInt64?
     let log: Log
     let invariants: [Invariant]
-    /// Why the run did not finish; `nil` if it did.
+    /// The reason why the run did not finish; `nil` if it did.
     let failure: String?
     /// The progress of each player that did not finish.
     let unfinished: [String]

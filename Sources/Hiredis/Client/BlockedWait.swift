@@ -13,7 +13,7 @@ import NIOConcurrencyHelpers
 /// the reply arrives. The lane returns to the pool only when no `CLIENT UNBLOCK` can still reach
 /// it.
 final class BlockedWait: Sendable {
-    /// Why a wait was interrupted.
+    /// The reason for interrupting a wait.
     enum Interruption: Sendable {
         case cancelled, timedOut, stopped
 
@@ -111,7 +111,7 @@ final class BlockedWait: Sendable {
         if isClean, !lane.isClosed { client.lanes.put(lane) } else { client.lanes.drop(lane) }
     }
 
-    /// - Returns: whether it is certain that no `CLIENT UNBLOCK` is in flight any more.
+    /// - Returns: whether it is certain that no `CLIENT UNBLOCK` is still in flight.
     private func unblock(_ id: Int) async -> Bool {
         do {
             _ = try await client.exchange(["CLIENT", "UNBLOCK", .integer(id)], timeout: .seconds(1))

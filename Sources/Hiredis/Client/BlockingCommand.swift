@@ -3,7 +3,7 @@
 ///
 /// Leave out the command's timeout argument: the client adds it.
 public struct BlockingCommand: Sendable {
-    /// Where a command has its timeout argument.
+    /// The position of a command's timeout argument.
     public enum TimeoutPosition: Sendable {
         /// After all other arguments, as in `BRPOP key timeout`.
         case last
@@ -13,7 +13,7 @@ public struct BlockingCommand: Sendable {
 
     /// The command without its timeout argument.
     public var command: RedisCommand
-    /// Where the client inserts the timeout argument.
+    /// The position at which the client inserts the timeout argument.
     public var timeoutPosition: TimeoutPosition
 
     /// Makes a blocking command from a command without its timeout argument.

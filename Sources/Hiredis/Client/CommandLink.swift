@@ -15,7 +15,7 @@ final class CommandLink: Sendable {
     private struct State {
         var connection: RedisConnection?
         var waiters: [UInt64: Waiter] = [:]
-        /// Why the last attempt failed. A waiter whose deadline passes gets it as the reason.
+        /// The error of the last attempt. A waiter whose deadline passes receives it as the reason.
         var lastError: RedisError?
         var isRunning = false
         var stopped: RedisError?

@@ -6,7 +6,7 @@ import NIOCore
 /// protocol does without this, so that other implementations of ``Redis`` need no executor: see
 /// ``Redis/onEventLoop()``.
 package protocol EventLoopRedis: Redis {
-    /// Where replies arrive.
+    /// The executor on which replies arrive.
     var serialExecutor: any SerialExecutor { get }
 
     /// Runs `body` on `serialExecutor`: immediately when the caller is on it, otherwise as soon as

@@ -45,8 +45,8 @@ public final class RedisClient: Redis {
 
     /// A task executor on the event loop of this client's connections.
     ///
-    /// A task that exchanges many messages with the server and runs on this executor saves a change
-    /// of threads for each:
+    /// A task that exchanges many messages with the server saves a thread switch for each of them
+    /// when it runs on this executor:
     ///
     /// ```swift
     /// await withTaskExecutorPreference(redis.executor) { … }
@@ -93,7 +93,7 @@ public final class RedisClient: Redis {
     /// in flight fails.
     public func run() async {
         await service.run([link.run, subscriptions.run, lanes.run]) {
-            // In this order, because what interrupted waits have taken is given back on the command connection.
+            // Lanes first: elements that interrupted waits have taken are given back on the command connection.
             await lanes.stop(settling: true)
             await link.stop(draining: true)
         }
@@ -125,7 +125,7 @@ public final class RedisClient: Redis {
     public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
         try await instruments.measure("MULTI", size: commands.count) { () async throws(RedisError) in
             let replies = try await exchange(pipeline: [["MULTI"]] + commands + [["EXEC"]], timeout: timeout)
-            // A command that could not be queued fails the whole; its own error says more than EXECABORT.
+            // A command that could not be queued fails the whole transaction; its own error says more than EXECABORT.
             for (command, reply) in zip(commands, replies.dropFirst()) { _ = try reply.orThrow(command.name) }
             guard let results = try replies.last?.orThrow("EXEC").array else {
                 throw RedisError(
@@ -156,7 +156,7 @@ public final class RedisClient: Redis {
     ) async throws(RedisError) -> RESPValue {
         if Task.isCancelled { throw RedisError(.cancelled, "the task was cancelled", command: command.name) }
         do throws(RedisError) {
-            // The path of almost every command, without the frames and closures of the general one.
+            // Almost every command takes this path, which avoids the frames and closures of the general path below.
             var failed: RedisConnection?
             if let connection = link.current {
                 let amount = timeout.map { TimeAmount($0) } ?? link.commandTimeout

@@ -96,9 +96,9 @@ public struct RedisConfiguration: Sendable {
     /// `CLIENT UNBLOCK`, because it cannot be interrupted: cancellation takes up to this long, and
     /// each slice joins the end of the server's queue. At least 10 ms, default 1 s.
     public var blockingSlice: Duration = .seconds(1)
-    /// How long a cancelled or timed-out blocking command may delay its caller while its outcome is
-    /// settled with the server. After that it is settled in the background. More than 0, default 2
-    /// s.
+    /// The maximum time for which a cancelled or timed-out blocking command delays its caller while
+    /// its outcome is settled with the server. After that it is settled in the background. More
+    /// than 0, default 2 s.
     public var settleTimeout: Duration = .seconds(2)
 
     /// The time of silence after which the subscription connection is probed. After the same time
@@ -107,7 +107,7 @@ public struct RedisConfiguration: Sendable {
 
     /// Limits on the size of a reply.
     public var limits = Limits()
-    /// Where the client sends its logs, metrics and spans.
+    /// The backends that receive the client's logs, metrics and spans.
     public var instruments = RedisInstruments()
 
     /// Makes a configuration with the defaults for everything else.

@@ -26,7 +26,7 @@ public struct RedisTLS: Sendable, Hashable {
         }
     }
 
-    /// What to verify of the server's certificate.
+    /// The checks that the client makes on the server's certificate.
     public enum Verification: Sendable, Hashable {
         /// The certificate and its name. The default.
         case full
@@ -43,7 +43,7 @@ public struct RedisTLS: Sendable, Hashable {
     public var clientCertificate: ClientCertificate?
     /// The name that the server's certificate must have; `nil` is the host of the endpoint.
     public var serverName: String?
-    /// What to verify of the server's certificate. Default: everything.
+    /// The checks that the client makes on the server's certificate. Default: all.
     public var verification: Verification = .full
 
     /// Makes TLS settings. The defaults are safe for production.

@@ -11,7 +11,7 @@ struct ReplyLimits: Sendable, Hashable {
     var depth = 7
 }
 
-/// Why the bytes of a connection cannot be decoded.
+/// The reason why the bytes of a connection cannot be decoded.
 struct ReplyDecodingError: Error, Hashable, CustomStringConvertible {
     enum Kind: Hashable { case tooLarge, malformed, outOfMemory }
     var kind: Kind

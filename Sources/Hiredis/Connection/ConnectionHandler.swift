@@ -21,7 +21,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var closeReason: RedisError?
     private var isClosed = false
     private var isFlushScheduled = false
-    /// Receives all replies when the connection carries subscriptions. They then answer no
+    /// Receives all replies of a connection that carries subscriptions. They do not answer
     /// commands.
     var receive: (([RESPValue]) -> Void)?
 
@@ -38,9 +38,9 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     // MARK: From the caller's side, on the event loop
 
-    /// Accepts a command from a task on this event loop. It is written immediately when no other is
-    /// in flight. Otherwise it is written together with others of this turn, when they are a fair
-    /// share of all that is in flight or when the turn ends.
+    /// Accepts a command from a task on this event loop. It is written immediately when no other
+    /// command is in flight. Otherwise it is written together with other commands of this turn of
+    /// the loop: as soon as they are a fair share of all commands in flight, or when the turn ends.
     func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
         let isAlone = machine.isIdle
         guard let deadline = enqueue(submission, now: eventLoop.now) else { return }
@@ -63,7 +63,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     func drainOutbox() {
         let batch = outbox.take(context?.channel.allocator ?? ByteBufferAllocator())
         let now = eventLoop.now
-        // Either all of a batch is refused or nothing, and refused commands must not be sent.
+        // A batch is accepted or refused as a whole. Refused commands must not be sent.
         var earliest: NIODeadline?
         for submission in batch.submissions {
             guard let next = enqueue(submission, now: now) else { continue }
@@ -76,7 +76,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         arm(earliest)
     }
 
-    /// - Returns: when to check the deadlines next, or `nil` when the command is refused.
+    /// - Returns: the time of the next deadline check, or `nil` when the command is refused.
     private func enqueue(_ submission: Submission, now: NIODeadline) -> NIODeadline? {
         let deadline = submission.timeout.map { now + $0 } ?? .distantFuture
         let slot = ConnectionStateMachine<Caller>.Slot(
@@ -89,8 +89,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         return silenceLimit.map { min(deadline, now + $0) } ?? deadline
     }
 
-    /// A callback is called after its caller has returned, because it may send the next command
-    /// immediately, and so on.
+    /// Fails a refused command. A callback is called after its caller has returned: it may send
+    /// another command, whose refusal would otherwise recurse.
     private func refuse(_ caller: Caller, _ error: RedisError) {
         switch caller.answer {
         case .resume: caller.answer(.failure(error))
@@ -172,7 +172,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func writeWhatIsLeft() {
         guard let context, context.channel.isWritable, unwritten.readableBytes > 0 else { return }
-        // Emptied first, because a large write changes the writability, which calls this function again from within.
+        // Emptied first, because a large write changes the writability, which calls this function recursively.
         let bytes = unwritten
         unwritten = ByteBuffer()
         machine.wroteAll()
@@ -189,7 +189,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         var unsent = reason
         unsent.mayHaveRun = false
         let neverSent = outbox.close(unsent)
-        // Before any caller is resumed, so that a caller that sends again immediately finds this connection closed.
+        // Before any caller is resumed: a caller that sends again immediately must find the connection closed.
         onClose(reason)
         for failure in machine.close(reason) { fail(failure) }
         for submission in neverSent { submission.caller.answer(.failure(unsent)) }

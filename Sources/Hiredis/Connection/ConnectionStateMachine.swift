@@ -4,10 +4,10 @@ import NIOCore
 /// The life of one connection whose commands are answered in order, without any I/O.
 ///
 /// Commands occupy slots in a queue, and each reply belongs to the first one. A command that is
-/// cancelled or timed out keeps its slot: its reply is still read, and passed on so that what it
-/// brought (an element that was popped, for example) can be put back. `ConnectionHandler` reports
-/// the events and carries out the actions. `Context` is the caller's side of a command. The machine
-/// does not look into it, so that tests use a string.
+/// cancelled or timed out keeps its slot: its reply is still read and passed on, so that an element
+/// that it popped, for example, can be put back. `ConnectionHandler` reports the events and carries
+/// out the actions. `Context` is the caller's side of a command. The machine does not look into it,
+/// so tests can use a string.
 struct ConnectionStateMachine<Context>: ~Copyable {
     /// A command or pipeline that awaits its reply.
     struct Slot {
@@ -22,7 +22,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         var slot: Slot
         var collected: [RESPValue] = []
         var abandoned = false
-        /// Its bytes were handed to the socket, so that the server may have run it.
+        /// Whether its bytes were handed to the socket: the server may then have run it.
         var written = false
     }
 
@@ -36,15 +36,15 @@ struct ConnectionStateMachine<Context>: ~Copyable {
     private var state = State.open
     private var entries = Deque<Entry>()
     private var unwritten = 0
-    /// When the current head became the head, or when the last bytes arrived. The server has been
-    /// silent since then.
+    /// The time since which the server has been silent: at that time the last bytes arrived, or the
+    /// first command was added to the empty queue.
     private var headSince = NIODeadline.distantFuture
 
     var isIdle: Bool { entries.isEmpty }
     var count: Int { entries.count }
-    /// Whether enough commands are unwritten for a write before the turn ends. If all of a turn
-    /// were written at its end, the server would be idle while tasks make their commands, and the
-    /// tasks would be idle while it runs them (docs/decisions.md).
+    /// Whether enough commands are unwritten for a write before the turn ends. If all commands of a
+    /// turn were written at its end, the server would be idle while tasks make commands, and the
+    /// tasks would be idle while the server runs them (docs/decisions.md).
     var hasShare: Bool { unwritten >= max(16, entries.count / 4) }
 
     // MARK: Enqueue
@@ -85,7 +85,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         /// The reply is part of a pipeline that is not complete.
         case none
         case deliver(Context, RESPValue)
-        /// The caller was cancelled or timed out; what the reply brought must be settled.
+        /// The caller was cancelled or timed out; the reply must be settled.
         case settle(Context, RESPValue)
         /// No command awaits a reply.
         case unexpected
@@ -109,14 +109,14 @@ struct ConnectionStateMachine<Context>: ~Copyable {
 
     // MARK: Cancel and deadlines
 
-    /// A caller that must be told an error.
+    /// A caller that must receive an error.
     struct Failure {
         var context: Context
         var error: RedisError
     }
 
-    /// Abandons a command. `nil` when its reply has been delivered, or its caller has already been
-    /// told an error.
+    /// Abandons a command. Returns `nil` when its caller has already received the reply or an
+    /// error.
     mutating func cancel(_ id: UInt64) -> Failure? {
         guard let index = entries.firstIndex(where: { $0.slot.id == id }), !entries[index].abandoned else { return nil }
         return abandon(index, .cancelled, "the task was cancelled")
@@ -136,7 +136,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         entries.lazy.filter { !$0.abandoned }.map(\.slot.deadline).min()
     }
 
-    /// Since when the server has been silent although it owes a reply; `nil` when it owes none.
+    /// The time since which the server owes a reply and has been silent; `nil` when it owes none.
     var silentSince: NIODeadline? {
         guard let head = entries.first, head.written else { return nil }
         return headSince

@@ -1,7 +1,7 @@
 /// The commands that a new connection sends first, in one write, and the meaning of their replies.
 ///
-/// A user without the right to `CLIENT` and `INFO` can still log in. What those commands would tell
-/// is then unknown.
+/// A user without the right to `CLIENT` and `INFO` can still log in. The client then has no version
+/// of the server and no id for `CLIENT UNBLOCK`.
 struct LoginSteps {
     private enum Step { case auth, setName, select, info, clientID, probeUnblock, ping }
 

@@ -1,11 +1,11 @@
 import NIOCore
 import NIOConcurrencyHelpers
 
-/// The commands of tasks on any thread, for the connection's event loop.
+/// The queue in which tasks on any thread put commands for the connection's event loop.
 ///
 /// A command is encoded on the caller's thread directly into the outgoing buffer. The first command
-/// of a batch wakes the event loop, which takes all that have accumulated and writes them with one
-/// flush. This is the automatic pipelining.
+/// of a batch wakes the event loop, which takes all commands that have accumulated and writes them
+/// with one flush. This is the automatic pipelining.
 final class Outbox: Sendable {
     struct Batch {
         var bytes: ByteBuffer
@@ -43,7 +43,8 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Removes and returns all that has accumulated. Return the batch's storage with `recycle`.
+    /// Removes and returns all commands that have accumulated. Return the batch's storage with
+    /// `recycle`.
     func take(_ allocator: ByteBufferAllocator) -> Batch {
         let fresh = allocator.buffer(capacity: state.withLockedValue { $0.usualSize })
         return state.withLockedValue { state in

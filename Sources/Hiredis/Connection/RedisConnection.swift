@@ -12,14 +12,14 @@ import Synchronization
 actor RedisConnection {
     /// The purpose of a connection.
     enum Role: Sendable {
-        /// Answers commands in order, or carries the subscriptions.
+        /// Carries commands that are answered in order, or the subscriptions.
         case command
         /// Carries one blocking command at a time, so it may be silent for long and must be
         /// interruptible.
         case lane
     }
 
-    /// What the client learned at login.
+    /// The information that the client received at login.
     struct Login: Sendable {
         var serverVersion: ServerVersion?
         /// The id for `CLIENT UNBLOCK`; `nil` when the user may not use `CLIENT ID` and `CLIENT
@@ -169,8 +169,8 @@ actor RedisConnection {
         eventLoop.execute { [handler] in handler.value.cancel(id) }
     }
 
-    /// Passes a command to the handler or the outbox. The unsafe continuation is right because
-    /// every path through the state machine resumes it exactly once, which the machine's tests
+    /// Passes a command to the handler or the outbox. Callers may use unsafe continuations, because
+    /// every path through the state machine resumes them exactly once, which the machine's tests
     /// check event by event.
     private nonisolated func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
         if eventLoop.inEventLoop {
@@ -186,8 +186,8 @@ actor RedisConnection {
 
     // MARK: Subscriptions
 
-    /// Passes all further replies to `receive` on the event loop, as many as arrived together,
-    /// instead of to callers.
+    /// Passes all further replies to `receive` on the event loop instead of to callers. Replies
+    /// that arrived together are passed together.
     func takeOver(_ receive: @escaping @Sendable ([RESPValue]) -> Void) { handler.value.receive = receive }
 
     /// Writes commands whose replies go to the function that took over the connection.

@@ -2,7 +2,7 @@ import NIOCore
 
 /// The caller's side of a command: how it receives the reply.
 struct Caller: Sendable {
-    /// How the reply is delivered.
+    /// The way in which the reply is delivered.
     enum Answer: Sendable {
         case resume(UnsafeContinuation<Result<RESPValue, RedisError>, Never>)
         /// Called on the event loop, without a suspended task.

@@ -61,8 +61,8 @@ struct Transport: Sendable {
     }
 
     /// Lets the kernel detect a peer that has vanished, which a blocked lane would otherwise never
-    /// notice: the first probe after 15 s of silence, then one every 5 s, and the connection is
-    /// dead after 3.
+    /// notice: the first probe after 15 s of silence, then one every 5 s. After 3 unanswered probes
+    /// the connection is dead.
     private static func keepingAlive(_ bootstrap: ClientBootstrap) -> ClientBootstrap {
         #if os(Linux)
             let idle = NIOBSDSocket.Option(rawValue: TCP_KEEPIDLE)

@@ -1,9 +1,9 @@
-/// How many messages are buffered for a subscriber that does not read, and what happens beyond
-/// that.
+/// The limits of the buffer for messages that a subscriber has not read, and the policy when it is
+/// full.
 ///
 /// Every subscriber has a buffer of its own, so that a slow one does not delay others.
 public struct SubscriptionBuffer: Sendable, Hashable {
-    /// What happens when the buffer is full.
+    /// The policy when the buffer is full.
     public enum Policy: Sendable, Hashable {
         /// The oldest messages are dropped, and a gap in their place says how many.
         case dropOldest
@@ -19,7 +19,7 @@ public struct SubscriptionBuffer: Sendable, Hashable {
     /// The maximum number of buffered payload bytes, at least 1. One message of any size is always
     /// accepted.
     public var bytes: Int
-    /// What happens when the buffer is full.
+    /// The policy when the buffer is full.
     public var policy: Policy
 
     /// Makes a buffer. Default: 1,024 messages, 16 MiB, the oldest are dropped.

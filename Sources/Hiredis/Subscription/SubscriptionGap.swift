@@ -1,4 +1,4 @@
-/// Why messages may be missing.
+/// The reason why messages may be missing.
 public enum SubscriptionGap: Sendable, Hashable {
     /// The connection broke. All topics are subscribed again, or will be when another gap follows.
     case reconnected

@@ -230,7 +230,7 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
 
     // MARK: Replies
 
-    /// What a topic's confirmation completes.
+    /// The joins and gap events that a topic's confirmation completes.
     struct Confirmation {
         var completed: [JoinID] = []
         /// The subscribers that must receive a gap event now, because the server has answered for the

@@ -1,8 +1,8 @@
-/// What a caller of `listen` asks for.
+/// The request of a call of `listen`.
 struct ListenRequest: Sendable {
     var mailbox: String
     var device: String
-    /// `nil`: where the device has acknowledged up to, until the first reply says where that is.
+    /// `nil`: the last position that the device acknowledged, until the first reply returns it.
     var cursor: Cursor?
     var maxMessages: Int
     var maxBytes: Int

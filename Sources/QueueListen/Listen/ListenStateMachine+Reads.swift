@@ -1,4 +1,4 @@
-// Reads of mailboxes, and what follows from their replies.
+// Reads of mailboxes, and the handling of their replies.
 
 import CoordinationBase
 import DequeModule
@@ -45,7 +45,7 @@ extension ListenStateMachine {
         return actions
     }
 
-    /// What a call does next. A finished call has been removed.
+    /// The next step of a call. A finished call has been removed.
     enum NextStep {
         case none
         case read(Read)
@@ -74,7 +74,7 @@ extension ListenStateMachine {
         }
     }
 
-    /// Continues a call whose last read found nothing, with what has happened since.
+    /// Continues a call whose last read found nothing, with the update that has arrived since.
     ///
     /// - Parameter isFresh: whether the update has just arrived. Otherwise messages in it may have
     ///   expired.

@@ -3,7 +3,7 @@ import CoordinationBase
 import HeapModule
 
 extension ListenStateMachine {
-    /// When to call `tick` next.
+    /// The time at which `tick` must be called next; `nil` when there is none.
     var nextTick: Duration? {
         var next = deadlines.min?.at
         func consider(_ at: Duration?) { if let at { next = min(next ?? at, at) } }

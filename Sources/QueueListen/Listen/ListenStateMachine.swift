@@ -29,7 +29,7 @@ struct ListenStateMachine {
         var pollInterval: Duration = .seconds(1)
         /// The interval of checks while there is a subscription.
         var recheckInterval: Duration = .seconds(30)
-        /// How long the subscription is kept after the last call has ended.
+        /// The time for which the subscription is kept after the last call has ended.
         var subscriptionLinger: Duration = .seconds(10)
         /// The pause before a failed command is repeated, which doubles up to `maxRetryPause`.
         var retryPause: Duration = .milliseconds(50)
@@ -39,7 +39,7 @@ struct ListenStateMachine {
         /// The maximum number of reads in flight, so that many simultaneous calls are not written
         /// at once.
         var maxReads = 512
-        /// How long after its deadline a call waits for the reply to its last read.
+        /// The time for which a call waits for the reply to its last read after its deadline.
         var settleTime: Duration = .seconds(1)
     }
 
@@ -62,7 +62,7 @@ struct ListenStateMachine {
         var cursor: Cursor
     }
 
-    /// Why a read or a check has failed.
+    /// The failure of a read or a check.
     enum Failure: Error, Sendable {
         /// The same command may succeed later.
         case transient(QueueListenError)
@@ -84,7 +84,7 @@ struct ListenStateMachine {
         /// Distinguishes the events of this subscription from those of an earlier one.
         let generation: Int
         var status = Status.starting
-        /// When the subscription ends. Set while there are no calls.
+        /// The time at which the subscription ends. Set while there are no calls.
         var lingersUntil: Duration?
     }
 
@@ -97,7 +97,7 @@ struct ListenStateMachine {
         case pausing(until: Duration, SweepRemainder)
     }
 
-    /// What a sweep still has to do after the batch in flight.
+    /// The rest of a sweep, after the batch in flight.
     struct SweepRemainder {
         var unchecked: [ID]
         /// Whether another sweep follows, because there was a reason for one during this one.
@@ -134,7 +134,7 @@ struct ListenStateMachine {
     var lastGeneration = 0
     var sweep = Sweep.idle
     var deadlines = Heap<Deadline>()
-    /// When all waiting calls are checked next; `nil` while there are none.
+    /// The time of the next check of all waiting calls; `nil` while there are none.
     var recheckAt: Duration?
     var isStopped = false
 

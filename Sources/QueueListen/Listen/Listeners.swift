@@ -16,10 +16,10 @@ actor Listeners: WaiterRunner {
     nonisolated let clock: MonotonicClock
     private nonisolated let ids = OperationIDs()
     private let callTimeout: Duration
-    /// How long a registration to be notified lasts, in milliseconds; 0 without wake-ups.
+    /// The lifetime of a registration to be notified, in milliseconds; 0 without wake-ups.
     private let registrationLifetime: Int
-    /// How often a waiting device renews its last-seen time, in milliseconds; 0 if devices are
-    /// never forgotten.
+    /// The interval at which a waiting device renews its last-seen time, in milliseconds; 0 if
+    /// devices are never forgotten.
     private let deviceRefreshInterval: Int
     private var machine: Machine
     var runner = RunnerState<PendingListen>()

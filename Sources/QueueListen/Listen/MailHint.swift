@@ -4,7 +4,7 @@
 ///
 /// A class, so that a call that keeps a hint is not larger for it.
 final class MailHint: Sendable {
-    /// How a mailbox has grown.
+    /// The growth of a mailbox.
     struct Growth: Sendable {
         /// The position after the previous last message.
         var start: Cursor
@@ -20,7 +20,7 @@ final class MailHint: Sendable {
 
     init(mailbox: String, growth: Growth?) { (self.mailbox, self.growth) = (mailbox, growth) }
 
-    /// Decodes what a script has published.
+    /// Decodes a text that a script has published.
     ///
     /// For each mailbox `<Hc0Hc0` in the notation of Lua's struct library: its name and its growth.
     /// The growth is empty, or `<c8I6c8I6c8`, the epoch and the index and tag of start and end,

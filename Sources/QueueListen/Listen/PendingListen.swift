@@ -6,7 +6,7 @@ import CoordinationBase
 /// The state machine owns `progress` from the moment in which it receives the call.
 typealias PendingListen = PendingOperation<ListenProgress, Delivery, QueueListenError>
 
-/// What a call of `listen` has asked for, and how far it has got.
+/// The request of a call of `listen`, and its progress.
 struct ListenProgress: Sendable {
     enum State: Sendable {
         /// Waits until the subscription is confirmed or known to be unavailable.
@@ -21,7 +21,7 @@ struct ListenProgress: Sendable {
         case waiting
     }
 
-    /// What happened to the mailbox while a read was in flight.
+    /// The change of the mailbox while a read was in flight.
     enum Update: Sendable {
         case none
         /// Something changed: an empty reply may be out of date.

@@ -1,4 +1,4 @@
-/// What a ``Receiver`` does with a message whose handler throws.
+/// The policy of a ``Receiver`` for a message whose handler throws.
 ///
 /// The pause between two attempts grows from the lower to the upper bound of `pause`, doubling each
 /// time. Later messages wait meanwhile, so that the order is kept.

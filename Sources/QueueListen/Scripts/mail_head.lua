@@ -23,10 +23,19 @@
 -- Refusals: {'partitions', the actual number}, {'foreign', KEY}: the key holds data of another program.
 local call, try, pack, unpacked, format = redis.call, redis.pcall, struct.pack, struct.unpack, string.format
 
--- Formats of struct.pack. The numbers are exact up to 2^53. epoch (8 bytes), last (index of the last message), tag
--- (of that message, 8 bytes), from (index of the last message that is gone), from's tag, sum (bytes of all messages
--- ever), from's sum, hollow (bytes removed from messages that are still in the list), keyed (number of collapse
--- keys), due (ms, when the time to live must be renewed)
+-- Formats of struct.pack. The numbers are exact up to 2^53.
+--
+-- The mailbox's state:
+--   epoch     8 bytes
+--   last      index of the last message
+--   tag       tag of that message, 8 bytes
+--   from      index of the last message that is gone
+--   from_tag  tag of that message, 8 bytes
+--   sum       bytes of all messages ever
+--   from_sum  bytes of the messages up to and including the one at `from`
+--   hollow    bytes removed from messages that are still in the list
+--   keyed     number of collapse keys
+--   due       ms, when the time to live must be renewed; 0: not set
 local STATE = '<c8dc8dc8ddddd'
 -- kind, index, tag, ms when sent, ms when it expires or 0, sum of bytes up to and including it, collapse key
 local ELEMENT = '<c1I6c8I6I6I6Bc0'

@@ -1,4 +1,4 @@
-// What a sender remembers of the mailboxes that it has sent to.
+// A sender's record of the mailboxes that it has sent to.
 import Hiredis
 import CoordinationBase
 

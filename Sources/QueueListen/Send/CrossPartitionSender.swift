@@ -28,12 +28,13 @@ final class CrossPartitionSender: Sendable {
     private let clock: MonotonicClock
     private let instruments: MailInstruments
 
-    /// How long a partition accepts a part after the time that it reported, in milliseconds.
+    /// The time for which a partition accepts a part after the time that it reported, in
+    /// milliseconds.
     private static let deliveryWindow = 30_000
-    /// How long an unfinished send is kept before it is given up.
+    /// The time for which an unfinished send is kept before it is given up.
     private static let recordLifetime = Duration.seconds(29 * 86400)
-    /// How long the partitions remember the parts of an unfinished send: longer than the send
-    /// itself is kept.
+    /// The time for which the partitions remember the parts of an unfinished send: longer than the
+    /// send itself is kept.
     private static let partLifetime = Duration.seconds(30 * 86400)
     /// The maximum number of partitions that one round of taking over visits.
     private static let maxPartitionsPerRound = 16
@@ -245,11 +246,11 @@ final class CrossPartitionSender: Sendable {
             let fingerprint = found[1].string
         else {
             // Either another process has just finished the send: it removes the encoded send and keeps the fingerprint.
-            // Or the record has expired, with its fingerprint: the send is given up. Only the process that removes the
-            // id reports that.
+            // Or the record has expired with its fingerprint, or cannot be decoded: the send is given up. Only the
+            // process that removes the id reports that.
             let isFirst = try await redis.send("ZREM", .string(home.unfinishedSends), .string(id)).integer == 1
-            let hasExpired = found.last?.isNull ?? true
-            if isFirst, hasExpired { instruments.gaveUp() }
+            let isFinished = found.count == 2 && found[0].isNull && !found[1].isNull
+            if isFirst, !isFinished { instruments.gaveUp() }
             return
         }
         let end = clock.now() + configuration.callTimeout

@@ -1,12 +1,12 @@
-/// How durable messages must be before a send returns.
+/// The durability that messages must have before a send returns.
 ///
 /// A send that takes too long to become durable throws `.notDurable`: the messages are sent
 /// nevertheless.
 public enum Durability: Sendable, Hashable {
     /// In the memory of the Redis master.
     ///
-    /// What the master loses is lost: nothing with `appendfsync always`, up to two seconds with
-    /// `everysec`, and at a failover whatever the new master had not received.
+    /// Messages that the master loses are lost: none with `appendfsync always`, those of up to two
+    /// seconds with `everysec`, and at a failover all that the new master had not received.
     case memory
     /// Also in the memory of this many replicas, 1 to 1,000 (`WAIT`).
     ///

@@ -21,7 +21,7 @@ final class Sender: Sendable {
         self.clock = clock
     }
 
-    /// What mail_send.lua does: its twelfth argument.
+    /// The mode of mail_send.lua: its twelfth argument.
     private enum Mode {
         /// Sends. The answers to all requests up to `settled` have arrived and can be deleted.
         case send(settled: UInt64?)
@@ -48,7 +48,7 @@ final class Sender: Sendable {
         var sender: String
         var number = "1"
         var mode: Mode
-        /// How long the server keeps the answer.
+        /// The time for which the server keeps the answer.
         var answerLifetime: Duration
         var fingerprint: String
     }
@@ -211,7 +211,7 @@ extension QueueListenError {
 }
 
 extension PostOfficeConfiguration {
-    /// How long answers to sends without a caller's id are kept: longer than any such send is
-    /// retried.
+    /// The time for which answers to sends without a caller's id are kept: longer than any such
+    /// send is retried.
     var ownIDLifetime: Duration { max(.seconds(60), callTimeout * 4) }
 }

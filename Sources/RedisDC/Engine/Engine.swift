@@ -22,7 +22,7 @@ actor Engine: WaiterRunner {
     let keys: PartitionKeys
     let settings: EngineStateMachine.Settings
     let usesWakeUps: Bool
-    /// How inspections describe this process.
+    /// The description of this process in inspections.
     let nodeDescription: String
     private let report: @Sendable (CoordinatorEvent) -> Void
     private let executor: any SerialExecutor

@@ -205,7 +205,7 @@ extension EngineStateMachine {
         switch reply {
         case .done(let count, _): return .success(.done(count))
         case .values(let values): return .success(.values(values))
-        case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is not held any more"))
+        case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let kind, let permits, let policy):
             let found = Resource.describe(Resource.Kind(rawValue: kind), permits: permits, policy: policy)
             let wanted = operation.resource.map { "; this call expects \($0.configuration)" } ?? ""

@@ -187,17 +187,23 @@ extension EngineStateMachine {
     mutating func endSession(_ reason: SessionLoss, _ now: Duration) -> [SessionEndAction] {
         guard isLive else { return [] }
         var actions: [SessionEndAction] = [.event(.sessionLost(id: life.id, reason))]
-        let error = RedisDCError(.lost, "the session was lost: \(reason)")
+        func lostWait(_ request: AcquireRequest) -> RedisDCError {
+            RedisDCError(.lost, "cannot \(request.purpose): the session was lost: \(reason)")
+        }
+        func lostLease(_ request: AcquireRequest) -> RedisDCError {
+            RedisDCError(.lost, "\(request.resource) is no longer held: the session was lost: \(reason)")
+        }
         life.finish()
         phase = .subscribing
         life = makeSession()
         for id in claims.keys.sorted() {
+            let request = claims[id]!.request
             switch claims[id]!.state {
             case .idle: break
             case .requested, .queued:
-                if settings.failsWaitersOnLoss || claims[id]!.request.failsOnLoss {
+                if settings.failsWaitersOnLoss || request.failsOnLoss {
                     claims[id] = nil
-                    actions.append(.fail(id, error))
+                    actions.append(.fail(id, lostWait(request)))
                 } else {
                     claims[id]!.state = .idle
                     postpone(id, now)
@@ -207,16 +213,18 @@ extension EngineStateMachine {
                 actions.append(.fail(id, reason))
             case .held:
                 claims[id] = nil
-                actions.append(.lose(id, error))
+                actions.append(.lose(id, lostLease(request)))
             case .releasing(_, _, let releaser):
                 claims[id] = nil
-                if let releaser { actions.append(.fail(releaser, error)) }
+                if let releaser { actions.append(.fail(releaser, lostLease(request))) }
             }
         }
         for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.number != nil {
             calls[id] = nil
             let lost = RedisDCError(
-                .connectionLost, "the session was lost while the operation was in progress", mayHaveRun: true)
+                .connectionLost,
+                "the session was lost while an operation on \"\(call.operation.name)\" was in progress",
+                mayHaveRun: true)
             actions.append(.fail(id, lost))
         }
         return actions + [.subscribe(life)]

@@ -97,6 +97,8 @@ extension EngineStateMachine {
             live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
             return makeRequest(.heartbeat, .heartbeat(sent: now))
         case .inFlight where confirmationIsDue:
+            // Only one heartbeat is in flight at a time. A due time that stayed in the past would make the timer fire
+            // continuously until the reply arrives.
             live.confirmations.postpone(to: now + settings.confirmationDelay)
             return nil
         case .due, .inFlight: return nil

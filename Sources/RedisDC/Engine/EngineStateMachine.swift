@@ -58,7 +58,7 @@ struct EngineStateMachine {
         case values([[UInt8]])
     }
 
-    /// Why a request failed.
+    /// The failure of a request.
     enum Failure: Error {
         /// The failure is transient: the same request is sent again.
         case retry(RedisError)
@@ -103,7 +103,7 @@ struct EngineStateMachine {
         }
         var state = State.idle
         var request: AcquireRequest
-        /// How long the caller waits; `nil` for no limit.
+        /// The limit of the caller's wait; `nil` for none.
         var limit: WaitLimit?
         /// Whether the release of the claim that this one replaces (`AcquireRequest.Detail.releases`) has begun.
         var hasReleasedReplacedClaim = false
@@ -176,7 +176,7 @@ struct EngineStateMachine {
 
     // MARK: Callers
 
-    /// What follows from a caller's operation.
+    /// The action that a caller's operation leads to.
     enum CallAction {
         case none
         case send(EngineRequest)
@@ -241,7 +241,7 @@ struct EngineStateMachine {
         }
     }
 
-    /// What follows from a caller's cancellation or timeout.
+    /// The action that a caller's cancellation or timeout leads to.
     enum AbandonAction {
         case none
         case send(EngineRequest)
@@ -359,7 +359,7 @@ struct EngineStateMachine {
 
     private func notHeld(_ id: ID) -> RedisDCError {
         let name = claims[id].map { "\($0.request.resource)" } ?? "the lease"
-        return RedisDCError(.lost, "\(name) is not held any more")
+        return RedisDCError(.lost, "\(name) is no longer held")
     }
 }
 

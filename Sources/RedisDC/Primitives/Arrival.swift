@@ -1,6 +1,6 @@
 /// The generation in which a party of a barrier, phaser or exchanger passed, and its place in it.
 public struct Arrival: Sendable, Hashable {
-    /// How often the barrier opened before: 0 for the first time.
+    /// The number of times that the barrier opened before: 0 for the first time.
     public var generation: UInt64
     /// The order of this arrival in its generation, from 0. Use 0 to elect the party that does what
     /// must be done once.

@@ -22,8 +22,8 @@ import Hiredis
 /// - ``Lease/fence`` grows with every grant, so that a protected resource can refuse a holder that
 ///   was paused and has not noticed that it lost the lock. docs/failure-model.md has a script with
 ///   which a Redis key does that.
-/// - When the process dies, the lock is free after the session's TTL and one heartbeat of any other
-///   process.
+/// - When the process dies, the first heartbeat of another live process after the session's TTL
+///   releases the lock, normally at most a third of the TTL later.
 /// - The lock belongs to the task that runs the body, and not to child tasks or a `Task {}` made
 ///   there: they wait like any other task. A body that waits for such a child without a timeout
 ///   waits forever.
@@ -38,9 +38,8 @@ import Hiredis
 /// ``Coordinator`` describes what timeouts, cancellation and outages of Redis mean for operations
 /// that wait, and the errors that all operations throw.
 ///
-/// Where readers need not exclude each other use a ``ReadWriteLock``; for more than one holder at a
-/// time a ``Semaphore``; for several locks at once
-/// ``Coordinator/withLocks(_:timeout:_:)``.
+/// Use a ``ReadWriteLock`` if readers need not exclude each other, a ``Semaphore`` for more than
+/// one holder at a time, and ``Coordinator/withLocks(_:timeout:_:)`` for several locks at once.
 public struct DistributedMutex: Sendable {
     let resource: Resource
     let engine: Engine

@@ -16,7 +16,7 @@ import Hiredis
 /// **Guarantees**
 /// - A phase ends when all parties that are registered then have arrived, for all of them in one
 ///   step.
-/// - A party that deregisters, or dies (after its session's TTL), is not awaited any more.
+/// - A party that deregisters, or dies (after its session's TTL), is no longer awaited.
 /// - When the last party has left, nothing of the phaser remains: the phases begin at 0 again.
 ///
 /// **Limits**
@@ -41,8 +41,8 @@ public struct Phaser: Sendable {
         /// - Parameter timeout: more than 0; `nil` waits without limit.
         /// - Returns: the phase and this party's place in it.
         /// - Throws: `.timedOut` or `.cancelled` (the party has not arrived, unless `mayHaveRun` is
-        ///   set because Redis did not answer; it stays registered), `.lost` (the party is not
-        ///   registered any more), `.invalidArgument` (the timeout is 0 or negative), and what
+        ///   set because Redis did not answer; it stays registered), `.lost` (the party is no
+        ///   longer registered), `.invalidArgument` (the timeout is 0 or negative), and what
         ///   ``Coordinator`` lists for all operations.
         @discardableResult
         public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {

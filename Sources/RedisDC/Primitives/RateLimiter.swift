@@ -24,7 +24,7 @@ public struct RateLimiter: Sendable {
     public struct Decision: Sendable, Hashable {
         /// Whether the request is allowed.
         public var isAllowed: Bool
-        /// How long until the same request would be allowed, if no other comes first. Zero when it
+        /// The time until the same request would be allowed, if no other comes first. Zero when it
         /// is allowed.
         public var retryAfter: Duration
         /// The number of further requests that would be allowed now.

@@ -19,8 +19,8 @@ import Hiredis
 ///   wait while those that are keep coming.
 /// - A writer that becomes a reader (``downgrade(_:)``) admits no other writer in between, and
 ///   keeps its fence.
-/// - When the process dies, what it holds is free after the session's TTL and one heartbeat of any
-///   other process.
+/// - When the process dies, the first heartbeat of another live process after the session's TTL
+///   releases its locks, normally at most a third of the TTL later.
 /// - The lock belongs to the task that runs the body, and not to child tasks or a `Task {}` made
 ///   there: they wait like any other task. Two children of a writer's body exclude each other.
 ///
@@ -143,7 +143,7 @@ public struct ReadWriteLock: Sendable {
         }
         try lease.check()
         guard try await engine.reduce(lease.claim, keep: 1) > 0 else {
-            throw RedisDCError(.lost, "read-write lock \"\(name)\" is not held any more")
+            throw RedisDCError(.lost, "read-write lock \"\(name)\" is no longer held")
         }
         lease.keep(1)
     }

@@ -15,7 +15,7 @@ extension FaultProxy {
     ///
     /// The order does not change, and neither does the throughput up to the megabyte that the proxy
     /// buffers. The delay applies to traffic that arrives after the call. After the delay is
-    /// shortened, new bytes still wait for the bytes ahead of them.
+    /// shortened, new bytes still wait for earlier bytes that have the longer delay.
     ///
     /// - Parameters:
     ///   - duration: the minimum delay; zero ends the delay.
@@ -56,7 +56,7 @@ extension FaultProxy {
     ///
     /// With pipelining, the first outstanding reply triggers the fault, even if it answers an
     /// earlier request. In that case all requests have reached the server's socket, but only the
-    /// request whose reply arrived is known to have run. To be certain, send the request alone.
+    /// request that this reply answers is known to have run. To be certain, send the request alone.
     ///
     /// Each call drops one reply.
     ///

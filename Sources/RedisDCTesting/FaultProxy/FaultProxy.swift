@@ -32,9 +32,9 @@ import NIOPosix
 /// - An unreachable server looks to the client like a server that accepts a connection and closes
 ///   it immediately.
 ///
-/// All methods may be called from any task. Only ``stop()``, which waits until all connections are
-/// closed, and ``waitUntil(within:_:)`` depend on the clients and the server; the other methods do
-/// not wait for them. After ``stop()``, the fault methods have no effect.
+/// All methods may be called from any task. Only two of them may have to wait for the clients or
+/// the server: ``stop()``, until all connections are closed, and ``waitUntil(within:_:)``. After
+/// ``stop()``, the fault methods have no effect.
 public final class FaultProxy: Sendable {
     /// The server address to which a proxy forwards connections.
     public struct Target: Sendable {

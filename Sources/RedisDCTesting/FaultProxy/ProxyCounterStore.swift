@@ -56,11 +56,16 @@ final class ProxyCounterStore: Sendable {
             defer { state.nextID += 1 }
             return state.nextID
         }
-        let timer = loop.scheduleTask(in: TimeAmount(timeout)) { self.fail(id, with: self.timedOut(timeout)) }
-        defer { timer.cancel() }
+        let timer = NIOLockedValueBox<Scheduled<Void>?>(nil)
+        defer { timer.withLockedValue { $0 }?.cancel() }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 self.add(Waiter(condition: condition, continuation: continuation), id: id)
+                // Only now: a timer that fires before the waiter is registered would find nothing to fail.
+                let scheduled = loop.scheduleTask(in: TimeAmount(timeout)) {
+                    self.fail(id, with: self.timedOut(timeout))
+                }
+                timer.withLockedValue { $0 = scheduled }
             }
         } onCancel: {
             self.fail(id, with: CancellationError())

@@ -1,6 +1,6 @@
 @testable import Hiredis
 
-/// What one reply, or several, bring about: the machine's actions in one form, so that tests can add them up.
+/// The machine's actions for one reply or several, in one form, so that tests can add them up.
 struct SubscriptionOutcome {
     var completed: [ListenerStateMachine.JoinID] = []
     var failed: [(ListenerStateMachine.JoinID, RedisError)] = []

@@ -13,7 +13,7 @@ final class SubscriptionTrial {
         var missing: Set<SubscriptionTopic> = []
         /// Whether a gap must be reported before the next message.
         var owesGap = false
-        /// Whether a gap must be reported when no topic is missing any more.
+        /// Whether a gap must be reported when no topic is still missing.
         var owesLastGap = false
     }
 

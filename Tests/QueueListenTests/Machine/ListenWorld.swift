@@ -49,7 +49,7 @@ struct ListenWorld {
         case checked(Result<[UInt64], ListenStateMachine.Failure>)
     }
 
-    /// What arrives on the subscription's connection.
+    /// An event on the subscription's connection.
     private enum Notice {
         case subscribed, gap
         case hint(MailHint)
@@ -76,8 +76,8 @@ struct ListenWorld {
     private var lastTag: UInt64 = 0
     /// For each tag the one that was sent before it.
     private var predecessors: [UInt64: UInt64] = [:]
-    /// When the server first learned of each call, when each message was sent, and when each device
-    /// was last taken over.
+    /// The times at which the server first learned of each call, each message was sent, and each
+    /// device was last taken over.
     private var began: [UInt64: Duration] = [:]
     private var sent: [UInt64: Duration] = [:]
     private var taken: [String: Duration] = [:]

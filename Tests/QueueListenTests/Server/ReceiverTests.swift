@@ -6,7 +6,7 @@ import Testing
 
 @testable import QueueListen
 
-/// What handlers have received, in order.
+/// The messages that handlers have received, in order.
 private final class Log: Sendable {
     private let lines = Locked<[String]>([])
 

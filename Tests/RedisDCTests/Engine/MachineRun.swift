@@ -35,7 +35,7 @@ struct MachineRun {
 
     // MARK: Events
 
-    /// What the machine wants, whatever the event: the cases of all its action enums.
+    /// An action of the machine, for any event: the cases of all its action enums.
     enum Action {
         case subscribe
         case join
@@ -198,7 +198,7 @@ extension Array: MachineAction where Element: MachineAction {
     var recorded: [MachineRun.Action] { flatMap(\.recorded) }
 }
 
-/// What follows from a call, together with the operation that it is about.
+/// The action that a call leads to, together with the operation that it is about.
 private struct CallOf: MachineAction {
     var id: UInt64
     var action: EngineStateMachine.CallAction

@@ -59,6 +59,29 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send release 6 of 1"])
     }
 
+    @Test("confirmations that the reconciliation's own requests carry do not make their claims unknown")
+    func reconcileKeepsConfirmations() {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        run.acquire(2, mode: .consume)
+        run.reply(1, .granted(fence: 7))
+        run.apply { $0.gap($1, now: $2) }
+        #expect(run.requests[3]?.confirmations == [1])
+        run.reply(2, .granted(fence: 8))
+        _ = run.taken()
+        // The release of the unknown claim takes the confirmation of 2 with it, before 2 is compared.
+        run.reply(
+            3,
+            .page(
+                next: "",
+                [
+                    .init(number: 1, state: .granted, fence: 7, name: "x"),
+                    .init(number: 99, state: .held, fence: 6, name: "x"),
+                    .init(number: 2, state: .granted, fence: 8, name: "x"),
+                ]))
+        #expect(run.taken() == ["send release 4 of 99 confirming 2"])
+    }
+
     @Test("a lease that was released by force before the reply arrived is not held")
     func takenAwayEarly() {
         var run = MachineRun.live()

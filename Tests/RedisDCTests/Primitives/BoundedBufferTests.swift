@@ -70,7 +70,7 @@ extension PrimitiveTests {
                 let dying = try await ForeignNode(redis, ttl: .seconds(3))
                 #expect(try await dying.request("acquire", "b", ["k", "2", "f", 1, "l", "0"]).first == "granted")
                 try await buffer.put("second", timeout: .seconds(60))
-                // Which of the two sessions expires first decides which item comes first.
+                // The order of the items depends on the order in which the two sessions expire.
                 let items = [
                     try await buffer.take(timeout: .seconds(60)), try await buffer.take(timeout: .seconds(60)),
                 ]

@@ -81,7 +81,7 @@ extension PrimitiveTests {
     }
 }
 
-/// What an observer of an election has received last.
+/// The leader that an observer of an election has received last.
 private actor Leaders {
     private(set) var last: Leader??
 

@@ -23,7 +23,7 @@ final class ManualClock: Sendable {
 
     var now: Duration { state.withLock { $0.now } }
 
-    /// How long those that sleep will still do so, in the order in which they began.
+    /// The remaining times of the present sleepers, in the order in which they began.
     var sleeps: [Duration] { state.withLock { state in state.sleepers.map { $0.end - state.now } } }
 
     func advance(by duration: Duration) {

@@ -171,8 +171,8 @@ extension PrimitiveTests {
             }
         }
 
-        /// What becomes of `body` in an `async let`, in a task group and in a `Task {}`, and in a
-        /// child of that.
+        /// Returns the error codes of `body` in an `async let`, in a task group, in a `Task {}`,
+        /// and in a child of that task.
         private static func codes(
             _ body: @escaping @Sendable () async throws -> Void
         ) async throws -> [RedisDCError.Code?] {

@@ -84,7 +84,7 @@ private struct Attempt: Sendable {
     let watch: KindWatch
     let id: String
     let kind: Kind
-    /// Which of the two roles that most primitives have the operation takes.
+    /// Whether the operation takes the first of the two roles that most primitives have.
     let isFirst: Bool
     let timeout: Duration
     let pause: Duration

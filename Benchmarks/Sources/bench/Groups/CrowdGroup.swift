@@ -1,7 +1,7 @@
 import Foundation
 
 extension Plan {
-    /// Measures what an operation costs the server beside many waiters, sessions or semaphores. The target is a constant
+    /// Measures the server's cost of an operation beside many waiters, sessions or semaphores. The target is a constant
     /// cost.
     func crowd(_ url: String, _ table: inout Table) throws {
         let kinds = [

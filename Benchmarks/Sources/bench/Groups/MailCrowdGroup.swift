@@ -1,5 +1,6 @@
 extension Plan {
-    /// Measures what a send and a listen cost the server beside many messages or mailboxes. The target is a constant cost.
+    /// Measures the server's cost of a send and a listen beside many messages or mailboxes. The target is a
+    /// constant cost.
     func mailCrowd(_ url: String, _ table: inout Table) throws {
         for (kind, title) in [("messages", "messages in the mailbox"), ("mailboxes", "other mailboxes")] {
             for count in sizes.crowds {

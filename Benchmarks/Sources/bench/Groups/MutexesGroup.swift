@@ -4,7 +4,7 @@ extension Plan {
     /// Measures 64 tasks with one mutex each, on one connection.
     ///
     /// redis-benchmark runs one script at a time: first locks of new mutexes, then unlocks of claims that were made before.
-    /// There are so many claims that hardly any is released twice. The time of a pair is the sum of both.
+    /// There are ten claims for each unlock, so hardly any is released twice. The time of a pair is the sum of both.
     func mutexes(_ server: LocalRedis, _ table: inout Table) throws {
         let group = "64 tasks with one mutex each, one connection, TCP, pairs/s"
         let locks = try rate(server, claims: 1, range: 1_000_000_000) { $0.lock }

@@ -2,7 +2,7 @@ import Foundation
 import Hiredis
 import QueueListen
 
-/// Measures what a send and a listen cost the server beside many messages or many mailboxes: the time that the server
+/// Measures the server's cost of a send and a listen beside many messages or many mailboxes: the time that the server
 /// reports for scripts, as the median over short stretches of rounds.
 enum MailCrowd {
     struct Cost: Codable, Sendable {

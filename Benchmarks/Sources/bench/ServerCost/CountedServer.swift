@@ -4,8 +4,8 @@ import RedisDCTesting
 
 /// Runs a private redis-server under `valgrind --tool=callgrind` and returns the instructions that it executed.
 ///
-/// The same commands cost the same number of instructions, whatever else the machine does. What is left of chance, the seeds
-/// of Redis's hash tables and its timer, is below a per mille of what is measured here.
+/// The same commands cost the same number of instructions, whatever else the machine does. The remaining randomness,
+/// from the seeds of Redis's hash tables and from its timer, is below a per mille of the numbers measured here.
 enum CountedServer {
     /// Whether this machine has valgrind.
     static var isAvailable: Bool {
@@ -27,7 +27,7 @@ enum CountedServer {
         redis-server "$@"
         """.write(to: wrapper, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: wrapper.path)
-        // The timer of the server runs by time, which passes slowly for what is measured: as seldom as it may.
+        // The server's timer follows real time, and valgrind makes the server slow: it fires as seldom as possible.
         let configuration = LocalRedis.Configuration(binary: wrapper.path, extra: ["hz 1", "dynamic-hz no"])
         let server = try await LocalRedis.start(configuration)
         do {
@@ -41,10 +41,10 @@ enum CountedServer {
         return try total(counts)
     }
 
-    /// Instructions for one operation: the difference of a long run and a short one, divided by the difference of their lengths.
-    /// What starting, joining and connecting cost is in both.
+    /// Returns the instructions of one operation: the difference between a long run and a short one, divided by the
+    /// difference of their lengths. Both contain the cost of starting, joining and connecting.
     ///
-    /// - Parameter run: carries out so many operations and returns how many that were.
+    /// - Parameter run: carries out the given number of operations and returns the actual number.
     static func perOperation(_ count: Int, _ run: (LocalRedis, Int) async throws -> Int) async throws -> Double {
         var lengths: [Int] = []
         let short = try await instructions { lengths.append(try await run($0, count)) }

@@ -1,7 +1,7 @@
-// What others do for the same purpose, written from their documented behaviour.
+// Scripts of other implementations for the same purposes, written from their documented behaviour.
 import Hiredis
 
-/// Scripts and commands that the engine's and the mailboxes' are compared with.
+/// The scripts that those of the engine and the mailboxes are compared with.
 enum Rivals {
     /// Deletes a key that still has the value that its owner set: the second half of the lock with `SET NX`.
     static let compareAndDelete = RedisScript(

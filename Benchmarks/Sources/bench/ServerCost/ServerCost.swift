@@ -1,11 +1,11 @@
-// What operations cost the server, in instructions.
+// The cost of operations for the server, in instructions.
 import Foundation
 import Hiredis
 import QueueListen
 import RedisDC
 import RedisDCTesting
 
-/// The operations whose cost is counted. Each carries out `count` of them, alone with the server, and returns how many it was.
+/// The operations whose cost is counted. Each runs `count` times, alone with the server, and returns how often it ran.
 enum ServerCost: String, CaseIterable {
     case setPair = "SET NX, compare and delete"
     case hashLockPair = "a reentrant lock in a hash, announced unlock"
@@ -21,7 +21,7 @@ enum ServerCost: String, CaseIterable {
     case send256 = "mailbox: send of 256 bytes to 256"
     case listen = "mailbox: listen that finds one and acknowledges one"
 
-    /// What the others are compared with.
+    /// The operation that the others are compared with.
     static let unit = ServerCost.setPair
 
     /// Enough for the difference of two runs to be exact to a per mille.

@@ -5,7 +5,7 @@ import Hiredis
 ///
 /// A class, because several collections refer to it while the caller waits.
 final class AcquireRequest: Sendable {
-    /// What the caller does at the resource.
+    /// The caller's action at the resource.
     enum Action: Sendable {
         /// Acquires permits.
         case acquire
@@ -15,7 +15,7 @@ final class AcquireRequest: Sendable {
         case register
     }
 
-    /// What happens to the permits after the grant.
+    /// The use of the permits after the grant.
     enum Mode: Sendable {
         /// They are consumed.
         case consume

@@ -20,7 +20,7 @@ enum EngineReply: Sendable {
     case missing
     case gone
     case broken
-    /// The session does not exist any more: it has expired, or else Redis has lost its data.
+    /// The session no longer exists: it has expired, or else Redis has lost its data.
     case lost(isExpired: Bool)
     /// The reply to this request had already been reported as received; it is no longer kept.
     case stale

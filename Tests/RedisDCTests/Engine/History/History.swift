@@ -13,7 +13,7 @@ struct History {
         /// Of a release: the call that acquired the permits.
         var claim: Int
         var called: UInt64
-        /// When the call timed out or was cancelled.
+        /// The time at which the call timed out or was cancelled.
         var gaveUp: UInt64?
         /// `nil` if the process was killed before the call returned.
         var returned: UInt64?
@@ -37,7 +37,7 @@ struct History {
 
     private(set) var calls: [Call] = []
     private(set) var index: [Key: Int] = [:]
-    /// When each process first lost a session, or the last record of a killed process.
+    /// The time of each process's first session loss, or of the last record of a killed process.
     private(set) var losses: [Int: UInt64] = [:]
 
     init() {}

@@ -4,8 +4,8 @@ import TestHistory
 extension History {
     /// Returns the steps on one resource, and the call of each step.
     ///
-    /// - Parameter settleTimeout: How long a cancelled call waits for the end of its claim. After a
-    ///   call that took longer, the claim may still be in the queue.
+    /// - Parameter settleTimeout: the time for which a cancelled call waits for the end of its
+    ///   claim. After a call that took longer, the claim may still be in the queue.
     func steps(of resource: String, settleTimeout: UInt64) -> (steps: [TimedStep<PermitModel.Step>], calls: [Int]) {
         let places = calls.indices.filter { calls[$0].resource == resource }
         var releases: [Key: HistoryRecorder.Outcome] = [:]
