@@ -75,7 +75,6 @@ struct ReconcileStateMachineTests {
             .page(
                 next: "",
                 [
-                    .init(number: 1, state: .granted, fence: 7, name: "x"),
                     .init(number: 99, state: .held, fence: 6, name: "x"),
                     .init(number: 2, state: .granted, fence: 8, name: "x"),
                 ]))
