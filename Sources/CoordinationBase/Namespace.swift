@@ -35,3 +35,11 @@ package func randomID() -> String {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }.joined()
 }
+
+/// Returns 95 random bits as 16 letters and digits: the id of an engine's session, which is part of
+/// many names.
+package func randomSessionID() -> String {
+    let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+    var generator = SystemRandomNumberGenerator()
+    return String((0..<16).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &generator)] })
+}

@@ -242,7 +242,7 @@ public final class Coordinator: Sendable {
             throw RedisDCError(error, key: state)
         }
         guard let found else { return }
-        guard found == String(keyspace.partitions) else { throw keyspace.conflict(with: found) }
+        guard found == keyspace.layout else { throw keyspace.conflict(with: found) }
         partitionsAgree.withLock { $0 = true }
     }
 }

@@ -8,8 +8,8 @@ public struct Inspection: Sendable {
     public struct Holder: Sendable {
         /// The session of the process.
         public var session: String
-        /// The id of the claim, for ``Coordinator/forceRelease(_:holder:)``: the session, a colon,
-        /// and the number of the request.
+        /// The id of the claim, for ``Coordinator/forceRelease(_:holder:)``: session, slot and
+        /// number of the request, separated by colons.
         public var id: String
         /// The number of permits that the claim holds.
         public var count: Int
@@ -27,7 +27,7 @@ public struct Inspection: Sendable {
     public struct Waiter: Sendable {
         /// The session of the process.
         public var session: String
-        /// The id of the claim: the session, a colon, and the number of the request.
+        /// The id of the claim: session, slot and number of the request, separated by colons.
         public var id: String
         /// The number of permits that the claim waits for.
         public var count: Int
@@ -82,8 +82,8 @@ extension Coordinator {
                 .invalidArgument, "cannot inspect \"\(name)\": limit is \(limit), expected 1 to 10000")
         }
         let reply = try await look(
-            Scripts.engineInspect, partition: keyspace.partition(of: name), [.string(name), .integer(limit)])
-        guard let parts = reply.array, parts.count == 13 else { return nil }
+            Scripts.inspect, partition: keyspace.partition(of: name), [.string(name), .integer(limit)])
+        guard let parts = reply.array, parts.count == 12 else { return nil }
         let numbers = parts.map { $0.number ?? 0 }
         func rows<Row>(_ value: RESPValue, _ make: (String, Int, UInt64, Duration, String) -> Row) -> [Row] {
             let cells = value.array ?? []
@@ -95,19 +95,19 @@ extension Coordinator {
             }
         }
         func session(_ id: String) -> String { String(id.prefix { $0 != ":" }) }
-        let holders = rows(parts[11]) { id, count, tick, duration, node in
+        let holders = rows(parts[10]) { id, count, tick, duration, node in
             Inspection.Holder(
                 session: session(id), id: id, count: count, fence: tick, since: tick, duration: duration, node: node)
         }
-        let waiters = rows(parts[12]) { id, count, tick, duration, node in
+        let waiters = rows(parts[11]) { id, count, tick, duration, node in
             Inspection.Waiter(
                 session: session(id), id: id, count: count, since: tick, duration: duration, node: node)
         }
         return Inspection(
-            name: name, kind: ResourceKind(letter: parts[1].string),
-            fairness: parts[2].string == "b" ? .barging : .fifo,
-            permits: numbers[4], available: numbers[5], signalled: numbers[8], consumed: numbers[9],
-            holderCount: numbers[10], waiterCount: numbers[6], holders: holders, waiters: waiters)
+            name: name, kind: ResourceKind(letters: parts[1].string),
+            fairness: parts[1].string == "sb" ? .barging : .fifo,
+            permits: numbers[3], available: numbers[4], signalled: numbers[7], consumed: numbers[8],
+            holderCount: numbers[9], waiterCount: numbers[5], holders: holders, waiters: waiters)
     }
 
     /// Returns all resources of the namespace. They are read in pages, and the cost is proportional
@@ -119,7 +119,7 @@ extension Coordinator {
         for partition in 0..<keyspace.partitions {
             var cursor = "0"
             repeat {
-                let reply = try await look(Scripts.engineList, partition: partition, [.string(cursor)])
+                let reply = try await look(Scripts.list, partition: partition, [.string(cursor)])
                 guard let parts = reply.array, parts.count == 4, let next = parts[0].string else { break }
                 cursor = next
                 if cursor == "0" { list.sessions += parts[2].number ?? 0 }
@@ -127,7 +127,7 @@ extension Coordinator {
                 for index in stride(from: 0, to: cells.count - 5, by: 6) {
                     list.resources.append(
                         ResourceSummary(
-                            name: cells[index].string ?? "", kind: ResourceKind(letter: cells[index + 1].string),
+                            name: cells[index].string ?? "", kind: ResourceKind(letters: cells[index + 1].string),
                             permits: cells[index + 2].number ?? 0, available: cells[index + 3].number ?? 0,
                             waiters: cells[index + 4].number ?? 0,
                             longestWait: cells[index + 5].number.map {
@@ -154,14 +154,18 @@ extension Coordinator {
     public func forceRelease(_ name: String, holder: String? = nil) async throws(RedisDCError) -> Int {
         var total = 0
         while true {
-            let all = try await inspect(name, limit: 1000)?.holders.map(\.id) ?? []
-            let chosen = all.filter { holder == nil || $0 == holder }
+            guard let inspection = try await inspect(name, limit: 1000) else { return total }
+            let chosen = inspection.holders.map(\.id).filter { holder == nil || $0 == holder }
+            let family: Family =
+                switch inspection.kind {
+                case .barrier, .phaser, .exchanger: .meetings
+                case .latch: .participant
+                default: .permits
+                }
             var ended = 0
             for id in chosen {
-                let parts = id.split(separator: ":")
-                guard parts.count == 2, let claim = UInt64(parts[1]) else { continue }
-                let release = Operation.release(name: name, claim: claim, owner: String(parts[0]), force: true)
-                ended += try await engine(of: name).call(release)
+                guard let claim = ClaimID(id) else { continue }
+                ended += try await engine(of: name).call(.end(claim, name: name, family, isForced: true))
             }
             total += ended
             if ended == 0 || chosen.count < 1000 { return total }

@@ -34,9 +34,9 @@ public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomString
     /// The kind in words, such as `read-write lock`.
     public var description: String { rawValue }
 
-    /// - Parameter letter: how the scripts report a kind; `z` stands for broken, and no letter for
-    ///   being destroyed.
-    init(letter: String?) {
+    /// - Parameter letters: the kind and its policy, as in layout.lua.
+    init(letters: String?) {
+        let letter = letters.map { String($0.prefix(1)) }
         self =
             switch letter.flatMap({ Resource.Kind(rawValue: $0) }) {
             case .semaphore: .semaphore

@@ -1,4 +1,4 @@
-// The Lua files of Scripts/, embedded in the binary at build time.
+// The Lua files of Scripts/, embedded in the binary at build time, and the scripts that are composed of them.
 import Hiredis
 
 enum Scripts {
@@ -9,33 +9,140 @@ enum Scripts {
 
     static let rateLimit = RedisScript(embedded: PackageResources.rate_limit_lua)
 
-    static let engineJoin = RedisScript(embedded: PackageResources.engine_join_lua)
-    static let engineLeave = RedisScript(embedded: PackageResources.engine_leave_lua)
-    static let engineInspect = RedisScript(embedded: PackageResources.engine_inspect_lua)
-    static let engineList = RedisScript(embedded: PackageResources.engine_list_lua)
+    // MARK: Sessions
 
-    static let engineHeartbeat = engine(PackageResources.engine_heartbeat_lua)
-    static let engineReconcile = engine(PackageResources.engine_reconcile_lua)
-    static let engineRelease = engine(PackageResources.engine_release_lua)
-    static let engineGive = engine(PackageResources.engine_give_lua)
-    static let engineDestroy = engine(PackageResources.engine_destroy_lua)
-    static let engineAcquire = engine(PackageResources.engine_resource_lua, PackageResources.engine_acquire_lua)
-    static let engineSignal = engine(PackageResources.engine_resource_lua, PackageResources.engine_signal_lua)
-    static let engineCreate = engine(PackageResources.engine_resource_lua, PackageResources.engine_create_lua)
-    static let engineArrive = engine(PackageResources.engine_resource_lua, PackageResources.engine_arrive_lua)
-    static let engineRegister = engine(PackageResources.engine_resource_lua, PackageResources.engine_register_lua)
-    static let engineCount = engine(PackageResources.engine_resource_lua, PackageResources.engine_count_lua)
-    static let engineGate = engine(PackageResources.engine_resource_lua, PackageResources.engine_gate_lua)
-    static let engineReduce = engine(PackageResources.engine_reduce_lua)
-    static let engineRead = engine(PackageResources.engine_read_lua)
-    static let enginePass = engine(PackageResources.engine_resource_lua, PackageResources.engine_pass_lua)
-    static let engineResize = engine(PackageResources.engine_resource_lua, PackageResources.engine_resize_lua)
+    static let join = engine([.sessionJoin])
+    static let leave = engine([.sessionLeave])
+    static let heartbeat = engine([.sessionHeartbeat])
+    static let sweep = engine([.sessionSweep])
+    static let claims = engine([.sessionClaims])
+    static let confirm = engine([.sessionConfirm])
 
-    /// Returns an operation between the head and the tail that all operations share, as one script.
-    ///
-    /// Scripts of Redis cannot include one another.
-    private static func engine(_ parts: [UInt8]...) -> RedisScript {
-        let all = [PackageResources.engine_head_lua] + parts + [PackageResources.engine_tail_lua]
-        return RedisScript(embedded: Array(all.joined()))
+    // MARK: For operators
+
+    static let inspect = engine([.inspect])
+    static let list = engine([.list])
+
+    // MARK: Permits: mutexes, semaphores, read-write locks, conditions, turnstiles, latches, buffers
+
+    static let acquire = engine([.permits, .slot, .newClaim, .resource, .acquire])
+    static let releaseMutex = engine([.releaseMutex, .ownClaim, .endPermits, .endSlot, .grant, .write])
+    static let release = engine([.ownClaim, .endPermits, .endSlot, .grant, .write])
+    static let endPermits = engine([.otherClaim, .endPermits, .endSlot, .grant, .write])
+    static let signal = engine([.permits, .slot, .newCall, .resource, .signal, .call, .grant, .write])
+    static let create = engine([.permits, .slot, .newCall, .resource, .create, .call, .grant, .write])
+    static let resize = engine([.permits, .slot, .newCall, .resource, .resize, .call, .grant, .write])
+    static let setTurnstile = engine([.permits, .slot, .newCall, .resource, .setTurnstile, .call, .grant, .write])
+    static let reduce = engine([.reduce, .grant, .write])
+    static let recheck = engine([.permits, .recheck, .grant, .write])
+
+    // MARK: Latches
+
+    static let waitForLatch = engine([.permits, .slot, .newClaim, .resource, .latch, .acquire])
+    static let countDown = engine([.permits, .slot, .newCall, .resource, .latch, .countDown, .call, .grant, .write])
+    static let participate = engine([.permits, .slot, .newClaim, .resource, .latch, .register])
+    static let releaseParticipant = engine([.ownClaim, .endParticipant, .endSlot, .grant, .write])
+    static let endParticipant = engine([.otherClaim, .endParticipant, .endSlot, .grant, .write])
+
+    // MARK: Buffers
+
+    static let pass = engine([.permits, .pass, .resource, .passPermit, .grant, .write])
+    static let releaseItem = engine([.ownClaim, .endItem, .endSlot, .grant, .write])
+    static let endItem = engine([.otherClaim, .endItem, .endSlot, .grant, .write])
+
+    // MARK: Groups: mutexes and semaphores with a light switch
+
+    static let acquireInGroup = engine([.groups, .slot, .newClaim, .resource, .groupAcquire, .write])
+    static let releaseInGroup = engine([.ownClaim, .endGroup, .endSlot, .groupGrant, .write])
+    static let endInGroup = engine([.otherClaim, .endGroup, .endSlot, .groupGrant, .write])
+    static let signalGroups = engine([.groups, .slot, .newCall, .resource, .signal, .call, .groupGrant, .write])
+    static let createForGroups = engine([.groups, .slot, .newCall, .resource, .create, .call, .groupGrant, .write])
+    static let resizeForGroups = engine([.groups, .slot, .newCall, .resource, .resize, .call, .groupGrant, .write])
+    static let recheckGroups = engine([.groups, .recheck, .groupGrant, .write])
+
+    // MARK: Meetings: barriers, phasers, exchangers
+
+    static let arrive = engine([.meetings, .slot, .newClaim, .resource, .arrive, .meetingGrant, .write])
+    static let register = engine([.meetings, .slot, .newClaim, .resource, .register])
+    static let releaseParty = engine([.ownClaim, .endMeeting, .endSlot, .meetingGrant, .write])
+    static let endParty = engine([.otherClaim, .endMeeting, .endSlot, .meetingGrant, .write])
+    static let recheckMeeting = engine([.meetings, .recheck, .meetingGrant, .write])
+
+    // MARK: All resources
+
+    /// Reads the item of a buffer that a lease takes, or the values of a meeting.
+    static let read = engine([.read])
+    static let destroy = engine([.slot, .newCall, .destroy, .clearStep, .write])
+    static let clear = engine([.clear, .recheck, .clearStep, .write])
+
+    private static let layout = ScriptLayout(text(PackageResources.layout_lua))
+
+    private static func engine(_ parts: [Part]) -> RedisScript {
+        RedisScript(layout.script(parts.map(\.source)))
+    }
+
+    fileprivate static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// A part of a script: a file of Scripts/.
+private enum Part: Equatable {
+    case acquire, arrive, call, clear, clearStep, countDown, create, destroy, endGroup, endItem, endMeeting,
+        endParticipant, endPermits, endSlot, grant, groupAcquire, groupGrant, groups, inspect, latch, list,
+        meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
+        reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
+        sessionJoin, sessionLeave, sessionSweep, setTurnstile, signal, slot, write
+
+    var source: String {
+        let bytes =
+            switch self {
+            case .acquire: PackageResources.acquire_lua
+            case .arrive: PackageResources.arrive_lua
+            case .call: PackageResources.call_lua
+            case .clear: PackageResources.clear_lua
+            case .clearStep: PackageResources.clear_step_lua
+            case .countDown: PackageResources.count_down_lua
+            case .create: PackageResources.create_lua
+            case .destroy: PackageResources.destroy_lua
+            case .endGroup: PackageResources.end_group_lua
+            case .endItem: PackageResources.end_item_lua
+            case .endMeeting: PackageResources.end_meeting_lua
+            case .endParticipant: PackageResources.end_participant_lua
+            case .endPermits: PackageResources.end_permits_lua
+            case .endSlot: PackageResources.end_slot_lua
+            case .grant: PackageResources.grant_lua
+            case .groupAcquire: PackageResources.group_acquire_lua
+            case .groupGrant: PackageResources.group_grant_lua
+            case .groups: PackageResources.groups_lua
+            case .inspect: PackageResources.inspect_lua
+            case .latch: PackageResources.latch_lua
+            case .list: PackageResources.list_lua
+            case .meetingGrant: PackageResources.meeting_grant_lua
+            case .meetings: PackageResources.meetings_lua
+            case .newCall: PackageResources.new_call_lua
+            case .newClaim: PackageResources.new_claim_lua
+            case .otherClaim: PackageResources.other_claim_lua
+            case .ownClaim: PackageResources.own_claim_lua
+            case .pass: PackageResources.pass_lua
+            case .passPermit: PackageResources.pass_permit_lua
+            case .permits: PackageResources.permits_lua
+            case .read: PackageResources.read_lua
+            case .recheck: PackageResources.recheck_lua
+            case .reduce: PackageResources.reduce_lua
+            case .register: PackageResources.register_lua
+            case .releaseMutex: PackageResources.release_mutex_lua
+            case .resize: PackageResources.resize_lua
+            case .resource: PackageResources.resource_lua
+            case .sessionClaims: PackageResources.session_claims_lua
+            case .sessionConfirm: PackageResources.session_confirm_lua
+            case .sessionHeartbeat: PackageResources.session_heartbeat_lua
+            case .sessionJoin: PackageResources.session_join_lua
+            case .sessionLeave: PackageResources.session_leave_lua
+            case .sessionSweep: PackageResources.session_sweep_lua
+            case .setTurnstile: PackageResources.set_turnstile_lua
+            case .signal: PackageResources.signal_lua
+            case .slot: PackageResources.slot_lua
+            case .write: PackageResources.write_lua
+            }
+        return Scripts.text(bytes)
     }
 }

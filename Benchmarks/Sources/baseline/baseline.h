@@ -1,5 +1,6 @@
 // The C program that the Swift client is compared with. It uses hiredis's synchronous API with one connection and one
-// outstanding command. Each mode has a file of its own; the modes share redis.c, engine.c, measure.c and process.c.
+// outstanding command. Each mode has a file of its own; the modes share redis.c, script.c, engine.c,
+// measure.c and process.c.
 #ifndef BASELINE_H
 #define BASELINE_H
 
@@ -52,36 +53,62 @@ redisReply *redis_message(redisContext *redis);
 // the value.
 redisReply *redis_brpop(redisContext *redis, const char *list, int seconds);
 
+// script.c -----------------------------------------------------------------------------------------------------------
+
+// Joins parts of a script from the library's folder, up to a NULL, into the text that the library sends: with the
+// declarations of layout.lua that they use, in front or in place of their names, and without comments. Returns its
+// length.
+size_t script_text(const char *folder, const char *const *parts, char *text, size_t size);
+
 // engine.c -----------------------------------------------------------------------------------------------------------
 
 // The scripts of the coordination engine that the modes run. SCRIPTS is their number.
-typedef enum { JOIN, LEAVE, ACQUIRE, RELEASE, SIGNAL, CREATE, SCRIPTS } Script;
+typedef enum { JOIN, LEAVE, ACQUIRE, RELEASE, RELEASE_MUTEX, SIGNAL, CREATE, SCRIPTS } Script;
 
-// A session of the engine. As in the library, requests are numbered, and some requests tell the server up to which
-// number all answers have arrived. The session sends no heartbeats; its TTL is one hour instead.
+// A session of the engine. As in the library, its requests are numbered, and each takes the slot that was freed last.
+// The session sends no heartbeats; its TTL is one hour instead.
 typedef struct {
     redisContext *redis;
     char hashes[SCRIPTS][41];
     char keys[3][160];
-    char id[33];
+    char id[17];
     long requests;
-    long answered;
-    long settled;
+    // The number of slots that the session has used, and those that are free.
+    long slots;
+    long *free_slots;
+    long free_count;
+    long free_capacity;
 } Engine;
+
+// A request, and the claim that it creates.
+typedef struct {
+    long slot;
+    long number;
+} Request;
 
 // Loads the scripts from the library's folder and starts a session in the namespace `space`.
 Engine engine_join(const char *url, const char *folder, const char *space);
-// Appends one request to the output buffer and returns its number. `acknowledged` is the number of a request whose
-// consumed permits have arrived, or 0. The script's own arguments follow as strings; a NULL ends them.
-long engine_append(Engine *engine, Script script, long acknowledged, ...);
-// Prints the words of a request as a JSON array, with `number` as the request's number.
-void engine_print(const Engine *engine, Script script, const char *number, ...);
-// Reads the next answer. Ends the process if its first word is not `expected`.
-void engine_expect(Engine *engine, const char *expected);
-// Reads the next answer, whose first word must be `one` or `other`. Returns whether it was `one`.
-int engine_expect_either(Engine *engine, const char *one, const char *other);
-// Appends a request that starts another session, which stays idle. The caller reads the answer.
+// Appends one request to the output buffer and returns it. The script's own arguments follow the name of the resource
+// as strings; a NULL ends them. The request occupies its slot until engine_free().
+Request engine_append(Engine *engine, Script script, const char *name, ...);
+// Appends a request with this slot and this number, which the caller chooses.
+void engine_append_words(Engine *engine, Script script, const char *slot, const char *number, const char *name, ...);
+// Appends a request that releases a claim. `script` is RELEASE or RELEASE_MUTEX.
+void engine_append_release(Engine *engine, Script script, const char *name, Request claim);
+// Makes a request's slot free for the next one: its answer has arrived, and its claim has ended. If the claim was of
+// consumed permits, the next request in the slot confirms their arrival.
+void engine_free(Engine *engine, Request request);
+// Prints the words of a request as a JSON array, with `slot` and `number` as the slot and the number.
+void engine_print(const Engine *engine, Script script, const char *slot, const char *number, const char *name, ...);
+// Reads the next answer, which must be a number.
+long long engine_answer(Engine *engine);
+// Reads the next answer. Ends the process unless it is 1 or a fence.
+void engine_expect_success(Engine *engine);
+// Reads the next answer. Ends the process unless it is 0: the claim is queued.
+void engine_expect_queued(Engine *engine);
+// Appends a request that starts another session, which stays idle. engine_expect_joined() reads the answer.
 void engine_append_join(Engine *engine, const char *id);
+void engine_expect_joined(Engine *engine);
 // Ends the connection. With `remove`, deletes the keys of the namespace; otherwise only the session leaves.
 void engine_leave(Engine *engine, int remove);
 

@@ -9,37 +9,52 @@
 // The semaphore on which the crowd waits, and the resource that is measured when the crowd consists of something else.
 static const char crowded[] = "crowd", alone[] = "alone";
 
-static long append_wait(Engine *engine, const char *name, long acknowledged) {
-    return engine_append(engine, ACQUIRE, acknowledged, name, "s", "0", "f", "1", "c", "0", NULL);
+// The waits in the order of the queue, from the first one that no signal has granted.
+typedef struct {
+    Request *waits;
+    long first;
+    long end;
+} Queue;
+
+static Queue queue_make(long capacity) {
+    Queue queue = {.waits = calloc((size_t)capacity, sizeof(Request))};
+    if (queue.waits == NULL) fail(EXIT_INTERNAL, "out of memory for %ld waits", capacity);
+    return queue;
+}
+
+static Request append_wait(Engine *engine, const char *name) {
+    return engine_append(engine, ACQUIRE, name, "sf", "0", "c", NULL);
 }
 
 static void append_session(Engine *engine, long number) {
-    char id[33];
-    snprintf(id, sizeof id, "%032lx", number);
+    char id[17];
+    snprintf(id, sizeof id, "%016lx", (unsigned long)number);
     engine_append_join(engine, id);
 }
 
-static void append_name(Engine *engine, long number) {
+static Request append_name(Engine *engine, long number) {
     char name[32];
     snprintf(name, sizeof name, "crowd-%ld", number);
-    engine_append(engine, CREATE, 0, name, "s", "0", "f", NULL);
+    return engine_append(engine, CREATE, name, "sf", "0", NULL);
 }
 
 // Creates the crowd in batches, which bounds the number of answers in flight.
-static void gather(Engine *engine, char kind, long count) {
-    const long batch = 1000;
-    for (long done = 0; done < count; done += batch) {
-        long end = done + batch < count ? done + batch : count;
-        for (long i = done; i < end; i++) {
-            if (kind == 'w') append_wait(engine, crowded, 0);
-            if (kind == 's') append_session(engine, i);
-            if (kind == 'n') append_name(engine, i);
+static void gather(Engine *engine, Queue *queue, char kind, long count) {
+    enum { BATCH = 512 };
+    Request names[BATCH];
+    for (long done = 0; done < count; done += BATCH) {
+        long size = count - done < BATCH ? count - done : BATCH;
+        for (long i = 0; i < size; i++) {
+            if (kind == 'w') queue->waits[queue->end++] = append_wait(engine, crowded);
+            if (kind == 's') append_session(engine, done + i);
+            if (kind == 'n') names[i] = append_name(engine, done + i);
         }
-        for (long i = done; i < end; i++) {
-            if (kind == 's') {
-                freeReplyObject(redis_read(engine->redis));
-            } else {
-                engine_expect(engine, kind == 'w' ? "queued" : "ok");
+        for (long i = 0; i < size; i++) {
+            if (kind == 'w') engine_expect_queued(engine);
+            if (kind == 's') engine_expect_joined(engine);
+            if (kind == 'n') {
+                engine_expect_success(engine);
+                engine_free(engine, names[i]);
             }
         }
     }
@@ -48,22 +63,28 @@ static void gather(Engine *engine, char kind, long count) {
 // Locks and unlocks. With `queues`, joins the end of the crowd's queue and leaves it.
 static void lock_and_unlock(Engine *engine, int queues) {
     const char *name = queues ? crowded : alone;
-    long claim = queues ? append_wait(engine, name, 0)
-                        : engine_append(engine, ACQUIRE, 0, name, "m", "1", "f", "1", "l", "0", NULL);
-    engine_expect(engine, queues ? "queued" : "granted");
-    char number[24];
-    snprintf(number, sizeof number, "%ld", claim);
-    engine_append(engine, RELEASE, 0, name, number, "", "0", NULL);
-    engine_expect(engine, "ended");
+    Request claim;
+    if (queues) {
+        claim = append_wait(engine, name);
+        engine_expect_queued(engine);
+    } else {
+        claim = engine_append(engine, ACQUIRE, name, "mf", "1", "m", NULL);
+        engine_expect_success(engine);
+    }
+    engine_append_release(engine, queues ? RELEASE : RELEASE_MUTEX, name, claim);
+    engine_expect_success(engine);
+    engine_free(engine, claim);
 }
 
-// Adds a waiter to the queue and wakes the first one with a signal, so that the length of the queue stays the same.
-// `woken` is the wait that the previous signal granted: this wait acknowledges it, as the library does.
-static void wait_and_signal(Engine *engine, const char *name, long woken) {
-    append_wait(engine, name, woken);
-    engine_expect(engine, "queued");
-    engine_append(engine, SIGNAL, 0, name, "s", "0", "f", "1", NULL);
-    engine_expect(engine, "ok");
+// Adds a waiter to the queue and wakes the first one with a signal, so that the length of the queue stays the same. The
+// next wait takes the slot of the one that was woken, which confirms its permit, as in the library.
+static void wait_and_signal(Engine *engine, Queue *queue, const char *name) {
+    queue->waits[queue->end++] = append_wait(engine, name);
+    engine_expect_queued(engine);
+    Request signal = engine_append(engine, SIGNAL, name, "sf", "0", NULL);
+    engine_expect_success(engine);
+    engine_free(engine, signal);
+    engine_free(engine, queue->waits[queue->first++]);
 }
 
 // Returns the time that the server reports for scripts, in microseconds. It does not include the network.
@@ -111,28 +132,25 @@ int run_crowd(const char *url, const char *scripts, const char *kind, long count
     snprintf(space, sizeof space, "bench-%ld", (long)getpid());
     Engine engine = engine_join(url, scripts, space);
     catch_stop_signals();
-    gather(&engine, kind[0], count);
-
     rounds = (rounds + STRETCH - 1) / STRETCH * STRETCH;
-    Meter lock = meter_make(rounds), signal = meter_make(rounds);
     long warmup = warmup_rounds(rounds);
+    Queue queue = queue_make((waiters ? count : 0) + warmup + rounds);
+    gather(&engine, &queue, kind[0], count);
+
+    Meter lock = meter_make(rounds), signal = meter_make(rounds);
     for (long i = -warmup; i < rounds && !stop_requested; i++) {
         meter_tick(&lock, &engine, i);
         lock_and_unlock(&engine, waiters);
     }
     meter_tick(&lock, &engine, rounds);
-    // The waits of the crowd have the request numbers from 1 and are woken first. The waits of the rounds follow; each
-    // round has two requests.
-    long crowd = waiters ? count : 0, base = engine.requests + 1, woken = 0;
     for (long i = -warmup; i < rounds && !stop_requested; i++) {
         meter_tick(&signal, &engine, i);
-        wait_and_signal(&engine, waiters ? crowded : alone, woken);
-        long turn = i + warmup;
-        woken = turn < crowd ? turn + 1 : base + 2 * (turn - crowd);
+        wait_and_signal(&engine, &queue, waiters ? crowded : alone);
     }
     meter_tick(&signal, &engine, rounds);
 
     engine_leave(&engine, 1);
+    free(queue.waits);
     if (stop_requested) return 130;
     printf("{\"mode\":\"crowd\",\"kind\":\"%s\",\"count\":%ld,\"rounds\":%ld,\"lock_us\":%.3f,\"signal_us\":%.3f}\n",
            kind, count, rounds, meter_median(&lock), meter_median(&signal));

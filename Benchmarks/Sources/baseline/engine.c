@@ -7,40 +7,25 @@
 #include <string.h>
 #include <unistd.h>
 
-// The files of each script, in the order of Scripts.swift in the library. Redis scripts cannot include one another, so
-// each operation is joined with the shared parts.
-static const char *const files[SCRIPTS][5] = {
-    [JOIN] = {"join"},
-    [LEAVE] = {"leave"},
-    [ACQUIRE] = {"head", "resource", "acquire", "tail"},
-    [RELEASE] = {"head", "release", "tail"},
-    [SIGNAL] = {"head", "resource", "signal", "tail"},
-    [CREATE] = {"head", "resource", "create", "tail"},
+// The parts of each script, in the order of Scripts.swift in the library.
+static const char *const parts[SCRIPTS][9] = {
+    [JOIN] = {"session_join"},
+    [LEAVE] = {"session_leave"},
+    [ACQUIRE] = {"permits", "slot", "new_claim", "resource", "acquire"},
+    [RELEASE] = {"own_claim", "end_permits", "end_slot", "grant", "write"},
+    [RELEASE_MUTEX] = {"release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"},
+    [SIGNAL] = {"permits", "slot", "new_call", "resource", "signal", "call", "grant", "write"},
+    [CREATE] = {"permits", "slot", "new_call", "resource", "create", "call", "grant", "write"},
 };
 // One hour in microseconds.
 static const char session_ttl[] = "3600000000";
 
-// STRIDE: a request after every 32 answers tells the server which answers have arrived, as in the library.
-enum { STRIDE = 32, MAX_WORDS = 24 };
-
-static size_t read_file(const char *folder, const char *name, char *buffer, size_t size) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/engine_%s.lua", folder, name);
-    FILE *file = fopen(path, "r");
-    if (file == NULL) fail(EXIT_USAGE, "cannot open the script %s", path);
-    size_t length = fread(buffer, 1, size, file);
-    fclose(file);
-    if (length == size) fail(EXIT_INTERNAL, "the script %s is too long", path);
-    return length;
-}
+enum { MAX_WORDS = 24, MAX_SCRIPT = 256 * 1024 };
 
 static void load(Engine *engine, const char *folder, Script script) {
-    static char source[256 * 1024];
-    size_t length = 0;
-    for (const char *const *file = files[script]; *file != NULL; file++) {
-        length += read_file(folder, *file, source + length, sizeof source - length);
-    }
-    redisAppendCommand(engine->redis, "SCRIPT LOAD %b", source, length);
+    static char text[MAX_SCRIPT];
+    size_t length = script_text(folder, parts[script], text, sizeof text);
+    redisAppendCommand(engine->redis, "SCRIPT LOAD %b", text, length);
     redisReply *hash = redis_read(engine->redis);
     snprintf(engine->hashes[script], sizeof engine->hashes[script], "%s", hash->str);
     freeReplyObject(hash);
@@ -50,10 +35,12 @@ Engine engine_join(const char *url, const char *folder, const char *space) {
     Engine engine = {.redis = redis_connect(url)};
     static const char *const kinds[3] = {"book", "index", "sessions"};
     for (int i = 0; i < 3; i++) snprintf(engine.keys[i], sizeof engine.keys[i], "rdc:{%s:0}:%s", space, kinds[i]);
-    snprintf(engine.id, sizeof engine.id, "%016llx%016llx", (unsigned long long)now_ns(), (unsigned long long)getpid());
+    // 16 characters, like the library's. The time and the process differ between sessions.
+    snprintf(engine.id, sizeof engine.id, "%010llx%06lx", (unsigned long long)now_ns() & 0xffffffffff,
+             (unsigned long)getpid() & 0xffffff);
     for (Script script = 0; script < SCRIPTS; script++) load(&engine, folder, script);
     engine_append_join(&engine, engine.id);
-    freeReplyObject(redis_read(engine.redis));
+    engine_expect_joined(&engine);
     return engine;
 }
 
@@ -73,66 +60,111 @@ void engine_append_join(Engine *engine, const char *id) {
     words[count++] = id;
     words[count++] = "baseline";
     words[count++] = session_ttl;
-    words[count++] = "1";
+    words[count++] = "1 layout 2";
     words[count++] = "baseline";
     redisAppendCommandArgv(engine->redis, count, words, NULL);
 }
 
-// Writes the words of a request: its number, SETTLED (all requests up to this number are answered), the requests whose
-// consumed permits have arrived, then the script's own arguments up to a NULL.
-static int compose(const Engine *engine, Script script, const char *number, const char *settled, const char *arrived,
+void engine_expect_joined(Engine *engine) {
+    redisReply *reply = redis_read(engine->redis);
+    const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0]->str : "";
+    if (strcmp(word, "ok") != 0) fail(EXIT_INTERNAL, "the engine answered \"%s\" to the join", word);
+    freeReplyObject(reply);
+}
+
+// Writes the words of a request: the slot's field, the request's number, the resource's field, then the script's own
+// arguments up to a NULL.
+static int compose(const Engine *engine, Script script, const char *slot, const char *number, const char *resource,
                    va_list own, const char **words) {
     int count = begin(engine, script, words);
-    words[count++] = engine->id;
+    words[count++] = slot;
     words[count++] = number;
-    words[count++] = settled;
-    words[count++] = arrived;
+    words[count++] = resource;
     for (const char *word = va_arg(own, const char *); word != NULL; word = va_arg(own, const char *)) {
         words[count++] = word;
     }
     return count;
 }
 
-long engine_append(Engine *engine, Script script, long acknowledged, ...) {
-    char number[24], settled[24] = "", arrived[24] = "";
-    snprintf(number, sizeof number, "%ld", ++engine->requests);
-    if (engine->answered - engine->settled >= STRIDE) {
-        engine->settled = engine->answered;
-        snprintf(settled, sizeof settled, "%ld", engine->settled);
-    }
-    if (acknowledged > 0) snprintf(arrived, sizeof arrived, "%ld", acknowledged);
+static void append(Engine *engine, Script script, const char *slot, const char *number, const char *name, va_list own) {
+    char slot_field[64], resource[272];
+    snprintf(slot_field, sizeof slot_field, "c:%s:%s", engine->id, slot);
+    snprintf(resource, sizeof resource, "t:%s", name);
     const char *words[MAX_WORDS];
-    va_list own;
-    va_start(own, acknowledged);
-    int count = compose(engine, script, number, settled, arrived, own, words);
-    va_end(own);
+    int count = compose(engine, script, slot_field, number, resource, own, words);
     redisAppendCommandArgv(engine->redis, count, words, NULL);
-    return engine->requests;
 }
 
-void engine_print(const Engine *engine, Script script, const char *number, ...) {
+void engine_append_words(Engine *engine, Script script, const char *slot, const char *number, const char *name, ...) {
+    va_list own;
+    va_start(own, name);
+    append(engine, script, slot, number, name, own);
+    va_end(own);
+}
+
+Request engine_append(Engine *engine, Script script, const char *name, ...) {
+    Request request = {.slot = engine->free_count > 0 ? engine->free_slots[--engine->free_count] : engine->slots++,
+                       .number = ++engine->requests};
+    char slot[24], number[24];
+    snprintf(slot, sizeof slot, "%ld", request.slot);
+    snprintf(number, sizeof number, "%ld", request.number);
+    va_list own;
+    va_start(own, name);
+    append(engine, script, slot, number, name, own);
+    va_end(own);
+    return request;
+}
+
+void engine_append_release(Engine *engine, Script script, const char *name, Request claim) {
+    char slot[24], number[24], claim_number[24];
+    snprintf(slot, sizeof slot, "%ld", claim.slot);
+    snprintf(number, sizeof number, "%ld", ++engine->requests);
+    snprintf(claim_number, sizeof claim_number, "%ld", claim.number);
+    engine_append_words(engine, script, slot, number, name, claim_number, NULL);
+}
+
+void engine_free(Engine *engine, Request request) {
+    if (engine->free_count == engine->free_capacity) {
+        engine->free_capacity = engine->free_capacity == 0 ? 64 : 2 * engine->free_capacity;
+        engine->free_slots = realloc(engine->free_slots, (size_t)engine->free_capacity * sizeof *engine->free_slots);
+        if (engine->free_slots == NULL) fail(EXIT_INTERNAL, "out of memory for %ld slots", engine->free_capacity);
+    }
+    engine->free_slots[engine->free_count++] = request.slot;
+}
+
+void engine_print(const Engine *engine, Script script, const char *slot, const char *number, const char *name, ...) {
+    char slot_field[64], resource[272];
+    snprintf(slot_field, sizeof slot_field, "c:%s:%s", engine->id, slot);
+    snprintf(resource, sizeof resource, "t:%s", name);
     const char *words[MAX_WORDS];
     va_list own;
-    va_start(own, number);
-    int count = compose(engine, script, number, "", "", own, words);
+    va_start(own, name);
+    int count = compose(engine, script, slot_field, number, resource, own, words);
     va_end(own);
     for (int i = 0; i < count; i++) printf("%s\"%s\"", i == 0 ? "[" : ",", words[i]);
     printf("]");
 }
 
-int engine_expect_either(Engine *engine, const char *one, const char *other) {
+long long engine_answer(Engine *engine) {
     redisReply *reply = redis_read(engine->redis);
-    const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0]->str : "";
-    int is_one = strcmp(word, one) == 0;
-    if (!is_one && strcmp(word, other) != 0) {
-        fail(EXIT_INTERNAL, "the engine answered \"%s\" instead of \"%s\"", word, one);
+    if (reply->type != REDIS_REPLY_INTEGER) {
+        const char *word = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0]->str : NULL;
+        fail(EXIT_INTERNAL, "the engine answered \"%s\" instead of a number", word == NULL ? "" : word);
     }
+    long long answer = reply->integer;
     freeReplyObject(reply);
-    engine->answered++;
-    return is_one;
+    return answer;
 }
 
-void engine_expect(Engine *engine, const char *expected) { engine_expect_either(engine, expected, expected); }
+void engine_expect_success(Engine *engine) {
+    long long answer = engine_answer(engine);
+    if (answer < 1) fail(EXIT_INTERNAL, "the engine answered %lld instead of 1 or a fence", answer);
+}
+
+void engine_expect_queued(Engine *engine) {
+    long long answer = engine_answer(engine);
+    if (answer != 0) fail(EXIT_INTERNAL, "the engine answered %lld instead of 0, which means queued", answer);
+}
 
 void engine_leave(Engine *engine, int remove) {
     if (remove) {
@@ -144,5 +176,6 @@ void engine_leave(Engine *engine, int remove) {
         redisAppendCommandArgv(engine->redis, count, words, NULL);
         freeReplyObject(redis_read(engine->redis));
     }
+    free(engine->free_slots);
     redisFree(engine->redis);
 }

@@ -17,8 +17,6 @@ typedef struct {
 typedef struct {
     Engine engine;
     redisContext *wakeups;
-    // The wait whose permit has arrived but is not acknowledged yet, or 0.
-    long received;
 } Side;
 
 static Side side_make(const Game *game) {
@@ -30,20 +28,21 @@ static Side side_make(const Game *game) {
 }
 
 static void signal_one(Side *side, const char *name) {
-    engine_append(&side->engine, SIGNAL, side->received, name, "s", "0", "f", "1", NULL);
-    engine_expect(&side->engine, "ok");
-    side->received = 0;
+    Request request = engine_append(&side->engine, SIGNAL, name, "sf", "0", NULL);
+    engine_expect_success(&side->engine);
+    engine_free(&side->engine, request);
 }
 
+// Waits for a permit. The next request takes the wait's slot, which confirms that the permit has arrived.
 static void wait_one(Side *side, const char *name) {
-    long number = engine_append(&side->engine, ACQUIRE, side->received, name, "s", "0", "f", "1", "c", "0", NULL);
-    if (engine_expect_either(&side->engine, "queued", "granted")) {
+    Request wait = engine_append(&side->engine, ACQUIRE, name, "sf", "0", "c", NULL);
+    if (engine_answer(&side->engine) == 0) {
         redisReply *message = redis_message(side->wakeups);
         long woken = strtol(message->element[2]->str, NULL, 10);
         freeReplyObject(message);
-        if (woken != number) fail(EXIT_INTERNAL, "wait %ld was woken instead of %ld", woken, number);
+        if (woken != wait.number) fail(EXIT_INTERNAL, "wait %ld was woken instead of %ld", woken, wait.number);
     }
-    side->received = number;
+    engine_free(&side->engine, wait);
 }
 
 static int play_other_side(int pipe, const void *argument) {

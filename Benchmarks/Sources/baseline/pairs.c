@@ -7,21 +7,20 @@
 
 typedef struct {
     char name[32];
-    long claim;
+    Request claim;
 } Mutex;
 
 // Locks all mutexes in one pipeline, then unlocks all in another. With one mutex this equals blocking calls.
 static void lock_and_unlock(Engine *engine, Mutex *mutexes, long width) {
     for (long i = 0; i < width; i++) {
-        mutexes[i].claim = engine_append(engine, ACQUIRE, 0, mutexes[i].name, "m", "1", "f", "1", "l", "0", NULL);
+        mutexes[i].claim = engine_append(engine, ACQUIRE, mutexes[i].name, "mf", "1", "m", NULL);
     }
-    for (long i = 0; i < width; i++) engine_expect(engine, "granted");
+    for (long i = 0; i < width; i++) engine_expect_success(engine);
+    for (long i = 0; i < width; i++) engine_append_release(engine, RELEASE_MUTEX, mutexes[i].name, mutexes[i].claim);
     for (long i = 0; i < width; i++) {
-        char claim[24];
-        snprintf(claim, sizeof claim, "%ld", mutexes[i].claim);
-        engine_append(engine, RELEASE, 0, mutexes[i].name, claim, "", "0", NULL);
+        engine_expect_success(engine);
+        engine_free(engine, mutexes[i].claim);
     }
-    for (long i = 0; i < width; i++) engine_expect(engine, "ended");
 }
 
 int run_pairs(const char *url, const char *scripts, long width, long rounds) {

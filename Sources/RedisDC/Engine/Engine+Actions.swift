@@ -165,16 +165,15 @@ extension Engine {
     private func join(_ life: SessionLife) async {
         let arguments: [RedisArgument] = [
             .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
-            .integer(namespace.partitions), .string(nodeDescription),
+            .string(namespace.layout), .string(nodeDescription),
         ]
         do throws(RedisError) {
             let reply = try await redis.script(
-                Scripts.engineJoin, keys: keys.all, arguments: arguments, timeout: settings.heartbeatInterval)
+                Scripts.join, keys: keys.all, arguments: arguments, timeout: settings.heartbeatInterval)
             switch (reply.array?.first?.string, reply.array?.last?.string) {
             case ("ok", let epoch?): perform(machine.joined(life.id, epoch: epoch, now: now))
             case ("lost", _): perform(machine.joinedTooLate(life.id))
-            case ("conflict", let partitions?):
-                await joinFailed(life, .fatal(namespace.conflict(with: partitions)))
+            case ("conflict", let layout?): await joinFailed(life, .fatal(namespace.conflict(with: layout)))
             default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
             }
         } catch {
@@ -219,12 +218,28 @@ extension Engine {
 }
 
 extension Namespace {
-    /// Nodes that disagree about the number of partitions would look for a name in different places.
-    func conflict(with partitions: String) -> RedisDCError {
-        RedisDCError(
+    /// The version of the layout of layout.lua.
+    static let layoutVersion = 2
+
+    /// The number of partitions and the version of the layout, as the state has them.
+    ///
+    /// A program that knows only the first layout expects the number alone, and refuses this.
+    var layout: String { "\(partitions) layout \(Self.layoutVersion)" }
+
+    /// The error for a namespace that is stored in another way. Nodes that disagree would look for a name in different
+    /// places, or misread what they find.
+    func conflict(with found: String) -> RedisDCError {
+        let words = found.split(separator: " ")
+        let version = words.count == 3 ? words[2] : "1"
+        guard version == "\(Self.layoutVersion)" else {
+            return RedisDCError(
+                .conflict,
+                "namespace \"\(name)\" has layout \(version), this version of RedisDC uses layout "
+                    + "\(Self.layoutVersion): use another namespace, or stop all its nodes, delete its keys and start again")
+        }
+        return RedisDCError(
             .conflict,
-            "namespace \"\(name)\" has \(partitions) partitions, this coordinator is configured with \(self.partitions)"
-        )
+            "namespace \"\(name)\" has \(words[0]) partitions, this coordinator is configured with \(partitions)")
     }
 }
 

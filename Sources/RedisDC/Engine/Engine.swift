@@ -52,7 +52,7 @@ actor Engine: WaiterRunner {
         executor = redis.serialExecutor
         unownedExecutor = executor.asUnownedSerialExecutor()
         isNeeded = partition == 0
-        machine = EngineStateMachine(settings: settings) { SessionLife(id: randomID(), now: clock.now) }
+        machine = EngineStateMachine(settings: settings) { SessionLife(id: randomSessionID(), now: clock.now) }
     }
 
     // MARK: WaiterRunner
@@ -106,8 +106,12 @@ actor Engine: WaiterRunner {
                 }
             }
         }
-        _ = try? await redis.script(
-            Scripts.engineLeave, keys: keys.all, arguments: [.string(session)], timeout: .seconds(2))
+        // One script deletes a limited number of the session's slots.
+        while true {
+            let reply = try? await redis.script(
+                Scripts.leave, keys: keys.all, arguments: [.string(session)], timeout: .seconds(2))
+            guard reply?.array?.first?.string == "more" else { return }
+        }
     }
 
     /// Records that a body begins to run with a lease. A shutdown waits for it.

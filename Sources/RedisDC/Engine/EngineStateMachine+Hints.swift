@@ -2,7 +2,7 @@
 // comparison finds those whose hints were lost.
 
 extension EngineStateMachine {
-    enum HintAction: SendingAction, FinishingAction {
+    enum HintAction: HintedAction {
         case sessionEnded([SessionEndAction])
         case send(EngineRequest)
         case finish(ID, Finish)
@@ -20,8 +20,8 @@ extension EngineStateMachine {
             guard let number = UInt64(words[index]) else { continue }
             let word = words[index + 1]
             let parts = word.split(separator: "/")
+            if word != "try" { live.notices += 1 }
             if let fence = parts.first.flatMap({ UInt64($0) }) {
-                live.grants += 1
                 actions += grantSeen(number, fence, parts.count == 2 ? UInt64(parts[1]) ?? 0 : 0, now)
             } else if let claimID = live.claimIDs[number], let claim = claims[claimID] {
                 actions += wordSeen(claimID, claim, word)
@@ -42,26 +42,26 @@ extension EngineStateMachine {
     }
 
     /// Handles a word about a claim: `gone`, `broken`, `try` or `lost`.
-    private mutating func wordSeen(_ id: ID, _ claim: Claim, _ word: Substring) -> [HintAction] {
-        let resource = claim.request.resource
+    private mutating func wordSeen<Action: HintedAction>(_ id: ID, _ claim: Claim, _ word: Substring) -> [Action] {
         let isHeld: Bool
         switch claim.state {
         case .requested, .queued: isHeld = false
         case .held: isHeld = true
         case .idle, .abandoned, .releasing: return []
         }
+        let resource = claim.request.resource
         switch (word, isHeld) {
         case ("gone", false):
-            forget(id)
+            forgetEnded(id)
             return [.finish(id, .failure(RedisDCError(.destroyed, "\(resource) was destroyed")))]
         case ("broken", false):
-            forget(id)
+            forgetEnded(id)
             let error = RedisDCError(.broken, "\(resource) is broken, because a party died or gave up")
             return [.finish(id, .failure(error))]
         case ("try", false):
-            return [.send(makeRequest(.give(name: resource.name), .background))]
+            return [.send(makeRequest(.recheck(name: resource.name), .background))]
         case ("lost", _):
-            forget(id)
+            forgetEnded(id)
             let error = RedisDCError(.lost, "\(resource) was taken away by an operator")
             // A waiter receives this word if its grant's hint is late or lost. Its wait has ended too.
             return isHeld ? [.lose(id, error)] : [.finish(id, .failure(error))]
@@ -100,7 +100,7 @@ extension EngineStateMachine {
             case .idle, .requested, .abandoned, .releasing: nil
             }
         }
-        return makeRequest(.reconcile(after: ""), .reconcile(known: Set(known), found: []))
+        return makeRequest(.reconcile(from: 0), .reconcile(known: Set(known), found: []))
     }
 
     /// Handles a page of the list of claims, and compares the claims with it after the last page.
@@ -116,8 +116,8 @@ extension EngineStateMachine {
             return []
         }
         let found = before + lines
-        guard next.isEmpty else {
-            return [.send(makeRequest(.reconcile(after: next), .reconcile(known: known, found: found)))]
+        guard next == 0 else {
+            return [.send(makeRequest(.reconcile(from: next), .reconcile(known: known, found: found)))]
         }
         var actions = claimsFound(found, now)
         let missing = known.subtracting(found.map(\.number))
@@ -134,18 +134,28 @@ extension EngineStateMachine {
 
     /// Handles the claims that Redis has listed: accepts grants, and releases claims that no caller waits for.
     private mutating func claimsFound(_ found: [EngineReply.Line], _ now: Duration) -> [ReplyAction] {
-        // Listed before the loop: each request that the loop makes takes confirmations with it.
-        let confirming = Set(live.pending.values.flatMap(\.request.confirmations)).union(live.confirmations.numbers)
+        // Consumed permits whose confirmation is not sent, in flight, or carried by a request in the same slot.
+        var confirming = Set(live.slots.unconfirmed.values)
+        for entry in live.pending.values {
+            if let number = entry.confirms { confirming.insert(number) }
+            if case .confirm(let claims) = entry.request.operation { confirming.formUnion(claims.map(\.number)) }
+        }
         var actions: [ReplyAction] = []
         for line in found {
-            if live.claimIDs[line.number] == nil {
+            guard let id = live.claimIDs[line.number] else {
                 // A claim whose caller no longer waits, unless it is being requested or its consumption is being
                 // confirmed.
-                if live.pending[line.number] == nil, !confirming.contains(line.number) {
-                    actions.append(.send(makeRequest(.release(name: line.name, claim: line.number), .background)))
+                if line.isClaim, live.pending[line.number] == nil, !confirming.contains(line.number) {
+                    let claim = ClaimID(session: life.id, slot: line.slot, number: line.number)
+                    let end = Operation.end(claim, name: line.name, line.family, isForced: true)
+                    actions.append(.send(makeRequest(end, .background)))
                 }
-            } else if line.state != .waiting {
-                actions += grantSeen(line.number, line.fence, line.count, now)
+                continue
+            }
+            switch line.state {
+            case .waiting: break
+            case .granted, .held: actions += grantSeen(line.number, line.fence, line.count, now)
+            case .ended(let word): if let claim = claims[id] { actions += wordSeen(id, claim, word[...]) }
             }
         }
         return actions
@@ -159,15 +169,17 @@ extension EngineStateMachine {
             forget(id)
             let resource = claim.request.resource
             let error = RedisDCError(.lost, "Redis has lost the record of the lease of \(resource)")
-            // If only the claim's line in the index is missing, nothing else would release its permits.
-            return [
-                .lose(id, error), .send(makeRequest(.release(name: resource.name, claim: number), .background)),
-            ]
+            // Frees the slot.
+            let release = Operation.release(resource, claim: number, claim.family)
+            return [.lose(id, error), .send(makeRequest(release, .background, slot: claim.slot))]
         case .queued:
-            // Redis has lost the place in the queue.
+            // Redis has lost the place in the queue. What is left of the claim ends, which frees its slot.
+            let release = Operation.release(claim.request.resource, claim: number, claim.family)
+            let end = makeRequest(release, .background, slot: claim.slot)
             live.claimIDs[number] = nil
             claims[id]!.state = .idle
-            return begin(id, now).map { [.send($0)] } ?? []
+            claims[id]!.slot = nil
+            return [.send(end)] + (begin(id, now).map { [.send($0)] } ?? [])
         case .idle, .requested, .abandoned, .releasing: return []
         }
     }

@@ -11,8 +11,13 @@ protocol FinishingAction {
     static func finish(_ id: EngineStateMachine.ID, _ result: EngineStateMachine.Finish) -> Self
 }
 
+/// An action on a claim that a hint or the comparison with Redis is about.
+protocol HintedAction: SendingAction, FinishingAction {
+    static func lose(_ id: EngineStateMachine.ID, _ error: RedisDCError) -> Self
+}
+
 extension EngineStateMachine {
-    enum ReplyAction: SendingAction, FinishingAction {
+    enum ReplyAction: HintedAction {
         case sessionEnded([SessionEndAction])
         case send(EngineRequest)
         /// Sends the same request again.
@@ -33,20 +38,68 @@ extension EngineStateMachine {
         case .failure(.retry(let error)):
             return [retry(entry, error)]
         case .failure(.fatal(let error)):
-            settle(request.number)
-            live.confirmations.putBack(request.confirmations, at: now + settings.heartbeatInterval)
+            live.pending[request.number] = nil
+            notWritten(entry, now + settings.heartbeatInterval)
             return failed(entry, error, now) + requestsFromBacklog(now)
         case .success(.lost(let isExpired)):
             return [.sessionEnded(endSession(isExpired || now >= life.end ? .expired : .dataLost, now))]
+        case .success(.family(let family)):
+            return [.send(serve(entry, family))]
+        case .success(.again):
+            // Later than usual, because another script must run in between.
+            return [.retry(entry.request, after: .milliseconds(5))]
+        case .success(.occupied):
+            live.pending[request.number] = nil
+            return occupied(entry, now)
         case .success(let reply):
-            settle(request.number)
+            live.pending[request.number] = nil
+            if reply.hasWritten {
+                if let slot = entry.request.slot, entry.request.operation.takesSlot {
+                    live.seen = (slot, request.number)
+                }
+            } else {
+                notWritten(entry, now + settings.confirmationDelay)
+            }
             return answered(entry, reply, now) + requestsFromBacklog(now)
         }
     }
 
-    private mutating func settle(_ number: UInt64) {
-        live.pending[number] = nil
-        live.window.settle(number)
+    /// Handles a request that has not written to its slot: what its success would have confirmed is still unconfirmed.
+    private mutating func notWritten(_ entry: Session.Pending, _ due: Duration) {
+        if case .confirm(let claims) = entry.request.operation {
+            for claim in claims { live.slots.addUnconfirmed(claim.slot, claim.number, at: due) }
+        }
+        if let slot = entry.request.slot, let number = entry.confirms {
+            live.slots.addUnconfirmed(slot, number, at: due)
+        }
+    }
+
+    /// Returns the same request for the script of another family.
+    private mutating func serve(_ entry: Session.Pending, _ family: Family) -> EngineRequest {
+        var request = entry.request
+        request.family = family
+        live.pending[request.number]!.request = request
+        if case .claim(let id) = entry.purpose { claims[id]?.family = family }
+        return request
+    }
+
+    /// Handles a slot that has a claim which this process has ended: Redis has lost the end. The request is made again in
+    /// another slot, and the comparison with Redis ends the claim.
+    private mutating func occupied(_ entry: Session.Pending, _ now: Duration) -> [ReplyAction] {
+        var actions: [ReplyAction] = [.event(.dataLost)]
+        if let request = reconcile() { actions.append(.send(request)) }
+        switch entry.purpose {
+        case .claim(let id):
+            guard claims[id] != nil else { return actions }
+            live.claimIDs[entry.request.number] = nil
+            claims[id]!.state = .idle
+            if let request = begin(id, now) { actions.append(.send(request)) }
+        case .call(let id):
+            calls[id]?.number = nil
+            if let request = begin(id, now) { actions.append(.send(request)) }
+        case .end, .heartbeat, .reconcile, .sweep, .background: break
+        }
+        return actions
     }
 
     /// Returns requests for claims and calls of the backlog, until `maxPending` requests are in flight.
@@ -71,16 +124,24 @@ extension EngineStateMachine {
         let operation = entry.request.operation
         switch entry.purpose {
         case .claim(let id): return claimAnswered(id, entry.request.number, reply, now)
-        case .end(let id): return endAnswered(id, operation, reply, now) + requestForWaiters(operation, reply)
+        case .end(let id):
+            return endAnswered(id, entry.request, reply, now) + requestForWaiters(operation, reply)
         case .call(let id):
             calls[id] = nil
+            if operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
             if case .pass(_, let number, _, _) = operation {
-                if case .done = reply { live.claimIDs[number].map { forget($0) } } else { restoreHeld(number) }
+                if case .done = reply { live.claimIDs[number].map { forgetEnded($0) } } else { restoreHeld(number) }
             }
             return [.finish(id, outcome(of: operation, reply))] + requestForWaiters(operation, reply)
         case .heartbeat(let sent): return heartbeatAnswered(sent, reply, now)
         case .reconcile(let known, let found): return reconcileAnswered(known, found, reply, now)
-        case .background: return requestForWaiters(operation, reply)
+        case .sweep(let hasClaims, let isSecond): return sweepAnswered(operation, reply, hasClaims, isSecond)
+        case .background:
+            if case .release = operation, case .done = reply, let slot = entry.request.slot { live.slots.give(slot) }
+            if case .end(let claim, _, _, _) = operation, case .done = reply, claim.session == life.id {
+                giveIfUnused(claim.slot)
+            }
+            return requestForWaiters(operation, reply)
         }
     }
 
@@ -90,14 +151,19 @@ extension EngineStateMachine {
         guard let claim = claims[id], case .requested(number) = claim.state else { return [] }
         switch reply {
         case .granted(let fence, let arrival): return granted(id, number, fence, arrival, now)
-        case .queued:
+        case .queued(let more):
             claims[id]!.state = .queued(number)
-            return releaseOfReplacedClaim(for: id).map { [.send($0)] } ?? []
+            var actions: [ReplyAction] = []
+            if let request = releaseOfReplacedClaim(for: id) { actions.append(.send(request)) }
+            if more {
+                actions.append(.send(makeRequest(.recheck(name: claim.request.resource.name), .background)))
+            }
+            return actions
         case .none:
-            forget(id)
+            forgetEnded(id)
             return [.finish(id, .success(.notAvailable))]
         default:
-            forget(id)
+            forgetEnded(id)
             return [.finish(id, outcome(of: .claim(claim.request), reply))]
         }
     }
@@ -113,9 +179,9 @@ extension EngineStateMachine {
             claim: id, fence: fence, arrival: arrival, life: life, watch: isLease ? LeaseWatch() : nil)
         if isLease {
             claims[id]!.state = .held(number, fence: fence)
-        } else {
-            forget(id)
-            live.confirmations.add(number, at: now + settings.confirmationDelay)
+        } else if let slot = forget(id)?.slot {
+            live.slots.give(slot)
+            live.slots.addUnconfirmed(slot, number, at: now + settings.confirmationDelay)
         }
         actions.append(.finish(id, .success(.granted(grant))))
         return actions
@@ -133,15 +199,17 @@ extension EngineStateMachine {
 
     /// Handles the reply to a request that ends a claim.
     private mutating func endAnswered(
-        _ id: ID, _ operation: Operation, _ reply: EngineReply, _ now: Duration
+        _ id: ID, _ request: EngineRequest, _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
-        if case .granted(let fence, let arrival) = reply, case .leave(let name, let number) = operation {
+        if case .granted(let fence, let arrival) = reply, case .leave(let resource, let number) = request.operation {
             // The claim was granted before it could leave. If the caller no longer waits, it is released.
             guard case .abandoned? = claims[id]?.state else {
-                return [.send(makeRequest(.release(name: name, claim: number), .background))]
+                let release = Operation.release(resource, claim: number, .meetings)
+                return [.send(makeRequest(release, .background, slot: request.slot))]
             }
             return granted(id, number, fence, arrival, now)
         }
+        if let slot = request.slot { live.slots.give(slot) }
         guard let claim = claims[id] else { return [] }
         switch claim.state {
         case .abandoned(_, let error):
@@ -158,15 +226,47 @@ extension EngineStateMachine {
 
     /// Requests the next grants when the script has left waiters over: one script handles a limited number.
     private mutating func requestForWaiters(_ operation: Operation, _ reply: EngineReply) -> [ReplyAction] {
-        guard case .done(_, let more) = reply, more, operation.mayLeaveWaiters else { return [] }
-        return [.send(makeRequest(.give(name: operation.name), .background))]
+        guard case .done(_, let more) = reply, more else { return [] }
+        return [.send(makeRequest(.recheck(name: operation.name), .background))]
+    }
+
+    /// Frees the slot of a claim that only Redis knew, unless a later claim or request uses it.
+    private mutating func giveIfUnused(_ slot: Int) {
+        let isUsed =
+            claims.values.contains { $0.slot == slot } || live.pending.values.contains { $0.request.slot == slot }
+        if !isUsed { live.slots.give(slot) }
+    }
+
+    /// Ends the claims of an expired session that the reply lists, and asks for the next ones. When all have been listed
+    /// and there were any, a second pass deletes the session. What it finds again is left to the next heartbeat that lists
+    /// the session, a second later.
+    private mutating func sweepAnswered(
+        _ operation: Operation, _ reply: EngineReply, _ hasClaims: Bool, _ isSecond: Bool
+    ) -> [ReplyAction] {
+        guard case .sweep(let below, let claims) = reply, case .sweep(let session, _) = operation else { return [] }
+        if isSecond, !claims.isEmpty { return [] }
+        var actions: [ReplyAction] = claims.map { claim in
+            .send(makeRequest(.end(claim.id, name: claim.name, claim.family, isForced: false), .background))
+        }
+        let hasClaims = hasClaims || !claims.isEmpty
+        if below > 0 {
+            let next = Operation.sweep(session: session, below: below)
+            actions.append(.send(makeRequest(next, .sweep(hasClaims: hasClaims, isSecond: isSecond))))
+        } else if hasClaims {
+            let again = Operation.sweep(session: session, below: nil)
+            actions.append(.send(makeRequest(again, .sweep(hasClaims: false, isSecond: true))))
+        }
+        return actions
     }
 
     // MARK: Failed
 
     private mutating func failed(_ entry: Session.Pending, _ error: RedisDCError, _ now: Duration) -> [ReplyAction] {
         switch entry.purpose {
-        case .claim(let id): return drop(id) ? [.finish(id, .failure(error))] : []
+        case .claim(let id):
+            // A claim that may exist keeps its slot.
+            if !error.mayHaveRun, claims[id] != nil { forgetEnded(id) } else if !drop(id) { return [] }
+            return [.finish(id, .failure(error))]
         case .end(let id):
             // The server releases the claim when the session ends.
             guard let claim = claims[id] else { return [] }
@@ -180,6 +280,7 @@ extension EngineStateMachine {
             var error = error
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
             calls[id] = nil
+            if entry.request.operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
             if case .pass(_, let number, _, _) = entry.request.operation { restoreHeld(number) }
             return [.finish(id, .failure(error))]
         case .heartbeat:
@@ -188,7 +289,7 @@ extension EngineStateMachine {
         case .reconcile:
             live.reconciliation = .none
             return []
-        case .background: return []
+        case .sweep, .background: return []
         }
     }
 
@@ -206,8 +307,10 @@ extension EngineStateMachine {
         case .done(let count, _): return .success(.done(count))
         case .values(let values): return .success(.values(values))
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
-        case .conflict(let kind, let permits, let policy):
-            let found = Resource.describe(Resource.Kind(rawValue: kind), permits: permits, policy: policy)
+        case .conflict(let letters, let permits):
+            let found = Resource.describe(
+                Resource.Kind(rawValue: String(letters.prefix(1))), permits: permits,
+                policy: String(letters.suffix(1)))
             let wanted = operation.resource.map { "; this call expects \($0.configuration)" } ?? ""
             return .failure(RedisDCError(.conflict, "\"\(name)\" is \(found)\(wanted)"))
         case .broken:
@@ -215,6 +318,7 @@ extension EngineStateMachine {
                 RedisDCError(
                     .broken,
                     "\"\(name)\" is broken, because a party died or gave up; destroy it and create it again"))
+        case .over(word: "gone"): return .failure(RedisDCError(.destroyed, "\"\(name)\" was destroyed"))
         case .over:
             return .failure(
                 RedisDCError(.lost, "\"\(name)\" was destroyed, or taken away by an operator, before the reply came"))
@@ -224,8 +328,20 @@ extension EngineStateMachine {
                     .notFound,
                     "semaphore \"\(name)\" does not exist; create it with coordinator.semaphore(_:permits:)"))
         case .gone: return .failure(RedisDCError(.destroyed, "\"\(name)\" was destroyed"))
-        case .granted, .queued, .lost, .stale, .heartbeat, .page:
+        case .granted, .queued, .lost, .stale, .occupied, .family, .again, .heartbeat, .page, .sweep:
             return .failure(RedisDCError(.serverError, "unexpected reply \(reply) for \"\(name)\""))
+        }
+    }
+}
+
+extension EngineReply {
+    /// Whether the request has written to its slot, which confirms what the slot had before.
+    fileprivate var hasWritten: Bool {
+        switch self {
+        case .granted, .queued, .done: true
+        case .none, .over, .conflict, .missing, .gone, .broken, .lost, .stale, .occupied, .family, .again, .heartbeat,
+            .page, .sweep, .values:
+            false
         }
     }
 }

@@ -9,12 +9,15 @@ extension EngineStateMachine {
         /// The purpose of a request, which decides how its reply is handled.
         enum Purpose {
             case claim(ID)
-            /// Releases a claim, or removes it from the queue.
+            /// Releases a claim, or removes it from the queue, and frees its slot.
             case end(ID)
             case call(ID)
             case heartbeat(sent: Duration)
             /// See `reconcileAnswered`.
             case reconcile(known: Set<UInt64>, found: [EngineReply.Line])
+            /// Sweeps an expired session. `hasClaims`: an earlier page of this pass had claims. `isSecond`: the pass
+            /// follows one that has ended all claims, to delete the session.
+            case sweep(hasClaims: Bool, isSecond: Bool)
             /// No caller waits for the reply.
             case background
         }
@@ -23,6 +26,9 @@ extension EngineStateMachine {
         struct Pending {
             var request: EngineRequest
             var purpose: Purpose
+            /// The number of the request that had consumed permits in the same slot. This request confirms their
+            /// arrival when it writes to the slot.
+            var confirms: UInt64?
             var failures = 0
         }
 
@@ -38,15 +44,18 @@ extension EngineStateMachine {
             case running(again: Bool)
         }
 
-        var window = RequestWindow()
+        /// The number of the last request.
+        var lastNumber: UInt64 = 0
+        var slots = Slots()
+        /// The last request that was answered after it had written to its slot.
+        var seen: (slot: Int, number: UInt64)?
         var pending: [UInt64: Pending] = [:]
         /// The claims by the numbers of their requests.
         var claimIDs: [UInt64: ID] = [:]
-        var confirmations = Confirmations()
         var heartbeat: Heartbeat
         var reconciliation = Reconciliation.none
-        /// The number of grants received as hints, to compare with the server's count.
-        var grants = 0
+        /// The number of hints about claims, to compare with the server's count.
+        var notices = 0
         var channel: Channel
     }
 
@@ -61,9 +70,9 @@ extension EngineStateMachine {
 
     /// The claims of a stopped session that must still be released, and its confirmations that must still be sent.
     struct UnreleasedState {
-        var claims: [(name: String, number: UInt64)]
-        var window: RequestWindow
-        var confirmations: Confirmations
+        var claims: [(Claim, number: UInt64)]
+        var lastNumber: UInt64
+        var slots: Slots
     }
 
     // MARK: Begin
@@ -206,6 +215,7 @@ extension EngineStateMachine {
                     actions.append(.fail(id, lostWait(request)))
                 } else {
                     claims[id]!.state = .idle
+                    claims[id]!.slot = nil
                     postpone(id, now)
                 }
             case .abandoned(_, let reason):
@@ -257,8 +267,17 @@ extension EngineStateMachine {
         if isStopped { return [] }
         var unreleased: UnreleasedState?
         if isLive {
-            let held = claims.values.compactMap { claim in claim.number.map { (claim.request.resource.name, $0) } }
-            unreleased = UnreleasedState(claims: held, window: live.window, confirmations: live.confirmations)
+            let held = claims.values.compactMap { claim in claim.number.map { (claim, number: $0) } }
+            // Requests in flight keep what they would confirm until they have been answered.
+            for entry in live.pending.values {
+                if case .confirm(let claims) = entry.request.operation {
+                    for claim in claims { live.slots.addUnconfirmed(claim.slot, claim.number, at: .zero) }
+                }
+                if let slot = entry.request.slot, let number = entry.confirms {
+                    live.slots.addUnconfirmed(slot, number, at: .zero)
+                }
+            }
+            unreleased = UnreleasedState(claims: held, lastNumber: live.lastNumber, slots: live.slots)
         }
         let error = RedisDCError(.stopped, "the coordinator is stopping")
         var actions: [StopAction] = []
@@ -286,53 +305,17 @@ extension EngineStateMachine {
     mutating func shutdownRequests() -> [EngineRequest] {
         guard case .stopped(var unreleased?) = phase else { return [] }
         phase = .stopped(nil)
-        var requests = unreleased.claims.map {
-            EngineRequest(
-                session: life.id, number: unreleased.window.next(), operation: .release(name: $0.name, claim: $0.number)
-            )
+        func request(_ operation: Operation, slot: Int?) -> EngineRequest {
+            unreleased.lastNumber += 1
+            return EngineRequest(session: life.id, number: unreleased.lastNumber, slot: slot, operation: operation)
         }
-        // A `give` without a name only carries confirmations.
-        while !unreleased.confirmations.isEmpty {
+        var requests = unreleased.claims.map { claim, number in
+            request(.release(claim.request.resource, claim: number, claim.family), slot: claim.slot)
+        }
+        while unreleased.slots.dueAt != nil {
             requests.append(
-                EngineRequest(
-                    session: life.id, number: unreleased.window.next(),
-                    confirmations: unreleased.confirmations.take(Self.maxConfirmations), operation: .give(name: "")))
+                request(.confirm(unreleased.slots.confirmations(upTo: Self.maxConfirmations)), slot: nil))
         }
         return requests
     }
-}
-
-/// The numbers of the requests whose consumed permits this process has received, but not yet confirmed to the server.
-/// A later request carries the confirmations.
-struct Confirmations: Sendable {
-    private(set) var numbers: [UInt64] = []
-    /// The time at which they must be sent at the latest; `nil` when there are none.
-    private(set) var dueAt: Duration?
-
-    var isEmpty: Bool { numbers.isEmpty }
-
-    /// Adds a number. The due time changes only if there was none.
-    mutating func add(_ number: UInt64, at due: Duration) {
-        numbers.append(number)
-        dueAt = dueAt ?? due
-    }
-
-    /// Puts back the confirmations of a failed request.
-    mutating func putBack(_ earlier: [UInt64], at due: Duration) {
-        guard !earlier.isEmpty else { return }
-        numbers = earlier + numbers
-        dueAt = dueAt ?? due
-    }
-
-    /// Removes and returns at most `count` of them. The rest are due immediately.
-    mutating func take(_ count: Int) -> [UInt64] {
-        if numbers.isEmpty { return [] }
-        let taken = Array(numbers.prefix(count))
-        numbers.removeFirst(taken.count)
-        dueAt = numbers.isEmpty ? nil : .zero
-        return taken
-    }
-
-    /// Changes the due time, if there are any.
-    mutating func postpone(to due: Duration) { if dueAt != nil { dueAt = due } }
 }

@@ -18,7 +18,7 @@ extension EngineStateMachine {
         func consider(_ at: Duration?) { if let at { next = min(next ?? at, at) } }
         guard case .live(let session) = phase else { return next }
         consider(life.end)
-        consider(session.confirmations.dueAt)
+        consider(session.slots.dueAt)
         if case .due(let at) = session.heartbeat { consider(at) }
         if case .unsubscribed(let pollAt) = session.channel { consider(pollAt) }
         return next
@@ -45,6 +45,7 @@ extension EngineStateMachine {
         }
         guard isLive else { return actions }
         if let request = heartbeatIfDue(now) { actions.append(.send(request)) }
+        while let request = confirmationsIfDue(now) { actions.append(.send(request)) }
         if case .unsubscribed(let pollAt) = live.channel, pollAt <= now {
             live.channel = .unsubscribed(pollAt: now + settings.pollInterval)
             let isWaiting = claims.values.contains { if case .queued = $0.state { true } else { false } }
@@ -89,44 +90,40 @@ extension EngineStateMachine {
 
     // MARK: Heartbeats
 
-    /// Returns a heartbeat when it is due, or when confirmations are due that no other request has carried.
+    /// Returns a heartbeat when it is due. Only one is in flight at a time.
     private mutating func heartbeatIfDue(_ now: Duration) -> EngineRequest? {
-        let confirmationIsDue = live.confirmations.dueAt.map { $0 <= now } ?? false
-        switch live.heartbeat {
-        case .due(let at) where at <= now || confirmationIsDue:
-            live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
-            return makeRequest(.heartbeat, .heartbeat(sent: now))
-        case .inFlight where confirmationIsDue:
-            // Only one heartbeat is in flight at a time. A due time that stayed in the past would make the timer fire
-            // continuously until the reply arrives.
-            live.confirmations.postpone(to: now + settings.confirmationDelay)
-            return nil
-        case .due, .inFlight: return nil
-        }
+        guard case .due(let at) = live.heartbeat, at <= now else { return nil }
+        live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
+        return makeRequest(.heartbeat(seen: live.seen), .heartbeat(sent: now))
     }
 
-    /// Handles the reply to a heartbeat: extends the session, compares counts, and carries out maintenance work.
+    /// Returns a request with the confirmations that are due.
+    private mutating func confirmationsIfDue(_ now: Duration) -> EngineRequest? {
+        guard let due = live.slots.dueAt, due <= now else { return nil }
+        return makeRequest(.confirm(live.slots.confirmations(upTo: Self.maxConfirmations)), .background)
+    }
+
+    /// Handles the reply to a heartbeat: extends the session, compares what was seen, and carries out maintenance work.
     mutating func heartbeatAnswered(_ sent: Duration, _ reply: EngineReply, _ now: Duration) -> [ReplyAction] {
         if case .inFlight(let next) = live.heartbeat { live.heartbeat = .due(at: next) }
-        guard case .heartbeat(let grants, let claims, let work) = reply else { return [] }
+        guard case .heartbeat(let notices, let isDataLost, let work) = reply else { return [] }
         life.extend(to: sent + settings.ttl - settings.margin)
-        // The server's number of claims can differ while a request is in flight or a confirmation has not been sent.
-        let isQuiet = live.pending.isEmpty && live.confirmations.isEmpty
         var actions: [ReplyAction] = []
-        if grants != live.grants || (isQuiet && claims != self.claims.count) {
-            live.grants = grants
+        if isDataLost {
+            live.seen = nil
+            actions.append(.event(.dataLost))
+        }
+        if isDataLost || notices != live.notices {
+            live.notices = notices
             if let request = reconcile() { actions.append(.send(request)) }
         }
-        for name in work.names { actions.append(.send(makeRequest(.give(name: name), .background))) }
-        if let dead = work.dead {
-            for claim in dead.claims {
-                let release = Operation.release(name: claim.name, claim: claim.number, owner: dead.session)
-                actions.append(.send(makeRequest(release, .background)))
-            }
-            // One reply lists a limited number of the ended session's claims. The next heartbeat, which follows soon,
-            // lists more of them, or deletes the session's record when no claims are left.
-            live.heartbeat = .due(at: now + .milliseconds(10))
+        for name in work.names { actions.append(.send(makeRequest(.recheck(name: name), .background))) }
+        for session in work.expired {
+            let sweep = Operation.sweep(session: session, below: nil)
+            actions.append(.send(makeRequest(sweep, .sweep(hasClaims: false, isSecond: false))))
         }
+        // One reply lists a limited number of expired sessions.
+        if work.expired.count >= 64 { live.heartbeat = .due(at: now + .milliseconds(10)) }
         return actions
     }
 }

@@ -26,7 +26,7 @@ struct EngineStateMachine {
         var settleTimeout: Duration = .milliseconds(250)
         /// The maximum time for which an operation that does not queue may stay in the backlog.
         var callTimeout: Duration = .seconds(10)
-        /// Consumed permits are confirmed with the next request, or after this time.
+        /// Consumed permits are confirmed by the next request in their slot, or after this time.
         var confirmationDelay: Duration = .milliseconds(5)
         /// The interval at which waiters are compared with Redis while the channel is not subscribed.
         var pollInterval: Duration = .seconds(1)
@@ -65,10 +65,10 @@ struct EngineStateMachine {
         case fatal(RedisDCError)
     }
 
-    /// The maximum number of confirmations in one request. The scripts refuse more than 4,000 bytes of them.
+    /// The maximum number of confirmations in one request. The script refuses more than 4,000 bytes of them.
     static let maxConfirmations = 100
     /// The number of requests in flight at which new claims and calls wait. Releases, confirmations, heartbeats,
-    /// reconciliations and `give` may exceed it. More would not be faster, and a burst would take more memory.
+    /// reconciliations and `recheck` may exceed it. More would not be faster, and a burst would take more memory.
     static let maxPending = 512
 
     // MARK: State
@@ -105,6 +105,10 @@ struct EngineStateMachine {
         var request: AcquireRequest
         /// The limit of the caller's wait; `nil` for none.
         var limit: WaitLimit?
+        /// The slot of the request, and of the claim; `nil` until it is sent.
+        var slot: Int?
+        /// The family that serves the claim's release.
+        var family: Family
         /// Whether the release of the claim that this one replaces (`AcquireRequest.Detail.releases`) has begun.
         var hasReleasedReplacedClaim = false
 
@@ -122,6 +126,8 @@ struct EngineStateMachine {
     /// An operation that is not a claim.
     struct Call {
         var operation: Operation
+        /// The slot of the claim that it is about, if any.
+        var slot: Int?
         /// The number of its request; `nil` until it is sent.
         var number: UInt64?
         /// Whether an attempt failed that may have taken effect.
@@ -191,7 +197,7 @@ struct EngineStateMachine {
     /// - Parameter limit: `nil` sets no limit.
     mutating func acquire(_ id: ID, _ request: AcquireRequest, limit: WaitLimit?, now: Duration) -> CallAction {
         if isStopped { return .fail(Self.stopped) }
-        claims[id] = Claim(request: request, limit: limit)
+        claims[id] = Claim(request: request, limit: limit, family: request.family)
         if let limit { scheduleDeadline(id, at: limit.deadline) }
         return afterExpiry(now) { $0.begin(id, now).map { .send($0) } ?? .none }
     }
@@ -237,7 +243,7 @@ struct EngineStateMachine {
                 machine.claims[claim]!.state = .releasing(number, fence: fence, nil)
                 operation = .pass(resource, claim: number, from: name, item: item)
             }
-            return machine.beginCall(id, operation, now).map { .send($0) } ?? .none
+            return machine.beginCall(id, operation, slot: held.slot, now).map { .send($0) } ?? .none
         }
     }
 
@@ -263,12 +269,12 @@ struct EngineStateMachine {
             claims[id]!.state = .abandoned(number, error)
             if case .claim? = live.pending[number]?.purpose { live.pending[number]!.purpose = .background }
             scheduleDeadline(id, at: now + settings.settleTimeout)
-            let name = claim.request.resource.name
+            let resource = claim.request.resource
             // A party must not leave a barrier once the others have passed it together with this party.
             let end: Operation =
                 claim.request.action == .arrive
-                ? .leave(name: name, claim: number) : .release(name: name, claim: number)
-            return .send(makeRequest(end, .end(id)))
+                ? .leave(resource, claim: number) : .release(resource, claim: number, claim.family)
+            return .send(makeRequest(end, .end(id), slot: claim.slot))
         case .abandoned, .held, .releasing: return .none
         }
     }
@@ -300,17 +306,20 @@ struct EngineStateMachine {
         if let claim = claims[id] {
             let request = makeRequest(.claim(claim.request), .claim(id))
             claims[id]!.state = .requested(request.number)
+            claims[id]!.slot = request.slot
             live.claimIDs[request.number] = id
             return request
         }
         guard let call = calls[id] else { return nil }
-        let request = makeRequest(call.operation, .call(id))
+        let request = makeRequest(call.operation, .call(id), slot: call.slot)
         calls[id]!.number = request.number
         return request
     }
 
-    private mutating func beginCall(_ id: ID, _ operation: Operation, _ now: Duration) -> EngineRequest? {
-        calls[id] = Call(operation: operation)
+    private mutating func beginCall(
+        _ id: ID, _ operation: Operation, slot: Int? = nil, _ now: Duration
+    ) -> EngineRequest? {
+        calls[id] = Call(operation: operation, slot: slot)
         return begin(id, now)
     }
 
@@ -318,7 +327,7 @@ struct EngineStateMachine {
     mutating func beginRelease(_ id: ID, releaser: ID?) -> EngineRequest? {
         guard let claim = claims[id], case .held(let number, let fence) = claim.state else { return nil }
         claims[id]!.state = .releasing(number, fence: fence, releaser)
-        return makeRequest(.release(name: claim.request.resource.name, claim: number), .end(id))
+        return makeRequest(.release(claim.request.resource, claim: number, claim.family), .end(id), slot: claim.slot)
     }
 
     /// Appends a claim or call to the backlog.
@@ -333,22 +342,31 @@ struct EngineStateMachine {
         }
     }
 
-    /// Makes and records a request: gives it a number, and attaches the confirmations that are due.
+    /// Makes and records a request, and gives it a number, and a slot if it needs one.
     ///
     /// The caller must return it in an action, which sends it.
-    mutating func makeRequest(_ operation: Operation, _ purpose: Session.Purpose) -> EngineRequest {
-        let isHeartbeat = if case .heartbeat = operation { true } else { false }
-        let request = EngineRequest(
-            session: life.id, number: live.window.next(), settled: live.window.report(always: isHeartbeat),
-            confirmations: live.confirmations.take(Self.maxConfirmations), operation: operation)
-        live.pending[request.number] = Session.Pending(request: request, purpose: purpose)
+    ///
+    /// - Parameter slot: the slot of the claim that the operation is about.
+    mutating func makeRequest(_ operation: Operation, _ purpose: Session.Purpose, slot: Int? = nil) -> EngineRequest {
+        live.lastNumber += 1
+        var request = EngineRequest(session: life.id, number: live.lastNumber, slot: slot, operation: operation)
+        var confirms: UInt64?
+        if operation.takesSlot { (request.slot, confirms) = live.slots.take() }
+        live.pending[request.number] = Session.Pending(request: request, purpose: purpose, confirms: confirms)
         return request
     }
 
-    /// Removes a claim.
-    mutating func forget(_ id: ID) {
-        guard let number = claims.removeValue(forKey: id)?.number, isLive else { return }
-        live.claimIDs[number] = nil
+    /// Removes a claim. Its slot stays in use: it is freed when Redis has ended the claim.
+    @discardableResult
+    mutating func forget(_ id: ID) -> Claim? {
+        let claim = claims.removeValue(forKey: id)
+        if let number = claim?.number, isLive { live.claimIDs[number] = nil }
+        return claim
+    }
+
+    /// Removes a claim that has ended in Redis, and frees its slot.
+    mutating func forgetEnded(_ id: ID) {
+        if let slot = forget(id)?.slot, isLive { live.slots.give(slot) }
     }
 
     // MARK: Errors

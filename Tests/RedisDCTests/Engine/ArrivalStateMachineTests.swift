@@ -9,7 +9,7 @@ struct ArrivalStateMachineTests {
     private func arrived() -> MachineRun {
         var run = MachineRun.live()
         run.acquire(1, AcquireRequest(resource: MachineRun.resource, action: .arrive))
-        run.reply(1, .queued)
+        run.reply(1, .queued())
         _ = run.taken()
         return run
     }
@@ -78,7 +78,7 @@ struct ArrivalStateMachineTests {
         var run = passing()
         run.apply { machine, id, now in machine.gap(id, now: now) }
         #expect(run.taken() == ["send reconcile 3"])
-        run.reply(3, .page(next: "", []))
+        run.reply(3, .page(next: 0, []))
         run.reply(2, .done(count: 1, more: false))
         #expect(run.taken() == ["finish 2"])
     }

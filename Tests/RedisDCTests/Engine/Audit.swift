@@ -25,6 +25,7 @@ struct Audit {
 
     struct Resource {
         var kind: Character
+        var family: Character
         var permits: Int
         var limit: Int
         var free: Int
@@ -32,10 +33,14 @@ struct Audit {
         var created: Double
         var signalled: Int
         var consumed: Int
+        /// The claim that holds a mutex without groups.
+        var holder: String
     }
 
+    /// Key: session, slot and number, separated by colons.
     private(set) var claims: [String: Claim] = [:]
-    private(set) var answers: Set<String> = []
+    /// All slots, with or without a claim: session, colon and slot.
+    private(set) var slots: Set<String> = []
     private(set) var resources: [String: Resource] = [:]
     /// Key: name, zero byte and group.
     private(set) var groups: [[UInt8]: Group] = [:]
@@ -58,7 +63,9 @@ struct Audit {
             let rest = String(decoding: key, as: UTF8.self)
             switch String(decoding: field.prefix(2), as: UTF8.self) {
             case "c:":
-                if value.first == UInt8(ascii: "d") { answers.insert(rest) } else { claims[rest] = Self.claim(value) }
+                slots.insert(rest)
+                if value.first == UInt8(ascii: "d") { continue }
+                claims["\(rest):\(Int(Self.doubles(value[1...], 1)[0]))"] = Self.claim(value)
             case "t:": resources[rest] = Self.resource(value)
             case "g:":
                 let numbers = Self.doubles(value[...], 2)
@@ -67,6 +74,11 @@ struct Audit {
             case "e:": meetings.insert(key)
             default: break
             }
+        }
+        // The slot of a mutex's claim may say `held` after its release: the record names the holder.
+        claims = claims.filter { id, claim in
+            claim.mode != "m" || claim.state != "h" || resources[claim.name]?.holder == id
+                || resources[claim.name]?.family == "g"
         }
         sessions = Set(replies[1].array?.compactMap(\.string) ?? [])
         lines = Set(replies[2].array?.compactMap(\.bytes) ?? [])
@@ -81,27 +93,30 @@ struct Audit {
     }
 
     private static func claim(_ bytes: [UInt8]) -> Claim {
-        let numbers = doubles(bytes[3...], 2)
-        let name = bytes[19...].prefix { $0 != 0 }
+        let numbers = doubles(bytes[9...], 2)
+        // After `t:`.
+        let name = bytes[29...].prefix { $0 != 0 }
         return Claim(
-            state: Character(UnicodeScalar(bytes[0])), mode: Character(UnicodeScalar(bytes[1])),
-            priority: Character(UnicodeScalar(bytes[2])), count: Int(numbers[0]), tick: numbers[1],
+            state: Character(UnicodeScalar(bytes[0])), mode: Character(UnicodeScalar(bytes[25])),
+            priority: Character(UnicodeScalar(bytes[26])), count: Int(numbers[0]), tick: numbers[1],
             name: String(decoding: name, as: UTF8.self), note: Array(bytes[name.endIndex...]))
     }
 
     private static func resource(_ bytes: [UInt8]) -> Resource {
-        let n = doubles(bytes[2...], 7)
+        let n = doubles(bytes[3...], 7)
         return Resource(
-            kind: Character(UnicodeScalar(bytes[0])), permits: Int(n[0]), limit: Int(n[1]), free: Int(n[2]),
-            waiting: Int(n[3]), created: n[4], signalled: Int(n[5]), consumed: Int(n[6]))
+            kind: Character(UnicodeScalar(bytes[0])), family: Character(UnicodeScalar(bytes[2])), permits: Int(n[3]),
+            limit: Int(n[4]), free: Int(n[1]), waiting: Int(n[0]), created: n[5], signalled: Int(n[6]),
+            consumed: Int(n[2]), holder: String(decoding: bytes[59...], as: UTF8.self))
     }
 
     /// Checks that permits are conserved, and that index and records agree.
     func check(_ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) {
         var expected: Set<[UInt8]> = []
         for (id, claim) in claims {
-            expected.insert(Array("s\(id)".utf8))
-            if claim.state == "h" { expected.insert(Array("h\(claim.name)\0\(id)".utf8)) }
+            if claim.state == "h", claim.mode != "m" || resources[claim.name]?.family == "g" {
+                expected.insert(Array("h\(claim.name)\0\(id)".utf8))
+            }
             if claim.state == "w" {
                 let tick = withUnsafeBytes(of: UInt64(claim.tick).bigEndian) { Array($0) }
                 expected.insert(Array("q\(claim.name)\0\(claim.priority)".utf8) + tick + Array(id.utf8))
@@ -109,7 +124,9 @@ struct Audit {
                     expected.insert(Array("g\(claim.name)".utf8) + claim.note + Array("\0\(id)".utf8))
                 }
             }
-            #expect(sessions.contains(String(id.prefix { $0 != ":" })), comment, sourceLocation: sourceLocation)
+        }
+        for slot in slots {
+            #expect(sessions.contains(String(slot.prefix { $0 != ":" })), comment, sourceLocation: sourceLocation)
         }
         let found = lines.filter { !Array("tduv".utf8).contains($0[0]) }
         #expect(found == expected, comment, sourceLocation: sourceLocation)
@@ -117,14 +134,15 @@ struct Audit {
         for (key, group) in groups {
             let name = String(decoding: key.prefix { $0 != 0 }, as: UTF8.self)
             let members = claims.values.count {
-                $0.name == name && $0.state == "h" && $0.mode == "t" && $0.tick > group.created
+                $0.name == name && $0.state == "h" && $0.mode == "t" && $0.tick >= group.created
                     && key.elementsEqual(name.utf8 + $0.note)
             }
             #expect(group.count == members && members > 0, comment, sourceLocation: sourceLocation)
         }
         for (name, resource) in resources {
             let own = claims.values.filter { $0.name == name }
-            let taken = own.filter { ($0.state == "h" || $0.state == "g") && $0.tick > resource.created }
+            // Permits that are granted to be consumed already count as consumed.
+            let taken = own.filter { $0.state == "h" && $0.tick >= resource.created }
                 .reduce(0) { $0 + $1.count }
             let together = groups.count {
                 $0.key.starts(with: Array("\(name)\0".utf8)) && $0.value.created == resource.created

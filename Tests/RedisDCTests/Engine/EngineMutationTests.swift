@@ -25,11 +25,10 @@ extension EngineTests {
         func safeguard(_ hazard: Hazard) async throws {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
-                    var found = false
-                    for name in ["head", "resource", "tail", "acquire", "release", "signal", "count", "pass", "read"] {
-                        found = try ForeignNode.source(name).contains(hazard.safeguard) || found
-                    }
-                    try #require(found, "the scripts do not contain \(hazard.safeguard)")
+                    let parts = try ForeignNode.parts().map { try ForeignNode.source($0) }
+                    try #require(
+                        parts.contains { $0.contains(hazard.safeguard) },
+                        "the scripts do not contain \(hazard.safeguard)")
                     let holds = try await hazard.scenario(
                         { ttl in
                             try await ForeignNode(redis, ttl: ttl) { source in
@@ -57,176 +56,377 @@ private func untilDead(_ node: ForeignNode, _ redis: RedisClient) async throws {
     }
 }
 
-private func member(_ group: RedisArgument) -> [RedisArgument] { ["m", "1", "f", 1, "t", "0", "1", group] }
+private func member(_ group: RedisArgument) -> [RedisArgument] { ["mf", "1", "t", 1, "0", "1", group] }
+
+private let lock: [RedisArgument] = ["mf", "1", "m"]
 
 private func put(_ item: RedisArgument, _ node: ForeignNode) async throws {
-    let place = try await node.number { _ = try await node.request("acquire", "s", ["k", "5", "f", 1, "l", "0"]) }
-    _ = try await node.request("pass", "s#items", ["i", "0", "f", .integer(place), "s", item])
+    let place = try await node.number { _ = try await node.request("acquire", "s", ["kf", "5", "l"]) }
+    _ = try await node.request("pass", "s#items", ["if", "0", "t:s", item], claim: place)
+}
+
+/// Undoes what `body` has written, like a failover to a replica that has not received it.
+private func lose(_ redis: RedisClient, _ body: () async throws -> Void) async throws {
+    let keys = ["book", "index", "sessions"].map { RedisArgument.string("rdc:{default:0}:\($0)") }
+    var dumps: [[UInt8]?] = []
+    for key in keys { dumps.append(try await redis.send("DUMP", key).bytes) }
+    try await body()
+    for (key, dump) in zip(keys, dumps) {
+        if let dump {
+            _ = try await redis.send("RESTORE", key, 0, .bytes(dump), "REPLACE")
+        } else {
+            _ = try await redis.send("DEL", key)
+        }
+    }
 }
 
 extension ForeignNode {
     /// Takes an item, and returns the number of the claim.
     fileprivate func takeItem() async throws -> Int {
-        let claim = try await number { _ = try await request("acquire", "s#items", ["i", "0", "f", 1, "l", "0"]) }
-        _ = try await request("read", "s#items", [.integer(claim)])
+        let claim = try await number { _ = try await request("acquire", "s#items", ["if", "0", "l"]) }
+        _ = try await request("read", "s#items", claim: claim)
         return claim
+    }
+
+    /// Returns the claim that this request made, if it has not ended.
+    fileprivate func claim(_ number: Int, _ redis: RedisClient) async throws -> Audit.Claim? {
+        let id = await id(number)
+        return try await Audit(redis).claims[id]
+    }
+
+    /// Sends as many arrivals at a barrier for `parties`.
+    fileprivate func arrive(_ count: Int, _ policy: String = "bo", parties: RedisArgument) async throws {
+        for _ in 0..<count { _ = try await request("arrive", "s", [.string(policy), parties, "a"]) }
     }
 }
 
 private let hazards: [Hazard] = [
     Hazard(
         testDescription: "a repeated resize does not undo another one in between",
-        safeguard: "local previous = stored[3]", replacement: "local previous = nil"
+        safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
     ) { nodes, redis in
         let (node, other) = (try await nodes(long), try await nodes(long))
         try await node.signal("s")
-        _ = try await node.request("resize", "s", ["s", "", "f", 1], number: 7)
-        _ = try await other.request("resize", "s", ["s", "", "f", 9])
-        _ = try await node.request("resize", "s", ["s", "", "f", 1], number: 7)
+        _ = try await node.request("resize", "s", ["sf", "", 1], number: 7)
+        _ = try await other.request("resize", "s", ["sf", "", 9])
+        _ = try await node.request("resize", "s", ["sf", "", 1], number: 7)
         return try await resource(redis)?.limit == 9
     },
     Hazard(
-        testDescription: "a repeated signal adds its permits once", safeguard: "local previous = stored[3]",
-        replacement: "local previous = nil"
+        testDescription: "a repeated signal adds its permits once",
+        safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
     ) { nodes, redis in
         let node = try await nodes(long)
-        for _ in 0..<2 { _ = try await node.request("signal", "s", ["s", "0", "f", 1], number: 1) }
+        for _ in 0..<2 { _ = try await node.request("signal", "s", ["sf", "0"], number: 1) }
         return try await resource(redis)?.free == 1
     },
     Hazard(
-        testDescription: "a repeated acquire takes its permits once", safeguard: "local previous = stored[3]",
-        replacement: "local previous = nil"
+        testDescription: "a repeated acquire takes its permits once",
+        safeguard: "if number == slot_number then\n", replacement: "if false then\n"
     ) { nodes, redis in
         let node = try await nodes(long)
-        for _ in 0..<2 { _ = try await node.request("acquire", "s", ["s", "5", "f", 1, "c", "0"], number: 1) }
+        for _ in 0..<2 { _ = try await node.request("acquire", "s", ["sf", "5", "c"], number: 1) }
         return try await resource(redis)?.free == 4
     },
     Hazard(
-        testDescription: "a request does not overtake a waiter for more permits",
-        safeguard: "(waiting == 0 or policy == OVERTAKING)",
-        replacement: "true"
-    ) { nodes, _ in
-        let (one, two) = (try await nodes(long), try await nodes(long))
-        _ = try await one.request("acquire", "s", ["s", "1", "f", 2, "c", "0"])
-        return try await two.request("acquire", "s", ["s", "1", "f", 1, "c", "1"]) == ["none"]
+        testDescription: "a request that arrives again after its slot served a later one has no effect",
+        safeguard: "if number < slot_number then return {'stale'} end", replacement: ""
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        try await node.signal("s")
+        _ = try await node.request("signal", "s", ["sf", "0"], slotOf: 1)
+        let again = try await node.request("signal", "s", ["sf", "0"], number: 1)
+        return try await resource(redis)?.free == 2 && again == ["stale"]
     },
     Hazard(
-        testDescription: "a dead waiter is passed over", safeguard: "claim_state ~= WAITING or not is_alive",
-        replacement: "claim_state ~= WAITING"
+        testDescription: "a request does not take the slot of a waiter",
+        safeguard: "if slot_state == WAITING or slot_state", replacement: "if slot_state"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", ["sf", "0", "l"])
+        _ = try await node.request("acquire", "t", ["sf", "1", "l"], slotOf: 1)
+        return try await node.claim(1, redis) != nil
+    },
+    Hazard(
+        testDescription: "a signal does not take the slot of a waiter",
+        safeguard: "if slot_state == WAITING or slot_state", replacement: "if slot_state"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", ["sf", "0", "l"])
+        _ = try await node.request("signal", "t", ["sf", "0"], slotOf: 1)
+        return try await node.claim(1, redis) != nil
+    },
+    Hazard(
+        testDescription: "a request for a mutex does not take a slot that holds it, because Redis has lost the release",
+        safeguard: "if string.sub(resource, TAIL) == holder", replacement: "if false"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", lock)
+        try await lose(redis) { _ = try await node.request("releaseMutex", "s", claim: 1) }
+        return try await node.request("acquire", "s", lock, slotOf: 1) == ["occupied"]
+    },
+    Hazard(
+        testDescription: "a request does not take a slot that holds another mutex, because Redis has lost the release",
+        safeguard: "if held and (string.sub(held, TAIL) == holder", replacement: "if held and (false"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", lock)
+        try await lose(redis) { _ = try await node.request("releaseMutex", "s", claim: 1) }
+        return try await node.request("acquire", "t", lock, slotOf: 1) == ["occupied"]
+    },
+    Hazard(
+        testDescription: "a request does not overtake a waiter for more permits",
+        safeguard: "(waiting == 0 or kind == OVERTAKING_SEMAPHORE)", replacement: "true"
+    ) { nodes, _ in
+        let (one, two) = (try await nodes(long), try await nodes(long))
+        _ = try await one.request("acquire", "s", ["sf", "1", "c", 2])
+        return try await two.request("acquire", "s", ["sf", "1", "c", 1, "1"]) == ["-1"]
+    },
+    Hazard(
+        testDescription: "a dead waiter is passed over",
+        safeguard: "waiter_state == DONE or session.expires <= now", replacement: "waiter_state == DONE"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
-        _ = try await dying.request("acquire", "s", ["s", "0", "f", 1, "l", "0"])
-        _ = try await living.request("acquire", "s", ["s", "0", "f", 1, "l", "0"])
+        _ = try await dying.request("acquire", "s", ["sf", "0", "l"])
+        _ = try await living.request("acquire", "s", ["sf", "0", "l"])
         try await untilDead(dying, redis)
-        _ = try await living.request("signal", "s", ["s", "0", "f", 1])
-        return try await Audit(redis).claims["\(living.session):1"]?.state == "h"
+        try await living.signal("s")
+        return try await living.claim(1, redis)?.state == "h"
     },
     Hazard(
         testDescription: "a request that arrives after its cancel takes nothing",
-        safeguard: "if owner == sid and claim_number > settled then", replacement: "if false then"
+        safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number))\n  end\n  return 0",
+        replacement: "end\n  return 0"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("release", "s", number: 2, claim: 1)
+        return try await node.request("acquire", "s", ["sf", "1", "l"], number: 1) == ["stale"]
+    },
+    Hazard(
+        testDescription: "a request that arrives after its cancel takes nothing, in a slot that a mutex has used",
+        safeguard: "or is_sole or slot_number == claim_number", replacement: "or slot_number == claim_number"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", lock)
+        _ = try await node.request("releaseMutex", "s", claim: 1)
+        _ = try await node.request("acquireInGroup", "t", member("g"))
+        _ = try await node.request("releaseInGroup", "t", number: 5, claim: 4, slotOf: 1)
+        return try await node.request("acquireInGroup", "t", member("g"), number: 4) == ["stale"]
+    },
+    Hazard(
+        testDescription: "a release that arrives again does not end its slot's next claim",
+        safeguard: "if slot_number ~= claim_number or claim_state == DONE then",
+        replacement: "if claim_state == DONE then"
     ) { nodes, redis in
         let node = try await nodes(long)
-        _ = try await node.request("release", "s", ["1", "", "0"], number: 2)
-        return try await node.request("acquire", "s", ["s", "1", "f", 1, "l", "0"], number: 1) == ["over"]
+        _ = try await node.request("acquire", "s", ["sf", "1", "l"])
+        _ = try await node.request("release", "s", claim: 1)
+        _ = try await node.request("acquire", "s", ["sf", "1", "l"], slotOf: 1)
+        _ = try await node.request("release", "s", number: 2, claim: 1)
+        return try await node.claim(3, redis)?.state == "h"
     },
     Hazard(
         testDescription: "an unconfirmed permit of a dead session is returned",
-        safeguard: "          free = free + count\n        end", replacement: "        end"
+        safeguard: "free, grants_wanted = free + count, true\n    if claim_state == GRANTED",
+        replacement: "if claim_state == GRANTED"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
-        _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])
+        _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
         try await untilDead(dying, redis)
-        _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
+        _ = try await living.end("endPermits", "s", claim: 1, of: dying)
         return try await resource(redis)?.free == 1
     },
     Hazard(
         testDescription: "a confirmed permit of a dead session is not returned",
-        safeguard: "if claim_state == GRANTED then",
-        replacement: "if false then"
+        safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, slot_number))", replacement: ""
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
-        _ = try await dying.request("acquire", "s", ["s", "1", "f", 1, "c", "0"])
-        _ = try await dying.request("give", "s", confirming: 1)
+        _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
+        try await dying.confirm(1)
         try await untilDead(dying, redis)
-        _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
+        _ = try await living.end("endPermits", "s", claim: 1, of: dying)
         return try await resource(redis)?.free == 0
     },
     Hazard(
-        testDescription: "fences grow", safeguard: "tick = math.max(tick + 1, now)", replacement: "tick = tick"
+        testDescription: "a refused request confirms nothing",
+        safeguard: "if not passes and ARGV[8] == '1' then return -1 end",
+        replacement: "if not passes and ARGV[8] == '1' then\n  call('HSET', state, slot_field, encode(SLOT, DONE, "
+            + "number))\n  return -1\nend"
+    ) { nodes, redis in
+        let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
+        _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
+        _ = try await dying.request("acquire", "t", ["sf", "0", "c", 1, "1"], slotOf: 1)
+        try await untilDead(dying, redis)
+        _ = try await living.end("endPermits", "s", claim: 1, of: dying)
+        return try await resource(redis)?.free == 1
+    },
+    Hazard(
+        testDescription: "a confirmation that arrives late does not confirm its slot's next permit",
+        safeguard: "slot_state == GRANTED and slot_number == tonumber(number)", replacement: "slot_state == GRANTED"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", ["sf", "2", "c"])
+        _ = try await node.request("acquire", "s", ["sf", "2", "c"], slotOf: 1)
+        try await node.confirm(1)
+        return try await node.claim(2, redis)?.state == "g"
+    },
+    Hazard(
+        testDescription: "the sweep of an expired session finds a claim that has reused a slot since",
+        safeguard: "if slot_number == claim_number and ARGV[2] == '' then",
+        replacement: "if slot and ARGV[2] == '' then"
+    ) { nodes, redis in
+        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        _ = try await dying.request("acquire", "s", ["sf", "2", "c"])
+        try await untilDead(dying, redis)
+        _ = try await dying.request("acquire", "s", ["sf", "2", "l"], slotOf: 1)
+        _ = try await living.end("endPermits", "s", claim: 1, of: dying)
+        let id = await dying.id(2)
+        return try await living.run("sweep", [.string(dying.session), ""]).contains(id)
+    },
+    Hazard(
+        testDescription: "the sweep of an expired session finds its claims",
+        safeguard: "if slots_used > slots then session_record", replacement: "if false then session_record"
+    ) { nodes, redis in
+        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
+        try await untilDead(dying, redis)
+        let id = await dying.id(1)
+        return try await living.run("sweep", [.string(dying.session), ""]).contains(id)
+    },
+    Hazard(
+        testDescription: "a heartbeat finds that Redis has lost the end of the history",
+        safeguard: "if slot_number < tonumber(ARGV[4]) then is_data_lost = 1 end", replacement: ""
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        try await lose(redis) { try await node.signal("s") }
+        return try await node.run("heartbeat", [.string(node.session), 60_000_000, 0, 1])[2] == "1"
+    },
+    Hazard(
+        testDescription: "a grant to the session that signals counts as a notice",
+        safeguard: "session.slots, session_record = slots, nil", replacement: "session.slots = slots"
     ) { nodes, _ in
         let node = try await nodes(long)
-        let first = try await node.request("acquire", "s", ["s", "2", "f", 1, "l", "0"])
-        let second = try await node.request("acquire", "s", ["s", "2", "f", 1, "l", "0"])
-        return UInt64(first[1])! < UInt64(second[1])!
+        _ = try await node.request("acquire", "s", ["sf", "0", "c"])
+        try await node.signal("s")
+        return try await node.run("heartbeat", [.string(node.session), 60_000_000, "", ""])[1] == "1"
+    },
+    Hazard(
+        testDescription: "fences grow",
+        safeguard: " + 1\nif tick < now then tick = now end", replacement: ""
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        let first = try await node.request("acquire", "s", ["sf", "2", "l"])
+        let second = try await node.request("acquire", "s", ["sf", "2", "l"])
+        return UInt64(first[0])! < UInt64(second[0])!
     },
     Hazard(
         testDescription: "a lease of a destroyed semaphore adds no permit to a new one of the same name",
-        safeguard: "claim_tick > created", replacement: "true"
+        safeguard: "if resource and claim_tick >= created then", replacement: "if resource then"
     ) { nodes, redis in
         let node = try await nodes(long)
-        _ = try await node.request("acquire", "s", ["s", "1", "f", 1, "l", "0"])
-        _ = try await node.request("destroy", "s", ["s"])
-        _ = try await node.request("create", "s", ["s", "1", "f"])
-        _ = try await node.request("release", "s", ["1", "", "0"])
+        _ = try await node.request("acquire", "s", ["sf", "1", "l"])
+        _ = try await node.request("destroy", "s", ["sf"])
+        _ = try await node.request("create", "s", ["sf", "1"])
+        _ = try await node.request("release", "s", claim: 1)
         return try await resource(redis)?.free == 1
     },
     Hazard(
-        testDescription: "a request that was settled before is refused",
-        safeguard: "if request <= settled then return {'stale'} end", replacement: ""
+        testDescription: "only the holder releases a mutex",
+        safeguard: "string.sub(named, TAIL) == string.sub(ARGV[1], 3) .. ':' .. ARGV[4]", replacement: "true"
+    ) { nodes, redis in
+        let (one, two) = (try await nodes(long), try await nodes(long))
+        _ = try await one.request("acquire", "s", lock)
+        _ = try await two.request("releaseMutex", "s", number: 2, claim: 1)
+        return try await resource(redis) != nil
+    },
+    Hazard(
+        testDescription: "a mutex is released to its first waiter",
+        safeguard: "and waiting == 0 then\n    call('HDEL'", replacement: "then\n    call('HDEL'"
+    ) { nodes, redis in
+        let (one, two) = (try await nodes(long), try await nodes(long))
+        _ = try await one.request("acquire", "s", lock)
+        _ = try await two.request("acquire", "s", lock)
+        _ = try await one.request("releaseMutex", "s", claim: 1)
+        return try await two.claim(1, redis)?.state == "h"
+    },
+    Hazard(
+        testDescription: "a release of a mutex that arrives again does not end the next holder's claim",
+        safeguard: "claim_state = DONE\n  -- If groups", replacement: "-- If groups"
+    ) { nodes, redis in
+        let (one, two) = (try await nodes(long), try await nodes(long))
+        _ = try await one.request("acquire", "s", lock)
+        _ = try await one.request("releaseMutex", "s", claim: 1)
+        _ = try await two.request("acquire", "s", lock)
+        _ = try await one.request("releaseMutex", "s", claim: 1)
+        return try await two.claim(1, redis)?.state == "h"
+    },
+    Hazard(
+        testDescription: "a mutex that a dead session had released stays with the next holder",
+        safeguard: "claim_state = DONE\n  -- If groups", replacement: "-- If groups"
+    ) { nodes, redis in
+        let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
+        _ = try await dying.request("acquire", "s", lock)
+        _ = try await dying.request("releaseMutex", "s", claim: 1)
+        _ = try await living.request("acquire", "s", lock)
+        try await untilDead(dying, redis)
+        _ = try await living.end("endPermits", "s", claim: 1, of: dying)
+        return try await living.claim(1, redis)?.state == "h"
+    },
+    Hazard(
+        testDescription: "the release of a destroyed mutex that groups used leaves no line",
+        safeguard: "call('ZREM', index, HOLDER_LINE .. name .. '\\0' .. claim_id)\nend", replacement: "end"
     ) { nodes, redis in
         let node = try await nodes(long)
-        _ = try await node.request("signal", "s", ["s", "0", "f", 1])
-        _ = try await node.request("give", "s", settled: 1)
-        _ = try await node.request("signal", "s", ["s", "0", "f", 1], number: 1)
-        return try await resource(redis)?.free == 1
+        _ = try await node.request("acquireInGroup", "s", lock)
+        _ = try await node.request("destroy", "s", ["mf"])
+        _ = try await node.request("releaseMutex", "s", claim: 1)
+        return try await Audit(redis).lines.isEmpty
     },
     Hazard(
         testDescription: "another session cannot release the claim of a living session",
-        safeguard: "owner_expires > now and condition ~= BY_FORCE",
-        replacement: "false"
+        safeguard: "if decode(NUMBER, session) > time[1] * 1000000 + time[2] then return {'alive'} end", replacement: ""
     ) { nodes, redis in
         let (one, two) = (try await nodes(long), try await nodes(long))
-        _ = try await one.request("acquire", "s", ["s", "1", "f", 1, "l", "0"])
-        _ = try? await two.request("release", "s", ["1", .string(one.session), "0"])
+        _ = try await one.request("acquire", "s", ["sf", "1", "l"])
+        _ = try await two.end("endPermits", "s", claim: 1, of: one)
         return try await resource(redis)?.free == 0
     },
     Hazard(
         testDescription: "an expired session is refused",
-        safeguard: "if expires <= now then return {'lost', 'ended'} end",
-        replacement: ""
+        safeguard: "if expires <= now then return {'lost', 'ended'} end", replacement: ""
     ) { nodes, redis in
         let node = try await nodes(.milliseconds(400))
         try await untilDead(node, redis)
-        return try await node.request("acquire", "s", ["s", "1", "f", 1, "l", "0"]).first == "lost"
+        return try await node.request("acquire", "s", ["sf", "1", "l"]).first == "lost"
     },
     Hazard(
         testDescription: "a different number of permits is a conflict",
-        safeguard: "if policy ~= requested_policy or (permits ~= wanted and limit ~= wanted) then",
-        replacement: "if false then"
+        safeguard: "if permits ~= requested and limit ~= requested then return {'conflict', kind, limit} end",
+        replacement: ""
     ) { nodes, _ in
         let node = try await nodes(long)
-        _ = try await node.request("create", "s", ["s", "3", "f"])
-        return try await node.request("create", "s", ["s", "4", "f"]).first == "conflict"
+        _ = try await node.request("create", "s", ["sf", "3"])
+        return try await node.request("create", "s", ["sf", "4"]).first == "conflict"
     },
     Hazard(
         testDescription: "a condition keeps no notification for later waiters",
         safeguard: "if kind == CONDITION and free > waiting then", replacement: "if false then"
     ) { nodes, _ in
         let node = try await nodes(long)
-        // More waiters than one script wakes: `give` wakes the others.
-        for _ in 0..<130 { _ = try await node.request("acquire", "s", ["c", "0", "f", 1, "c", "0"]) }
-        _ = try await node.request("signal", "s", ["c", "0", "f", 1000])
-        let late = try await node.request("acquire", "s", ["c", "0", "f", 1, "c", "0"], number: 132)
-        _ = try await node.request("give", "s", number: 133)
-        let again = try await node.request("acquire", "s", ["c", "0", "f", 1, "c", "0"], number: 132)
-        return late == ["queued"] && again == ["queued"]
+        // More waiters than one script wakes: `recheck` wakes the others.
+        for _ in 0..<130 { _ = try await node.request("acquire", "s", ["cf", "0", "c"]) }
+        _ = try await node.request("signal", "s", ["cf", "0", 1000])
+        let late = try await node.request("acquire", "s", ["cf", "0", "c"], number: 132)
+        _ = try await node.run("recheck", ["s"])
+        let again = try await node.request("acquire", "s", ["cf", "0", "c"], number: 132)
+        return late == ["0"] && again == ["0"]
     },
     Hazard(
         testDescription: "a condition without waiters does not exist",
-        safeguard: "(kind == DESTROYED or kind == CONDITION", replacement: "(kind == DESTROYED"
+        safeguard: "(kind == CONDITION or kind == PHASER", replacement: "(kind == PHASER"
     ) { nodes, redis in
         let node = try await nodes(long)
-        _ = try await node.request("signal", "s", ["c", "0", "f", 1])
+        _ = try await node.request("signal", "s", ["cf", "0"])
         return try await resource(redis) == nil
     },
     Hazard(
@@ -235,65 +435,119 @@ private let hazards: [Hazard] = [
         replacement: "passes = true"
     ) { nodes, _ in
         let node = try await nodes(long)
-        _ = try await node.request("acquire", "s", ["s", "3", "f", 2, "l", "0"])
-        _ = try await node.request("acquire", "s", ["s", "3", "f", 2, "l", "0", "0"])
-        return try await node.request("acquire", "s", ["s", "3", "f", 1, "l", "1", "0"]) == ["none"]
+        _ = try await node.request("acquire", "s", ["sf", "3", "l", 2])
+        _ = try await node.request("acquire", "s", ["sf", "3", "l", 2, "0", "0"])
+        return try await node.request("acquire", "s", ["sf", "3", "l", 1, "1", "0"]) == ["-1"]
     },
     Hazard(
         testDescription: "dead waiters do not open a barrier",
-        safeguard: "owner == sid or session and decode(NUMBER, session) > now", replacement: "true"
+        safeguard: "session and decode(NUMBER, session) > now or false", replacement: "true"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
-        _ = try await dying.request("arrive", "s", ["b", "2", "o"])
+        try await dying.arrive(1, parties: "2")
         try await untilDead(dying, redis)
-        _ = try await living.request("arrive", "s", ["b", "2", "o"])
+        try await living.arrive(1, parties: "2")
         return try await resource(redis)?.signalled == 0
     },
     Hazard(
-        testDescription: "an ID counts down a latch once", safeguard: "if id == '' or", replacement: "if true or"
+        testDescription: "a party that passed a barrier cannot leave it afterwards",
+        safeguard: "elseif ARGV[5] == 'w' then", replacement: "elseif false then"
     ) { nodes, _ in
         let node = try await nodes(long)
-        for _ in 0..<2 { _ = try await node.request("count", "s", ["l", "2", "d", "me"]) }
-        return try await node.request("acquire", "s", ["l", "2", "d", 1, "c", "1"]) == ["none"]
+        try await node.arrive(2, parties: "2")
+        return try await node.request("releaseParty", "s", ["w"], claim: 1).count == 2
     },
     Hazard(
-        testDescription: "a repeated countdown counts once", safeguard: "local previous = stored[3]",
-        replacement: "local previous = nil"
+        testDescription: "an open generation of a barrier takes no later arrivals",
+        safeguard: "or string.sub(line, tick_at, tick_at + 7) > tail then break end", replacement: "then break end"
     ) { nodes, redis in
         let node = try await nodes(long)
-        for _ in 0..<2 { _ = try await node.request("count", "s", ["l", "3", "d", ""], number: 1) }
+        // One script grants 128. A party whose line is gone cannot be granted, and its place stays empty.
+        try await node.arrive(130, parties: "130")
+        let lines = try await Audit(redis).lines.filter { $0[0] == UInt8(ascii: "q") }
+        _ = try await redis.send("ZREM", "rdc:{default:0}:index", .bytes(try #require(lines.first)))
+        try await node.arrive(1, parties: "130")
+        return try await node.claim(131, redis)?.state == "w"
+    },
+    Hazard(
+        testDescription: "a party of an open generation that is not granted yet cannot leave",
+        safeguard: "if ARGV[5] == 'w' then return {'again'} end", replacement: ""
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        try await node.arrive(130, parties: "130")
+        return try await node.request("releaseParty", "s", ["w"], claim: 130) == ["again"]
+    },
+    Hazard(
+        testDescription: "a party that arrived after an open generation can leave",
+        safeguard: "queue_tick <= tail and ", replacement: ""
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        try await node.arrive(301, parties: "300")
+        return try await node.request("releaseParty", "s", ["w"], claim: 301).first != "again"
+    },
+    Hazard(
+        testDescription: "a party that dies after its generation opened does not break the barrier",
+        safeguard: "and not has_passed then", replacement: "then"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        try await node.arrive(130, "bb", parties: "130")
+        _ = try await node.request("releaseParty", "s", claim: 130)
+        return try await node.claim(129, redis)?.state == "g"
+    },
+    Hazard(
+        testDescription: "an ID counts down a latch once",
+        safeguard: "if is_first then", replacement: "if true then"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "2", "me"]) }
+        return try await node.request("waitForLatch", "s", ["ld", "2", "c", 1, "1"]) == ["-1"]
+    },
+    Hazard(
+        testDescription: "a repeated countdown counts once",
+        safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""], number: 1) }
         return try await resource(redis)?.signalled == 1
     },
     Hazard(
-        testDescription: "a repeated countdown gets the same answer", safeguard: "string.sub(previous, 2)",
-        replacement: "format('%.0f', limit - signalled)"
+        testDescription: "a repeated countdown gets the same answer",
+        safeguard: "{slot_field, encode(SLOT, DONE, number) .. reply}",
+        replacement: "{slot_field, encode(SLOT, DONE, number)}"
     ) { nodes, _ in
         let node = try await nodes(long)
-        _ = try await node.request("count", "s", ["l", "2", "d", ""], number: 1)
-        _ = try await node.request("count", "s", ["l", "2", "d", ""], number: 2)
-        return try await node.request("count", "s", ["l", "2", "d", ""], number: 1) == ["ok", "1"]
+        for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""]) }
+        return try await node.request("countDown", "s", ["ld", "3", ""], number: 1) == ["2"]
     },
     Hazard(
         testDescription: "the death of a participant breaks a latch with that policy",
-        safeguard: "if owner ~= sid and policy == BREAKS_LATCH then", replacement: "if false then"
+        safeguard: "if by_other and kind == LATCH_BROKEN_BY_DEATH then", replacement: "if false then"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
-        _ = try await dying.request("register", "s", ["l", "1", "f"])
+        _ = try await dying.request("participate", "s", ["lf", "1", "p"])
         try await untilDead(dying, redis)
-        _ = try await living.request("release", "s", ["1", .string(dying.session), "0"])
-        return try await living.request("acquire", "s", ["l", "1", "f", 1, "c", "1"]) == ["broken"]
+        _ = try await living.end("endParticipant", "s", claim: 1, of: dying)
+        return try await living.request("waitForLatch", "s", ["lf", "1", "c", 1, "1"]) == ["broken"]
+    },
+    Hazard(
+        testDescription: "a mutex that is locked can be used by groups",
+        safeguard: "(FAMILY ~= GROUPS or ARGV[6] ~= MEMBER)", replacement: "true"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", lock)
+        return try await node.request("acquireInGroup", "s", member("g")) == ["0"]
     },
     Hazard(
         testDescription: "the waiters of a group enter with its first member",
         safeguard: "if members[note] == 1 then entering_group = string.sub(note, 2) end", replacement: ""
     ) { nodes, redis in
         let node = try await nodes(long)
-        _ = try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "0"])
-        _ = try await node.request("acquire", "s", member("g"))
-        _ = try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "0"])
-        _ = try await node.request("acquire", "s", member("g"))
-        _ = try await node.request("release", "s", ["1", "", "0"])
-        return try await Audit(redis).claims["\(node.session):4"]?.state == "h"
+        _ = try await node.request("acquireInGroup", "s", lock)
+        _ = try await node.request("acquireInGroup", "s", member("g"))
+        _ = try await node.request("acquireInGroup", "s", lock)
+        _ = try await node.request("acquireInGroup", "s", member("g"))
+        _ = try await node.request("releaseInGroup", "s", claim: 1)
+        return try await node.claim(4, redis)?.state == "h"
     },
     Hazard(
         testDescription: "a member enters while its group is inside",
@@ -301,85 +555,82 @@ private let hazards: [Hazard] = [
         replacement: "passes = free >= wanted and waiting == 0"
     ) { nodes, _ in
         let node = try await nodes(long)
-        _ = try await node.request("acquire", "s", member("g"))
-        return try await node.request("acquire", "s", member("g")).first == "granted"
+        _ = try await node.request("acquireInGroup", "s", member("g"))
+        return try await node.request("acquireInGroup", "s", member("g")) != ["0"]
     },
     Hazard(
         testDescription: "a group is inside until its last member leaves",
-        safeguard: "if group_created < claim_tick and members > 1 then",
-        replacement: "if false then"
+        safeguard: "if group_created <= claim_tick and members > 1 then", replacement: "if false then"
     ) { nodes, _ in
         let node = try await nodes(long)
-        for _ in 0..<2 { _ = try await node.request("acquire", "s", member("g")) }
-        _ = try await node.request("release", "s", ["1", "", "0"])
-        return try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "1"]) == ["none"]
+        for _ in 0..<2 { _ = try await node.request("acquireInGroup", "s", member("g")) }
+        _ = try await node.request("releaseInGroup", "s", claim: 1)
+        return try await node.request("acquireInGroup", "s", lock + [1, "1"]) == ["-1"]
     },
     Hazard(
         testDescription: "the last member of a group to leave returns its permit",
-        safeguard: "if is_current then count = 1 end", replacement: ""
+        safeguard: "hdel[1] = group_field\n      count = 1", replacement: "hdel[1] = group_field"
     ) { nodes, _ in
         let node = try await nodes(long)
-        _ = try await node.request("acquire", "s", member("g"))
-        _ = try await node.request("release", "s", ["1", "", "0"])
-        return try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "1"]).first == "granted"
+        _ = try await node.request("acquireInGroup", "s", member("g"))
+        _ = try await node.request("releaseInGroup", "s", claim: 1)
+        return try await node.request("acquireInGroup", "s", lock + [1, "1"]) != ["-1"]
     },
     Hazard(
         testDescription: "a group inside a destroyed resource is not inside a new one of the same name",
         safeguard: "if group_created == created then members = count end", replacement: "members = count"
     ) { nodes, _ in
         let node = try await nodes(long)
-        _ = try await node.request("acquire", "s", member("g"))
-        _ = try await node.request("destroy", "s", ["m"])
-        _ = try await node.request("acquire", "s", ["m", "1", "f", 1, "l", "0"])
-        return try await node.request("acquire", "s", member("g")) == ["queued"]
+        _ = try await node.request("acquireInGroup", "s", member("g"))
+        _ = try await node.request("destroy", "s", ["mf"])
+        _ = try await node.request("acquireInGroup", "s", lock)
+        return try await node.request("acquireInGroup", "s", member("g")) == ["0"]
     },
     Hazard(
-        testDescription: "a released item is available again", safeguard: "if is_current and kind == ITEMS then",
-        replacement: "if false then"
+        testDescription: "a lease whose line is gone adds no permit to a mutex that groups use",
+        safeguard: "== 0 then is_current = false end", replacement: "== 0 then end"
+    ) { nodes, redis in
+        let node = try await nodes(long)
+        for _ in 0..<2 { _ = try await node.request("acquireInGroup", "s", lock) }
+        let id = await node.id(1)
+        _ = try await redis.send("ZREM", "rdc:{default:0}:index", .bytes(Array("hs\0\(id)".utf8)))
+        _ = try await node.request("releaseInGroup", "s", claim: 1)
+        return try await node.claim(2, redis)?.state == "w"
+    },
+    Hazard(
+        testDescription: "a released item is available again",
+        safeguard: "if resource and claim_tick >= created and kind == ITEMS then", replacement: "if false then"
     ) { nodes, redis in
         let node = try await nodes(long)
         try await put("x", node)
         let claim = try await node.takeItem()
-        _ = try await node.request("release", "s#items", [.integer(claim), "", "0"])
+        _ = try await node.request("releaseItem", "s#items", claim: claim)
         return try await Audit(redis).items.count == 1
     },
     Hazard(
-        testDescription: "two claims do not get the same item", safeguard: "zrem[#zrem + 1] = line\n      hset",
-        replacement: "hset"
+        testDescription: "two claims do not get the same item",
+        safeguard: "call('ZREM', index, line)\n", replacement: ""
     ) { nodes, redis in
         let node = try await nodes(long)
         for item in ["x", "y"] as [RedisArgument] { try await put(item, node) }
         let (one, two) = (try await node.takeItem(), try await node.takeItem())
-        let claims = try await Audit(redis).claims
-        return claims["\(node.session):\(one)"]?.note != claims["\(node.session):\(two)"]?.note
+        return try await node.claim(one, redis)?.note != node.claim(two, redis)?.note
     },
     Hazard(
         testDescription: "a claim that is not held is not passed on",
-        safeguard: "claim_state ~= HELD or not item and mode ~= ITEM or",
-        replacement: "false and"
-    ) { nodes, redis in
+        safeguard: "if slot_state ~= HELD or slot_number ~= tonumber(ARGV[6]) then return {'none'} end", replacement: ""
+    ) { nodes, _ in
         let node = try await nodes(long)
-        _ = try await node.request("acquire", "s", ["k", "1", "f", 1, "l", "0"])
-        _ = try await node.request("acquire", "s", ["k", "1", "f", 1, "l", "0"])
-        let reply = try? await node.request("pass", "s#items", ["i", "0", "f", "2", "s", "x"])
-        return reply == ["none"]
+        for _ in 0..<2 { _ = try await node.request("acquire", "s", ["kf", "1", "l"]) }
+        return try await node.request("pass", "s#items", ["if", "0", "t:s", "x"], claim: 2) == ["none"]
     },
     Hazard(
         testDescription: "a meeting is kept until all parties have read it",
         safeguard: "if unread > 1 then", replacement: "if false then"
     ) { nodes, redis in
         let node = try await nodes(long)
-        for value in ["x", "y"] { _ = try await node.request("arrive", "s", ["e", "2", "o", .string(value)]) }
-        _ = try await node.request("release", "s", ["1", "", "0"])
+        for value in ["x", "y"] { _ = try await node.request("arrive", "s", ["eo", "2", "e", .string(value)]) }
+        _ = try await node.request("releaseParty", "s", claim: 1)
         return try await Audit(redis).meetings.count == 1
-    },
-    Hazard(
-        testDescription: "a party that passed a barrier cannot leave it afterwards",
-        safeguard: "if condition == IF_WAITING and (",
-        replacement: "if false and ("
-    ) { nodes, _ in
-        let node = try await nodes(long)
-        for _ in 0..<2 { _ = try await node.request("arrive", "s", ["b", "2", "o"]) }
-        return try await node.request("release", "s", ["1", "", "w"]).first == "granted"
     },
 ]

@@ -73,7 +73,7 @@ struct EngineStateMachineTests {
             var run = MachineRun.live()
             run.acquire(1)
             if hintFirst { run.hint("1 7") }
-            run.reply(1, .queued)
+            run.reply(1, .queued())
             if !hintFirst { run.hint("1 7") }
             run.hint("1 7")
             #expect(run.taken() == ["send acquire 1", "finish 1 granted 7"])
@@ -93,7 +93,7 @@ struct EngineStateMachineTests {
     func cancel() {
         var run = MachineRun.live()
         run.acquire(1)
-        run.reply(1, .queued)
+        run.reply(1, .queued())
         run.cancel(1)
         #expect(run.taken() == ["send acquire 1", "send release 2 of 1"])
         // A grant in the meantime changes nothing.
@@ -119,7 +119,7 @@ struct EngineStateMachineTests {
     func timeOut() {
         var run = MachineRun.live()
         run.acquire(1, timeout: .milliseconds(50))
-        run.reply(1, .queued)
+        run.reply(1, .queued())
         _ = run.taken()
         run.advance(.milliseconds(51))
         #expect(run.taken() == ["send release 2 of 1"])
@@ -127,46 +127,71 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["finish 1 timedOut"])
     }
 
-    @Test("a consumed permit is confirmed by the next request, or soon by a heartbeat")
+    @Test("a consumed permit is confirmed by the next request in its slot, or soon by a request of its own")
     func confirm() {
         var run = MachineRun.live()
         run.acquire(1, mode: .consume)
-        run.reply(1, .granted(fence: 7))
+        run.reply(1, .granted(fence: 1))
         run.acquire(2, mode: .consume)
-        #expect(run.taken().last == "send acquire 2 confirming 1")
-        run.reply(2, .granted(fence: 8))
+        #expect(run.requests[2]?.slot == run.requests[1]?.slot)
+        run.reply(2, .granted(fence: 1))
         _ = run.taken()
         run.advance(.milliseconds(6))
-        #expect(run.taken() == ["send heartbeat 3 confirming 2"])
+        #expect(run.taken() == ["send confirm 3 of 2"])
+        run.advance(.milliseconds(6))
+        #expect(run.taken() == [])
     }
 
-    @Test("more than 100 confirmations are spread over several requests")
+    @Test("a request has at most 100 confirmations")
     func confirmMany() {
         var run = MachineRun.live()
         for id: UInt64 in 1...250 { run.acquire(id, mode: .consume) }
-        for number: UInt64 in 1...250 { run.reply(number, .granted(fence: number)) }
+        for number: UInt64 in 1...250 { run.reply(number, .granted(fence: 1)) }
         _ = run.takenActions()
+        run.advance(.milliseconds(6))
         var confirmed: [UInt64] = []
         for number: UInt64 in 251...253 {
-            run.advance(.milliseconds(6))
-            let request = run.requests[number]
-            #expect(request?.confirmations.count ?? 0 <= 100)
-            confirmed += request?.confirmations ?? []
-            run.reply(number, .heartbeat(grants: 0, claims: 0, .none))
+            guard case .confirm(let claims)? = run.requests[number]?.operation else {
+                Issue.record("request \(number) confirms nothing")
+                continue
+            }
+            #expect(claims.count <= 100)
+            confirmed += claims.map(\.number)
         }
         #expect(confirmed == Array(1...250))
     }
 
-    @Test("the confirmations of a failed request are sent with another one")
-    func confirmAgain() {
+    @Test("what a refused request would have confirmed is confirmed by another one", arguments: [false, true])
+    func confirmAgain(isAnswered: Bool) {
         var run = MachineRun.live()
         run.acquire(1, mode: .consume)
-        run.reply(1, .granted(fence: 7))
+        run.reply(1, .granted(fence: 1))
         run.acquire(2, mode: .consume)
-        run.refuse(2)
+        if isAnswered { run.reply(2, .none) } else { run.refuse(2) }
         _ = run.taken()
-        run.acquire(3)
-        #expect(run.taken() == ["send acquire 3 confirming 1"])
+        run.advance(.seconds(6))
+        #expect(run.taken().contains("send confirm 4 of 1"))
+    }
+
+    @Test("a slot is used again when its claim has ended, and not before")
+    func slots() {
+        var run = MachineRun.live()
+        for id: UInt64 in 1...3 { run.acquire(id) }
+        #expect((1...3).map { run.requests[$0]?.slot } == [0, 1, 2])
+        run.reply(1, .granted(fence: 7))
+        run.reply(2, .queued())
+        run.reply(3, .queued())
+        run.acquire(4)
+        #expect(run.requests[4]?.slot == 3)
+        run.cancel(2)
+        run.acquire(5)
+        #expect(run.requests[6]?.slot == 4)
+        run.reply(5, .done(count: 1, more: false))
+        run.acquire(6)
+        #expect(run.requests[7]?.slot == 1)
+        run.hint("3 gone")
+        run.acquire(7)
+        #expect(run.requests[8]?.slot == 2)
     }
 
     // MARK: Loss
@@ -177,7 +202,7 @@ struct EngineStateMachineTests {
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
         run.acquire(2)
-        run.reply(2, .queued)
+        run.reply(2, .queued())
         _ = run.taken()
         run.now += .seconds(14)
         // A grant after the expiry has no effect.
@@ -197,7 +222,7 @@ struct EngineStateMachineTests {
         run.advance(.seconds(5))
         #expect(run.taken() == ["send heartbeat 2"])
         run.now += .seconds(3)
-        run.reply(2, .heartbeat(grants: 0, claims: 1, .none))
+        run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
         _ = run.taken()
         // It was sent at 5 s and extends the session by 13.5 s.
         run.now = .seconds(18)
@@ -253,7 +278,7 @@ struct EngineStateMachineTests {
         let most = UInt64(EngineStateMachine.maxPending)
         for id in 1...(most + 2) { run.acquire(id) }
         #expect(run.taken().count == Int(most) && run.lastNumber == most)
-        run.reply(7, .queued)
+        run.reply(7, .queued())
         #expect(run.taken() == ["send acquire \(most + 1)"])
         run.refuse(8)
         #expect(run.taken() == ["finish 8 notPermitted", "send acquire \(most + 2)"])
@@ -261,7 +286,7 @@ struct EngineStateMachineTests {
         run.acquire(most + 3)
         run.acquire(most + 4)
         run.cancel(most + 3)
-        run.reply(9, .queued)
+        run.reply(9, .queued())
         #expect(run.taken() == ["finish \(most + 3) cancelled", "send acquire \(most + 3)"])
         run.reply(most + 3, .granted(fence: 5))
         #expect(run.taken() == ["finish \(most + 4) granted 5"])
@@ -285,7 +310,7 @@ struct EngineStateMachineTests {
         var run = waitingForCondition()
         run.fail(2)
         #expect(run.taken() == ["send acquire 2"])
-        run.reply(2, .queued)
+        run.reply(2, .queued())
         #expect(run.taken() == ["send release 3 of 1"])
         run.hint("2 9")
         #expect(run.taken() == ["finish 2 granted 9"])
@@ -296,7 +321,7 @@ struct EngineStateMachineTests {
         var run = waitingForCondition()
         run.hint("2 9")
         #expect(run.taken() == ["send release 3 of 1", "finish 2 granted 9"])
-        run.reply(2, .queued)
+        run.reply(2, .queued())
         #expect(run.taken() == [])
     }
 
@@ -310,7 +335,7 @@ struct EngineStateMachineTests {
     @Test("a wait on a condition that is lost with the session is not queued again")
     func lostWait() {
         var run = waitingForCondition()
-        run.reply(2, .queued)
+        run.reply(2, .queued())
         _ = run.taken()
         run.acquire(4)
         run.reply(4, .lost(isExpired: false))
@@ -327,7 +352,7 @@ struct EngineStateMachineTests {
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
         run.acquire(2)
-        run.reply(2, .queued)
+        run.reply(2, .queued())
         _ = run.taken()
         run.apply { $0.stop() }
         #expect(run.taken() == ["lose 1", "finish 2 stopped"])

@@ -8,9 +8,9 @@ import Testing
 /// `alter` may change the scripts before they are loaded, to test what depends on a line.
 final class ForeignNode: Sendable {
     private let redis: RedisClient
-    let session = UUID().uuidString.replacingOccurrences(of: "-", with: "")
+    let session = String(UUID().uuidString.filter { $0 != "-" }.prefix(16))
     private let alter: @Sendable (String) -> String
-    private let requests = Order()
+    private let requests = Requests()
 
     init(
         _ redis: RedisClient, ttl: Duration = .seconds(60), alter: @escaping @Sendable (String) -> String = { $0 }
@@ -19,62 +19,170 @@ final class ForeignNode: Sendable {
         self.alter = alter
         let microseconds = Int(ttl / .microseconds(1))
         let reply = try await run(
-            "join", [.string(session), "epoch of a foreign node", .integer(microseconds), 1, "elsewhere 1 foreign"])
+            "join",
+            [
+                .string(session), "epoch of a foreign node", .integer(microseconds), "1 layout 2",
+                "elsewhere 1 foreign",
+            ])
         try #require(reply.first == "ok")
     }
 
-    /// Sends a request with the next number, or a given one, and returns the elements of its reply
-    /// as text.
+    /// Sends a request and returns the elements of its reply as text, those of nested arrays too.
+    ///
+    /// - Parameters:
+    ///   - operation: the name of the script in ``scripts``.
+    ///   - arguments: those after the resource's field.
+    ///   - number: the number of the request, by default the next one. A repeated number uses its
+    ///     slot again.
+    ///   - claim: the number of the request that made the claim that this one is about. The scripts
+    ///     have it before the other arguments, but `pass` after the resource. Its slot is used.
+    ///   - slotOf: the number of an earlier request whose slot is used. By default a request uses a
+    ///     slot that no other one has used.
     func request(
         _ operation: String, _ name: String, _ arguments: [RedisArgument] = [], number: Int? = nil,
-        settled: Int? = nil, confirming claim: Int? = nil
+        claim: Int? = nil, slotOf earlier: Int? = nil
     ) async throws -> [String] {
-        if number == nil { await requests.add(0) }
-        let next = await requests.all.count
-        let head: [RedisArgument] = [
-            .string(session), .integer(number ?? next), settled.map { .integer($0) } ?? "",
-            claim.map { .integer($0) } ?? "", .string(name),
-        ]
-        return try await run(operation, head + arguments)
+        let (number, slot) = await requests.begin(number, claim, earlier)
+        var arguments = arguments
+        if let claim { arguments.insert(.integer(claim), at: operation == "pass" ? 2 : 0) }
+        return try await run(
+            operation, [.string("c:\(session):\(slot)"), .integer(number), .string("t:\(name)")] + arguments)
+    }
+
+    /// Ends a claim of an expired session; with a word, by force.
+    func end(
+        _ operation: String, _ name: String, claim: Int, of other: ForeignNode, word: RedisArgument = ""
+    ) async throws -> [String] {
+        let slot = await other.requests.slot(of: claim)
+        let field = RedisArgument.string("c:\(other.session):\(slot)")
+        return try await run(operation, [field, word, .string("t:\(name)"), .integer(claim)])
+    }
+
+    /// Runs a script that needs no slot.
+    func run(_ name: String, _ arguments: [RedisArgument]) async throws -> [String] {
+        let parts = try #require(Self.scripts[name])
+        let source = try (["layout"] + parts).map { try Self.source($0) }.joined(separator: "\n")
+        let keys = ["book", "index", "sessions"].map { "rdc:{default:0}:\($0)" }
+        return Self.elements(
+            try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments))
+    }
+
+    private static func elements(_ reply: RESPValue) -> [String] {
+        if let array = reply.array { return array.flatMap { elements($0) } }
+        return [reply.string ?? reply.integer.map { "\($0)" } ?? ""]
     }
 
     /// Returns the number of the last request that `body` sends, which also names its claim.
     func number(of body: () async throws -> Void) async throws -> Int {
         try await body()
-        return await requests.all.count
+        return await requests.last
     }
+
+    /// Returns the claim of a request, as the scripts and `Audit` name it.
+    func id(_ number: Int) async -> String { "\(session):\(await requests.slot(of: number)):\(number)" }
 
     func signal(_ name: String, _ count: Int = 1) async throws {
-        let reply = try await request("signal", name, ["s", "0", "f", .integer(count)])
-        try #require(reply.first == "ok")
+        let reply = try await request("signal", name, ["sf", "0", .integer(count)])
+        try #require(reply == ["1"])
     }
 
-    /// Acquires a permit to consume, and returns the first word of the reply and the number of the
-    /// claim.
+    /// Acquires a permit to consume, and returns the reply (`1`, `0` in the queue, `-1`) and the
+    /// number of the claim.
     func acquire(_ name: String, queues: Bool = true) async throws -> (status: String, claim: Int) {
-        let reply = try await request("acquire", name, ["s", "0", "f", 1, "c", queues ? "0" : "1"])
-        return (reply[0], await requests.all.count)
+        let reply = try await request("acquire", name, ["sf", "0", "c", 1, queues ? "0" : "1"])
+        return (reply[0], await requests.last)
+    }
+
+    /// Confirms the arrival of a claim's consumed permits.
+    func confirm(_ claim: Int) async throws {
+        _ = try await run("confirm", [.string(session), .string("\(await requests.slot(of: claim)):\(claim)")])
     }
 
     var channel: SubscriptionTopic { .channel("rdc:{default:0}:wake:\(session)") }
 
+    // MARK: Scripts
+
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../../Sources/RedisDC/Scripts")
+
+    /// Returns a part of the scripts: the file `name`.lua.
     static func source(_ name: String) throws -> String {
-        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../../Sources/RedisDC/Scripts")
-        return try String(contentsOf: folder.appendingPathComponent("engine_\(name).lua"), encoding: .utf8)
+        try String(contentsOf: folder.appendingPathComponent("\(name).lua"), encoding: .utf8)
     }
 
-    private func run(_ name: String, _ arguments: [RedisArgument]) async throws -> [String] {
-        let parts: [String] =
-            switch name {
-            case "join", "leave": [name]
-            case "acquire", "signal", "create", "resize", "arrive", "register", "count", "gate", "pass":
-                ["head", "resource", name, "tail"]
-            default: ["head", name, "tail"]
-            }
-        let source = try parts.map { try Self.source($0) }.joined()
-        let keys = ["book", "index", "sessions"].map { "rdc:{default:0}:\($0)" }
-        let reply = try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments)
-        return (reply.array ?? []).map { $0.string ?? $0.integer.map { "\($0)" } ?? "" }
+    /// The names of all parts.
+    static func parts() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".lua") }
+            .map { String($0.dropLast(4)) }
     }
+
+    /// The parts of each script, in the order of Scripts.swift.
+    private static let scripts: [String: [String]] = [
+        "join": ["session_join"],
+        "leave": ["session_leave"],
+        "heartbeat": ["session_heartbeat"],
+        "sweep": ["session_sweep"],
+        "claims": ["session_claims"],
+        "confirm": ["session_confirm"],
+        "inspect": ["inspect"],
+        "list": ["list"],
+        "acquire": ["permits", "slot", "new_claim", "resource", "acquire"],
+        "releaseMutex": ["release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"],
+        "release": ["own_claim", "end_permits", "end_slot", "grant", "write"],
+        "endPermits": ["other_claim", "end_permits", "end_slot", "grant", "write"],
+        "signal": ["permits", "slot", "new_call", "resource", "signal", "call", "grant", "write"],
+        "create": ["permits", "slot", "new_call", "resource", "create", "call", "grant", "write"],
+        "resize": ["permits", "slot", "new_call", "resource", "resize", "call", "grant", "write"],
+        "setTurnstile": ["permits", "slot", "new_call", "resource", "set_turnstile", "call", "grant", "write"],
+        "reduce": ["reduce", "grant", "write"],
+        "recheck": ["permits", "recheck", "grant", "write"],
+        "waitForLatch": ["permits", "slot", "new_claim", "resource", "latch", "acquire"],
+        "countDown": ["permits", "slot", "new_call", "resource", "latch", "count_down", "call", "grant", "write"],
+        "participate": ["permits", "slot", "new_claim", "resource", "latch", "register"],
+        "releaseParticipant": ["own_claim", "end_participant", "end_slot", "grant", "write"],
+        "endParticipant": ["other_claim", "end_participant", "end_slot", "grant", "write"],
+        "pass": ["permits", "pass", "resource", "pass_permit", "grant", "write"],
+        "releaseItem": ["own_claim", "end_item", "end_slot", "grant", "write"],
+        "endItem": ["other_claim", "end_item", "end_slot", "grant", "write"],
+        "acquireInGroup": ["groups", "slot", "new_claim", "resource", "group_acquire", "write"],
+        "releaseInGroup": ["own_claim", "end_group", "end_slot", "group_grant", "write"],
+        "endInGroup": ["other_claim", "end_group", "end_slot", "group_grant", "write"],
+        "signalGroups": ["groups", "slot", "new_call", "resource", "signal", "call", "group_grant", "write"],
+        "createForGroups": ["groups", "slot", "new_call", "resource", "create", "call", "group_grant", "write"],
+        "resizeForGroups": ["groups", "slot", "new_call", "resource", "resize", "call", "group_grant", "write"],
+        "recheckGroups": ["groups", "recheck", "group_grant", "write"],
+        "arrive": ["meetings", "slot", "new_claim", "resource", "arrive", "meeting_grant", "write"],
+        "register": ["meetings", "slot", "new_claim", "resource", "register"],
+        "releaseParty": ["own_claim", "end_meeting", "end_slot", "meeting_grant", "write"],
+        "endParty": ["other_claim", "end_meeting", "end_slot", "meeting_grant", "write"],
+        "recheckMeeting": ["meetings", "recheck", "meeting_grant", "write"],
+        "read": ["read"],
+        "destroy": ["slot", "new_call", "destroy", "clear_step", "write"],
+        "clear": ["clear", "recheck", "clear_step", "write"],
+    ]
+}
+
+/// The numbers and slots of a session's requests.
+private actor Requests {
+    /// The number of the last request.
+    private(set) var last = 0
+    private var slots: [Int: Int] = [:]
+    private var slotCount = 0
+
+    /// Returns the number and the slot of a request, which are new by default.
+    ///
+    /// - Parameters:
+    ///   - claim: the number of the request that made the claim. It may be sent later.
+    ///   - earlier: the number of a request whose slot is used.
+    func begin(_ number: Int?, _ claim: Int?, _ earlier: Int?) -> (number: Int, slot: Int) {
+        let number = number ?? last + 1
+        last = max(last, number)
+        let slot = slots[claim ?? number] ?? earlier.flatMap { slots[$0] } ?? slotCount
+        slots[number] = slot
+        if let claim { slots[claim] = slot }
+        slotCount = max(slotCount, slot + 1)
+        return (number, slot)
+    }
+
+    func slot(of number: Int) -> Int { slots[number] ?? 0 }
 }

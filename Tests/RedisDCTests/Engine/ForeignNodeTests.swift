@@ -18,46 +18,51 @@ extension EngineTests {
 
                 try await redis.withSubscription(to: [foreign.channel]) { wakeUps in
                     let (status, claim) = try await foreign.acquire("s")
-                    #expect(status == "queued")
+                    #expect(status == "0")
                     try await semaphore.signal()
                     guard case .message(let message)? = try await wakeUps.next() else {
                         Issue.record("no wake-up")
                         return
                     }
-                    #expect(message.text.split(separator: " ").first == "\(claim)")
-                    // The library confirms its own permit with its next request.
+                    #expect(message.text == "\(claim) 1")
+                    // The library confirms its own permit.
                     try await until("only the foreign claim is unconfirmed") {
                         try await Audit(redis).claims.count == 1
                     }
                     let unconfirmed = try await Audit(redis)
                     unconfirmed.check()
-                    #expect(unconfirmed.claims.keys.first == "\(foreign.session):\(claim)")
-                    // Any request can carry the confirmation.
-                    _ = try await foreign.request("give", "s", confirming: claim)
+                    let id = await foreign.id(claim)
+                    #expect(unconfirmed.claims.keys.first == id)
+                    #expect(unconfirmed.resources["s"]?.consumed == 2)
+                    // Any request in its slot confirms it.
+                    _ = try await foreign.request("create", "another", ["sf", "0"], slotOf: claim)
                 }
-                try await until("all permits are confirmed") { try await Audit(redis).resources["s"]?.consumed == 2 }
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.claims.isEmpty)
+                #expect(audit.resources["s"]?.consumed == 2)
             }
         }
 
-        @Test("a permit that a refused request confirms counts once, even if it is confirmed again")
+        @Test("a refused request confirms nothing, and a permit that is confirmed twice counts once")
         func confirmedTwice() async throws {
             try await withServer { _, redis, _ in
                 let node = try await ForeignNode(redis)
                 try await node.signal("s", 5)
-                let (_, consumed) = try await node.acquire("s")
-                let lease = try await node.number {
-                    _ = try await node.request("acquire", "m", ["m", "1", "f", 1, "l", "0"])
-                }
-                await #expect(throws: RedisError.self) {
-                    _ = try await node.request("release", "another", [.integer(lease), "", "0"], confirming: consumed)
-                }
-                _ = try await node.request("give", "m", confirming: consumed)
+                let (status, claim) = try await node.acquire("s")
+                #expect(status == "1")
+                let refused = try await node.request("acquire", "t", ["sf", "0", "c", 1, "1"], slotOf: claim)
+                #expect(refused == ["-1"])
+                let unconfirmed = try await Audit(redis)
+                unconfirmed.check()
+                let id = await node.id(claim)
+                #expect(unconfirmed.claims[id]?.state == "g")
+                for _ in 0..<2 { try await node.confirm(claim) }
                 let audit = try await Audit(redis)
                 audit.check()
+                #expect(audit.claims.isEmpty)
                 #expect(audit.resources["s"]?.consumed == 1)
+                #expect(audit.resources["s"]?.free == 4)
             }
         }
     }

@@ -128,9 +128,13 @@ struct MachineRun {
     mutating func answerAtRandom(_ request: EngineRequest, _ generator: inout SplitMix) {
         let answer: EngineReply =
             switch request.operation {
-            case .claim: Bool.random(using: &generator) ? .queued : .granted(fence: request.number + 1000)
-            case .heartbeat: .heartbeat(grants: Int.random(in: 0...3, using: &generator), claims: 1, .none)
-            case .reconcile: .page(next: "", [])
+            case .claim: Bool.random(using: &generator) ? .queued() : .granted(fence: request.number + 1000)
+            case .heartbeat:
+                .heartbeat(
+                    notices: Int.random(in: 0...3, using: &generator),
+                    isDataLost: Int.random(in: 0..<8, using: &generator) == 0, .none)
+            case .reconcile: .page(next: 0, [])
+            case .sweep: .sweep(below: 0, [])
             default: .done(count: 1, more: Int.random(in: 0..<8, using: &generator) == 0)
             }
         reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isExpired: false) : answer)
@@ -138,7 +142,7 @@ struct MachineRun {
 
     mutating func shutdownRequests() -> [String] {
         machine.shutdownRequests().map { request in
-            guard case .release(_, let claim, _, _) = request.operation else { return "something else" }
+            guard case .release(_, let claim, _) = request.operation else { return "something else" }
             return "release of \(claim)"
         }.sorted()
     }
@@ -169,7 +173,14 @@ struct MachineRun {
             let what: String =
                 switch request.operation {
                 case .claim: "acquire \(request.number)"
-                case .release(_, let claim, _, _): "release \(request.number) of \(claim)"
+                case .release(_, let claim, _): "release \(request.number) of \(claim)"
+                case .end(let claim, _, _, let isForced):
+                    "\(isForced ? "force" : "end") \(request.number) of \(claim.session):\(claim.number)"
+                case .sweep(let session, let below):
+                    "sweep \(request.number) of \(session)" + (below.map { " below \($0)" } ?? "")
+                case .recheck(let name): "recheck \(request.number) of \(name)"
+                case .confirm(let claims):
+                    "confirm \(request.number) of " + claims.map { "\($0.number)" }.joined(separator: ",")
                 case .leave(_, let claim): "leave \(request.number) of \(claim)"
                 case .pass(_, let claim, _, _): "pass \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
@@ -177,14 +188,13 @@ struct MachineRun {
                 case .reconcile: "reconcile \(request.number)"
                 default: "something else"
                 }
-            let confirmed = request.confirmations.map { "\($0)" }.joined(separator: ",")
-            return "send \(what)" + (confirmed.isEmpty ? "" : " confirming \(confirmed)")
+            return "send \(what)"
         }
     }
 }
 
 extension EngineReply.MaintenanceWork {
-    static var none: EngineReply.MaintenanceWork { EngineReply.MaintenanceWork(dead: [], names: []) }
+    static var none: EngineReply.MaintenanceWork { EngineReply.MaintenanceWork(expired: [], names: []) }
 }
 
 // MARK: Recording

@@ -12,8 +12,8 @@ struct ReconcileStateMachineTests {
         var run = MachineRun.live()
         for id: UInt64 in 1...3 { run.acquire(id) }
         run.reply(1, .granted(fence: 7))
-        run.reply(2, .queued)
-        run.reply(3, .queued)
+        run.reply(2, .queued())
+        run.reply(3, .queued())
         _ = run.taken()
         run.apply { $0.gap($1, now: $2) }
         #expect(run.taken() == ["send reconcile 4"])
@@ -21,7 +21,7 @@ struct ReconcileStateMachineTests {
         run.reply(
             4,
             .page(
-                next: "",
+                next: 0,
                 [
                     .init(number: 2, state: .held, fence: 9, name: "x"),
                     .init(number: 3, state: .waiting, fence: 5, name: "x"),
@@ -29,56 +29,49 @@ struct ReconcileStateMachineTests {
                 ]))
         #expect(
             run.taken() == [
-                "finish 2 granted 9", "send release 5 of 77", "lose 1", "send release 6 of 1", "event dataLost",
+                "finish 2 granted 9", "send force 5 of session1:77", "lose 1", "send release 6 of 1",
+                "event dataLost",
             ])
     }
 
-    @Test("an undelivered consumed permit is returned, one whose confirmation is in flight is not")
+    @Test("an undelivered consumed permit is returned, one whose confirmation is due or in flight is not")
     func reconcileConsumed() {
         var run = MachineRun.live()
-        run.acquire(1, mode: .consume)
-        run.acquire(2, mode: .consume)
-        run.acquire(3, mode: .consume)
+        for id: UInt64 in 1...4 { run.acquire(id, mode: .consume) }
         // The reply to the first request was unreadable although the permit was granted. The others were read.
         run.refuse(1)
-        run.reply(2, .granted(fence: 7))
-        run.acquire(4)
-        run.reply(3, .granted(fence: 8))
+        for number: UInt64 in 2...4 { run.reply(number, .granted(fence: 1)) }
+        // This request uses the slot of 4 again, which confirms it.
+        run.acquire(5)
+        run.advance(EngineStateMachine.Settings().confirmationDelay)
+        run.acquire(6, mode: .consume)
+        run.reply(7, .granted(fence: 1))
         _ = run.taken()
         run.apply { $0.gap($1, now: $2) }
-        #expect(run.requests[4]?.confirmations == [2])
-        #expect(run.taken() == ["send reconcile 5 confirming 3"])
-        run.reply(
-            5,
-            .page(
-                next: "",
-                [
-                    .init(number: 1, state: .granted, fence: 6, name: "x"),
-                    .init(number: 2, state: .granted, fence: 7, name: "x"),
-                ]))
-        #expect(run.taken() == ["send release 6 of 1"])
+        #expect(run.taken() == ["send reconcile 8"])
+        let listed = [1, 2, 3, 4, 7].map {
+            EngineReply.Line(slot: Int($0), number: $0, state: .granted, fence: 1, name: "x")
+        }
+        run.reply(8, .page(next: 0, listed))
+        #expect(run.taken() == ["send force 9 of session1:1"])
     }
 
-    @Test("confirmations that the reconciliation's own requests carry do not make their claims unknown")
-    func reconcileKeepsConfirmations() {
+    @Test("a claim that another one has ended fails with the reason that Redis has kept")
+    func endedByOthers() {
         var run = MachineRun.live()
-        run.acquire(1, mode: .consume)
-        run.acquire(2, mode: .consume)
-        run.reply(1, .granted(fence: 7))
-        run.apply { $0.gap($1, now: $2) }
-        #expect(run.requests[3]?.confirmations == [1])
-        run.reply(2, .granted(fence: 8))
+        for id: UInt64 in 1...3 { run.acquire(id) }
+        for number: UInt64 in 1...2 { run.reply(number, .queued()) }
+        run.reply(3, .granted(fence: 7))
         _ = run.taken()
-        // The release of the unknown claim takes the confirmation of 2 with it, before 2 is compared.
+        run.apply { $0.gap($1, now: $2) }
         run.reply(
-            3,
+            4,
             .page(
-                next: "",
-                [
-                    .init(number: 99, state: .held, fence: 6, name: "x"),
-                    .init(number: 2, state: .granted, fence: 8, name: "x"),
-                ]))
-        #expect(run.taken() == ["send release 4 of 99 confirming 2"])
+                next: 0,
+                ["gone", "broken", "lost"].enumerated().map { index, word in
+                    .init(slot: index, number: UInt64(index + 1), state: .ended(word: word), fence: 0, name: word)
+                }))
+        #expect(run.taken() == ["send reconcile 4", "finish 1 destroyed", "finish 2 broken", "lose 3"])
     }
 
     @Test("a lease that was released by force before the reply arrived is not held")
@@ -89,7 +82,7 @@ struct ReconcileStateMachineTests {
         run.reply(1, .granted(fence: 7))
         #expect(run.taken() == ["send acquire 1", "finish 1 lost"])
         run.acquire(2)
-        run.reply(2, .over)
+        run.reply(2, .over())
         #expect(run.taken() == ["send acquire 2", "finish 2 lost"])
     }
 
@@ -99,7 +92,7 @@ struct ReconcileStateMachineTests {
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
         run.apply { $0.gap($1, now: $2) }
-        run.reply(2, .page(next: "", []))
+        run.reply(2, .page(next: 0, []))
         #expect(
             run.taken() == [
                 "send acquire 1", "finish 1 granted 7", "send reconcile 2", "lose 1", "send release 3 of 1",
@@ -107,34 +100,33 @@ struct ReconcileStateMachineTests {
             ])
     }
 
-    @Test("negative or missing numbers in a reply are refused")
+    @Test("replies with negative or missing numbers are refused")
     func hostileReplies() {
         let operation = Operation.claim(AcquireRequest(resource: MachineRun.resource))
-        func array(_ words: String...) -> RESPValue { .array(words.map { .bytes(Array($0.utf8)) }) }
-        #expect(EngineReply(array("granted", "-1"), to: operation) == nil)
-        #expect(EngineReply(array("granted", "1", "-1"), to: operation) == nil)
-        #expect(EngineReply(array("ended"), to: operation) == nil)
-        let page = array("-1", "h", "1", "1", "m")
-        #expect(
-            EngineReply(.array([array("ok").array![0], array("").array![0], page]), to: .reconcile(after: "")) == nil)
-        let dead = array("session", "-1", "m")
-        let heartbeat = EngineReply(
-            .array([array("ok").array![0], .integer(0), .integer(0), dead, .array([])]), to: .heartbeat)
-        guard case .heartbeat(_, _, let work)? = heartbeat else {
-            Issue.record("not a heartbeat: \(heartbeat.map { "\($0)" } ?? "nothing")")
-            return
-        }
-        #expect(work.dead?.claims.isEmpty == true)
+        func words(_ words: String...) -> [RESPValue] { words.map { .bytes(Array($0.utf8)) } }
+        #expect(EngineReply(.array([.integer(-1), .integer(1)]), to: operation) == nil)
+        #expect(EngineReply(.array(words("more")), to: operation) == nil)
+        #expect(EngineReply(.array(words("conflict", "mf")), to: operation) == nil)
+        #expect(EngineReply(.array([]), to: operation) == nil)
+        let line: [RESPValue] = [
+            .integer(0), .integer(-1), words("h")[0], .integer(1), .integer(1), words("m")[0], words("x")[0],
+        ]
+        #expect(EngineReply(.array(words("ok") + [.integer(0), .array(line)]), to: .reconcile(from: 0)) == nil)
+        let claims = RESPValue.array(words("session:-1", "m", "x"))
+        #expect(EngineReply(.array(words("ok") + [.integer(0), claims]), to: .sweep(session: "s", below: nil)) == nil)
     }
 
     @Test("a waiter that Redis has lost is queued again")
     func reconcileQueue() {
         var run = MachineRun.live()
         run.acquire(1)
-        run.reply(1, .queued)
+        run.reply(1, .queued())
         run.apply { $0.gap($1, now: $2) }
-        run.reply(2, .page(next: "", []))
-        #expect(run.taken() == ["send acquire 1", "send reconcile 2", "send acquire 3", "event dataLost"])
+        run.reply(2, .page(next: 0, []))
+        #expect(
+            run.taken() == [
+                "send acquire 1", "send reconcile 2", "send release 3 of 1", "send acquire 4", "event dataLost",
+            ])
     }
 
     @Test("a request in flight during the reconciliation is not treated as lost")
@@ -143,18 +135,77 @@ struct ReconcileStateMachineTests {
         run.acquire(1)
         run.apply { $0.gap($1, now: $2) }
         run.reply(1, .granted(fence: 7))
-        run.reply(2, .page(next: "", []))
+        run.reply(2, .page(next: 0, []))
         #expect(!run.taken().contains("lose 1"))
     }
 
-    @Test("a heartbeat that counts more grants than were seen starts a reconciliation")
+    @Test("a heartbeat that counts more notices than were received starts a reconciliation")
     func missedHint() {
         var run = MachineRun.live()
         run.acquire(1)
-        run.reply(1, .queued)
+        run.reply(1, .queued())
         _ = run.taken()
         run.advance(.seconds(5))
-        run.reply(2, .heartbeat(grants: 1, claims: 1, .none))
+        run.reply(2, .heartbeat(notices: 1, isDataLost: false, .none))
         #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
+    }
+
+    @Test("a heartbeat that does not find the last answered request reports the loss and starts a reconciliation")
+    func lostTail() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        _ = run.taken()
+        run.advance(.seconds(5))
+        guard case .heartbeat(let seen)? = run.requests[2]?.operation else {
+            Issue.record("no heartbeat")
+            return
+        }
+        #expect(seen?.slot == 0 && seen?.number == 1)
+        run.reply(2, .heartbeat(notices: 0, isDataLost: true, .none))
+        #expect(run.taken() == ["send heartbeat 2", "event dataLost", "send reconcile 3"])
+    }
+
+    @Test("expired sessions are swept: their claims are ended, and a second pass deletes them")
+    func sweep() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        _ = run.taken()
+        run.advance(.seconds(5))
+        run.reply(2, .heartbeat(notices: 0, isDataLost: false, .init(expired: ["dead"], names: ["left"])))
+        #expect(run.taken() == ["send heartbeat 2", "send recheck 3 of left", "send sweep 4 of dead"])
+        let claim = EngineReply.ExpiredClaim(
+            id: ClaimID(session: "dead", slot: 200, number: 9), family: .permits, name: "x")
+        run.reply(4, .sweep(below: 128, [claim]))
+        #expect(run.taken() == ["send end 5 of dead:9", "send sweep 6 of dead below 128"])
+        run.reply(6, .sweep(below: 0, []))
+        #expect(run.taken() == ["send sweep 7 of dead"])
+        run.reply(7, .sweep(below: 0, []))
+        #expect(run.taken() == [])
+    }
+
+    @Test("a request in a slot that Redis believes occupied is made again in another one")
+    func occupied() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .occupied)
+        #expect(run.taken() == ["send acquire 1", "event dataLost", "send reconcile 2", "send acquire 3"])
+        #expect(run.requests[1]?.slot == 0 && run.requests[3]?.slot == 1)
+    }
+
+    @Test("a request that another family serves is sent again with the same number, and so is the claim's release")
+    func otherFamily() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .family(.groups))
+        #expect(run.requests[1]?.family == .groups)
+        run.reply(1, .granted(fence: 7))
+        run.call(9) { $0.release(1, releaser: 9, now: $1) }
+        #expect(run.taken() == ["send acquire 1", "send acquire 1", "finish 1 granted 7", "send release 2 of 1"])
+        guard case .release(_, _, .groups)? = run.requests[2]?.operation else {
+            Issue.record("the release is not for groups")
+            return
+        }
     }
 }

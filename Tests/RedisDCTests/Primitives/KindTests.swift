@@ -116,7 +116,7 @@ extension KindTests {
             arguments: [
                 ["passes = members > 0 or free >= wanted and waiting == 0", "passes = true", "two groups in room"],
                 [
-                    "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)", "passes = waiting == 0",
+                    "passes = free >= wanted and (waiting == 0 or kind == 'sb')", "passes = waiting == 0",
                     "rw is too full",
                 ],
             ])

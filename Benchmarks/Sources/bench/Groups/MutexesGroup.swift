@@ -7,7 +7,7 @@ extension Plan {
     /// There are ten claims for each unlock, so hardly any is released twice. The time of a pair is the sum of both.
     func mutexes(_ server: LocalRedis, _ table: inout Table) throws {
         let group = "64 tasks with one mutex each, one connection, TCP, pairs/s"
-        let locks = try rate(server, claims: 1, range: 1_000_000_000) { $0.lock }
+        let locks = try rate(server, claims: sizes.requests * 10, range: sizes.requests * 10) { $0.lock }
         let unlocks = try rate(server, claims: sizes.requests * 10, range: sizes.requests * 10) { $0.unlock }
         table.add(group, "redis-benchmark -P 64 -c 1, the same two scripts", 1 / (1 / locks + 1 / unlocks))
         let pipeline: Pairs = try baseline(["pairs", server.url, scripts, "64", "\(sizes.manyPairs / 64)"])

@@ -23,15 +23,6 @@ final class AcquireRequest: Sendable {
         case lease
         /// A group holds one permit together, until its last member releases.
         case group
-
-        /// The argument of engine_acquire.lua.
-        var argument: RedisArgument {
-            switch self {
-            case .consume: "c"
-            case .lease: "l"
-            case .group: "t"
-            }
-        }
     }
 
     /// A property that few requests have. One reference, so that all others need little memory for it.
@@ -80,17 +71,52 @@ final class AcquireRequest: Sendable {
         }
     }
 
-    /// The arguments of engine_acquire.lua, engine_arrive.lua or engine_register.lua, after those of the resource.
+    /// The letter of the claim's mode: see layout.lua.
+    private var letter: RedisArgument {
+        switch (action, mode) {
+        case (.arrive, _): resource.kind == .exchanger ? "e" : "a"
+        case (.register, _): resource.kind == .phaser ? "r" : "p"
+        case (.acquire, .consume): "c"
+        case (.acquire, .lease): resource.kind == .mutex ? "m" : "l"
+        case (.acquire, .group): "t"
+        }
+    }
+
+    /// The family that serves the claim's release.
+    var family: Family {
+        switch (action, mode) {
+        case (.arrive, _): .meetings
+        case (.register, _): resource.kind == .phaser ? .meetings : .participant
+        case (.acquire, .group): .groups
+        case (.acquire, _): .permits
+        }
+    }
+
+    /// The arguments of the script, after those that all requests with a slot have.
     var arguments: [RedisArgument] {
-        switch action {
-        case .register: return []
-        case .arrive:
-            if case .brings(let bytes)? = detail { return [.bytes(bytes)] }
-            return []
-        case .acquire:
-            let tail: [RedisArgument] = [.integer(count), mode.argument, mayQueue ? "0" : "1"]
-            if case .group(let group)? = detail { return tail + [isPreferred ? "0" : "1", .string(group)] }
-            return tail + (isPreferred ? ["0"] : [])
+        let head = resource.arguments + [letter]
+        guard action == .acquire else {
+            if case .brings(let bytes)? = detail { return head + [.bytes(bytes)] }
+            return head
+        }
+        let priority: RedisArgument = isPreferred ? "0" : "1"
+        if case .group(let group)? = detail {
+            return head + [.integer(count), mayQueue ? "0" : "1", priority, .string(group)]
+        }
+        // The last arguments have defaults.
+        if isPreferred { return head + [.integer(count), mayQueue ? "0" : "1", priority] }
+        if !mayQueue { return head + [.integer(count), "1"] }
+        return count == 1 ? head : head + [.integer(count)]
+    }
+
+    /// The script, if `family` serves the resource; `nil` is the family that the request expects.
+    func script(_ family: Family?) -> RedisScript {
+        switch (action, family ?? self.family) {
+        case (.arrive, _): Scripts.arrive
+        case (.register, .meetings): Scripts.register
+        case (.register, _): Scripts.participate
+        case (.acquire, .groups): Scripts.acquireInGroup
+        case (.acquire, _): resource.kind == .latch ? Scripts.waitForLatch : Scripts.acquire
         }
     }
 }

@@ -1,51 +1,59 @@
-// A numbered request of a session, and the arguments of its script (Scripts/engine_*.lua).
+// A numbered request of a session, and the arguments of its script.
 import CoordinationBase
 import Hiredis
 
-/// A request of a session. It takes effect once, even if it is sent several times under the same number.
+/// A request of a session. It takes effect once, even if it is sent several times under the same number: see slot.lua.
 struct EngineRequest: Sendable {
     var session: String
     var number: UInt64
-    /// The number up to which all replies have arrived: the server may delete its copies of them.
-    var settled: UInt64?
-    /// The numbers of requests whose consumed permits have arrived, at most `EngineStateMachine.maxConfirmations`.
-    var confirmations: [UInt64] = []
+    /// The slot that serves the request, or that has the claim it is about; `nil` when it needs none.
+    var slot: Int?
     var operation: Operation
+    /// The family whose script must run, if it is not the one that the operation expects.
+    var family: Family?
 
-    /// The maximum number of claims in one page of a reconciliation.
-    static let reconcilePage = 1000
-
-    var script: RedisScript { operation.script }
+    var script: RedisScript { operation.script(family) }
 
     /// Whether the script declares the partition's sessions key.
-    var usesSessionsKey: Bool { if case .heartbeat = operation { true } else { false } }
+    var usesSessionsKey: Bool {
+        switch operation {
+        case .heartbeat, .sweep: true
+        default: false
+        }
+    }
 
     func arguments(ttl: Duration) -> [RedisArgument] {
-        let head: [RedisArgument] = [
-            .string(session), .string(String(number)), settled.map { .string(String($0)) } ?? "",
-            confirmations.isEmpty ? "" : .string(confirmations.map { String($0) }.joined(separator: ",")),
-            .string(operation.name),
-        ]
+        var head: [RedisArgument] {
+            [.string("c:\(session):\(slot ?? 0)"), .string(String(number)), .string("t:" + operation.name)]
+        }
         switch operation {
-        case .claim(let acquire):
-            return head + acquire.resource.arguments + acquire.arguments
-        case .release(_, let claim, let owner, let force):
-            return head + [.string(String(claim)), .string(owner ?? ""), force ? "1" : "0"]
-        case .leave(_, let claim): return head + [.string(String(claim)), "", "w"]
-        case .read(_, let claim): return head + [.string(String(claim))]
+        case .claim(let acquire): return head + acquire.arguments
+        case .release(_, let claim, _), .read(_, let claim): return head + [.string(String(claim))]
+        case .leave(_, let claim): return head + [.string(String(claim)), "w"]
+        case .reduce(_, let claim, let keep): return head + [.string(String(claim)), .integer(keep)]
+        case .end(let claim, let name, _, let isForced):
+            return [
+                .string("c:\(claim.session):\(claim.slot)"), isForced ? "lost" : "", .string("t:" + name),
+                .string(String(claim.number)),
+            ]
         case .pass(let resource, let claim, let from, let item):
-            return head + resource.arguments + [.string(String(claim)), .string(from)]
+            return head + resource.arguments + [.string(String(claim)), .string("t:" + from)]
                 + (item.map { [.bytes($0)] } ?? [])
-        case .signal(let resource, let count): return head + resource.arguments + [.integer(count)]
+        case .signal(let resource, let count):
+            return head + resource.arguments + (count == 1 ? [] : [.integer(count)])
         case .create(let resource): return head + resource.arguments
         case .resize(let resource, let permits): return head + resource.existing.arguments + [.integer(permits)]
         case .setTurnstile(let resource, let isOpen): return head + resource.arguments + [isOpen ? "1" : "0"]
         case .countDown(let resource, let id): return head + resource.arguments + [.string(id ?? "")]
-        case .reduce(_, let claim, let keep): return head + [.string(String(claim)), .integer(keep)]
-        case .destroy(let resource): return head + [.string(resource.kind.rawValue)]
-        case .give: return head
-        case .heartbeat: return head + [.integer(ttl.wholeMicroseconds)]
-        case .reconcile(let after): return head + [.string(after), .integer(Self.reconcilePage)]
+        case .destroy(let resource): return head + [.string(resource.letters)]
+        case .recheck(let name): return [.string(name)]
+        case .heartbeat(let seen):
+            return [.string(session), .integer(ttl.wholeMicroseconds)]
+                + (seen.map { [.integer($0.slot), .string(String($0.number))] } ?? ["", ""])
+        case .reconcile(let from): return [.string(session), .integer(from)]
+        case .confirm(let claims):
+            return [.string(session), .string(claims.map { "\($0.slot):\($0.number)" }.joined(separator: " "))]
+        case .sweep(let session, let below): return [.string(session), below.map { .integer($0) } ?? ""]
         }
     }
 }

@@ -1,14 +1,39 @@
-// The operations that the engine requests from Redis.
+// The operations that the engine requests from Redis, and the script of each.
 import Hiredis
 
+/// A claim of any session, as the scripts name it: SID:SLOT:NUMBER.
+struct ClaimID: Sendable, Hashable, CustomStringConvertible {
+    var session: String
+    var slot: Int
+    /// The number of the request that created the claim.
+    var number: UInt64
+
+    init(session: String, slot: Int, number: UInt64) {
+        (self.session, self.slot, self.number) = (session, slot, number)
+    }
+
+    init?(_ text: String) {
+        let parts = text.split(separator: ":")
+        guard parts.count == 3, let slot = Int(parts[1]), let number = UInt64(parts[2]) else { return nil }
+        self.init(session: String(parts[0]), slot: slot, number: number)
+    }
+
+    var description: String { "\(session):\(slot):\(number)" }
+}
+
 /// An operation of the engine. Each is carried out by one script.
+///
+/// The operations on a claim of the caller take the number of the request that created it. The request's slot is the
+/// claim's.
 enum Operation: Sendable {
     /// Acquires permits, or waits for them.
     case claim(AcquireRequest)
-    /// Ends a claim in any state: one of this session, one of an ended session (`owner`), or, with `force`, any.
-    case release(name: String, claim: UInt64, owner: String? = nil, force: Bool = false)
+    /// Ends a claim of the caller in any state.
+    case release(Resource, claim: UInt64, Family = .permits)
     /// Removes a claim from the queue, unless it has been granted.
-    case leave(name: String, claim: UInt64)
+    case leave(Resource, claim: UInt64)
+    /// Ends a claim of an expired session; with `isForced` of any session.
+    case end(ClaimID, name: String, Family, isForced: Bool)
     /// Adds permits.
     case signal(Resource, count: Int)
     case create(Resource)
@@ -23,15 +48,41 @@ enum Operation: Sendable {
     case read(name: String, claim: UInt64)
     /// Turns a lease of one resource into a permit of another.
     case pass(Resource, claim: UInt64, from: String, item: [UInt8]?)
-    /// Grants free permits to waiters that an earlier script has left over. With an empty name, only carries the
-    /// request's confirmations.
-    case give(name: String)
+    /// Continues where an earlier script has stopped at its bound, and grants to waiters that may be overtaken.
+    case recheck(name: String)
     case destroy(Resource)
-    case heartbeat
-    /// Lists the session's claims.
-    ///
-    /// - Parameter after: the cursor of the page before; empty for the first page.
-    case reconcile(after: String)
+    /// `seen`: the slot and the number of the last request that was answered after it had written to its slot.
+    case heartbeat(seen: (slot: Int, number: UInt64)?)
+    /// Lists the session's claims from this slot on.
+    case reconcile(from: Int)
+    /// Confirms the arrival of consumed permits whose slots have not been reused.
+    case confirm([(slot: Int, number: UInt64)])
+    /// Lists claims of an expired session, in slots below `below`, and deletes the session when there are none.
+    case sweep(session: String, below: Int?)
+}
+
+/// The scripts that serve a resource or a claim. The raw value is the word in {'family', WORD}.
+enum Family: String, Sendable {
+    case permits = "p"
+    case groups = "g"
+    case meetings = "m"
+    /// A participant of a latch.
+    case participant = "l"
+    /// The lease of a buffer's item that has been read.
+    case item = "i"
+    /// A destroyed or broken resource, which is being cleared.
+    case clearing = "x"
+
+    /// The family of a claim with this mode: see layout.lua.
+    init(mode: String) {
+        switch mode {
+        case "t": self = .groups
+        case "i": self = .item
+        case "a", "r", "e": self = .meetings
+        case "p": self = .participant
+        default: self = .permits
+        }
+    }
 }
 
 extension Operation {
@@ -40,12 +91,11 @@ extension Operation {
         switch self {
         case .claim(let acquire): acquire.resource.name
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
-            .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
+            .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _),
+            .release(let resource, _, _), .leave(let resource, _):
             resource.name
-        case .release(let name, _, _, _), .leave(let name, _), .reduce(let name, _, _), .read(let name, _),
-            .give(let name):
-            name
-        case .heartbeat, .reconcile: ""
+        case .end(_, let name, _, _), .reduce(let name, _, _), .read(let name, _), .recheck(let name): name
+        case .heartbeat, .reconcile, .confirm, .sweep: ""
         }
     }
 
@@ -56,39 +106,59 @@ extension Operation {
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
             .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
             resource
-        case .release, .leave, .reduce, .read, .give, .heartbeat, .reconcile: nil
+        case .release, .leave, .end, .reduce, .read, .recheck, .heartbeat, .reconcile, .confirm, .sweep: nil
         }
     }
 
-    /// Whether the operation's script may leave waiters for ``give(name:)``.
-    var mayLeaveWaiters: Bool {
+    /// Whether the operation needs a slot that serves nothing else.
+    var takesSlot: Bool {
         switch self {
-        case .release, .leave, .give, .destroy, .signal, .resize, .setTurnstile, .countDown, .reduce, .pass: true
-        case .claim, .create, .read, .heartbeat, .reconcile: false
+        case .claim, .signal, .create, .resize, .setTurnstile, .countDown, .destroy: true
+        case .release, .leave, .end, .reduce, .read, .pass, .recheck, .heartbeat, .reconcile, .confirm, .sweep: false
         }
     }
 
-    var script: RedisScript {
+    /// The script, if `family` serves the resource; `nil` is the family that the operation expects.
+    func script(_ family: Family?) -> RedisScript {
         switch self {
-        case .claim(let acquire):
-            switch acquire.action {
-            case .acquire: Scripts.engineAcquire
-            case .arrive: Scripts.engineArrive
-            case .register: Scripts.engineRegister
+        case .claim(let acquire): acquire.script(family)
+        case .release(let resource, _, let expected):
+            switch family ?? expected {
+            case .permits, .clearing: resource.kind == .mutex ? Scripts.releaseMutex : Scripts.release
+            case .groups: Scripts.releaseInGroup
+            case .meetings: Scripts.releaseParty
+            case .participant: Scripts.releaseParticipant
+            case .item: Scripts.releaseItem
             }
-        case .release, .leave: Scripts.engineRelease
-        case .signal: Scripts.engineSignal
-        case .create: Scripts.engineCreate
-        case .resize: Scripts.engineResize
-        case .setTurnstile: Scripts.engineGate
-        case .countDown: Scripts.engineCount
-        case .reduce: Scripts.engineReduce
-        case .read: Scripts.engineRead
-        case .pass: Scripts.enginePass
-        case .give: Scripts.engineGive
-        case .destroy: Scripts.engineDestroy
-        case .heartbeat: Scripts.engineHeartbeat
-        case .reconcile: Scripts.engineReconcile
+        case .leave: Scripts.releaseParty
+        case .end(_, _, let expected, _):
+            switch family ?? expected {
+            case .permits, .clearing: Scripts.endPermits
+            case .groups: Scripts.endInGroup
+            case .meetings: Scripts.endParty
+            case .participant: Scripts.endParticipant
+            case .item: Scripts.endItem
+            }
+        case .signal: family == .groups ? Scripts.signalGroups : Scripts.signal
+        case .create: family == .groups ? Scripts.createForGroups : Scripts.create
+        case .resize: family == .groups ? Scripts.resizeForGroups : Scripts.resize
+        case .setTurnstile: Scripts.setTurnstile
+        case .countDown: Scripts.countDown
+        case .reduce: Scripts.reduce
+        case .read: Scripts.read
+        case .pass: Scripts.pass
+        case .recheck:
+            switch family ?? .permits {
+            case .permits, .participant, .item: Scripts.recheck
+            case .groups: Scripts.recheckGroups
+            case .meetings: Scripts.recheckMeeting
+            case .clearing: Scripts.clear
+            }
+        case .destroy: Scripts.destroy
+        case .heartbeat: Scripts.heartbeat
+        case .reconcile: Scripts.claims
+        case .confirm: Scripts.confirm
+        case .sweep: Scripts.sweep
         }
     }
 }

@@ -3,7 +3,7 @@ import Hiredis
 
 /// A named resource managed by the engine, as a request describes it.
 struct Resource: Sendable, Hashable {
-    /// The kind of a resource. The raw value is its letter in the server's records: see engine_head.lua.
+    /// The kind of a resource. The raw value is its letter in the server's records: see layout.lua.
     enum Kind: String, Sendable {
         case semaphore = "s"
         case mutex = "m"
@@ -34,7 +34,7 @@ struct Resource: Sendable, Hashable {
     var kind: Kind
     /// The number of permits it is created with when it does not exist; `nil` requires it to exist.
     var permits: Int?
-    /// The letter of the policy: see engine_head.lua.
+    /// The letter of the policy: see layout.lua.
     var policy: Unicode.Scalar = "f"
 
     /// The same resource for an operation that requires it to exist.
@@ -44,10 +44,11 @@ struct Resource: Sendable, Hashable {
         return resource
     }
 
-    /// The arguments of engine_resource.lua.
-    var arguments: [RedisArgument] {
-        [.string(kind.rawValue), permits.map { .integer($0) } ?? "", .string(String(policy))]
-    }
+    /// The letters of the kind and the policy: see layout.lua.
+    var letters: String { kind.rawValue + String(policy) }
+
+    /// The arguments of resource.lua.
+    var arguments: [RedisArgument] { [.string(letters), permits.map { .integer($0) } ?? ""] }
 }
 
 // MARK: For error messages

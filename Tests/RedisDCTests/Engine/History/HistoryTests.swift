@@ -128,7 +128,7 @@ private func withHistoryFolder<Result>(_ body: (String) async throws -> Result) 
 
 struct Mutation: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// The text in the scripts that prevents the fault.
+    /// The text in the scripts that prevents the fault, with the constants' values in place of their names.
     var safeguard: String
     /// The text that replaces it.
     var replacement: String
@@ -139,44 +139,48 @@ struct Mutation: Sendable, CustomTestStringConvertible {
 private let mutations: [Mutation] = [
     Mutation(
         testDescription: "readers and writers hold a lock together",
-        safeguard: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
+        safeguard: "passes = free >= wanted and (waiting == 0 or kind == 'sb')",
         replacement: "passes = waiting == 0",
         fault: "no order of the operations on catalogue"),
     Mutation(
         testDescription: "a latch opens one countdown too early",
-        safeguard: "if signalled == limit then free = OPEN end",
-        replacement: "if signalled == limit - 1 then free = OPEN end", fault: "no order of the operations on latch"),
+        safeguard: "if signalled == limit then free = 1125899906842624 end",
+        replacement: "if signalled == limit - 1 then free = 1125899906842624 end",
+        fault: "no order of the operations on latch"),
     Mutation(
         testDescription: "a wait that passed a barrier reports a timeout",
-        safeguard: "if condition == IF_WAITING and (",
-        replacement: "if false and (", fault: "without reporting it"),
+        safeguard: "elseif ARGV[5] == 'w' then",
+        replacement: "elseif false then", fault: "without reporting it"),
     Mutation(
         testDescription: "a mutex is granted while it is held",
-        safeguard: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
+        safeguard: "passes = free >= wanted and (waiting == 0 or kind == 'sb')",
         replacement: "passes = waiting == 0", fault: "no order of the operations on door"),
     Mutation(
         testDescription: "a mutex is granted while it is held, as its holders see it",
-        safeguard: "passes = free >= wanted and (waiting == 0 or policy == OVERTAKING)",
+        safeguard: "passes = free >= wanted and (waiting == 0 or kind == 'sb')",
         replacement: "passes = waiting == 0", fault: "of 1 permits of door"),
     Mutation(
-        testDescription: "a release returns its permits twice", safeguard: "          free = free + count\n        end",
-        replacement: "          free = free + count + count\n        end", fault: "no order of the operations on pool"),
+        testDescription: "a release returns its permits twice",
+        safeguard: "free, grants_wanted = free + count, true\nif claim_state == 'g'",
+        replacement: "free, grants_wanted = free + count + count, true\nif claim_state == 'g'",
+        fault: "no order of the operations on pool"),
     Mutation(
         testDescription: "a release returns no permits",
-        safeguard: "          free = free + count\n        end", replacement: "        end",
+        safeguard: "free, grants_wanted = free + count, true\nif claim_state == 'g'",
+        replacement: "if claim_state == 'g'",
         fault: "no order of the operations on pool"),
     Mutation(
         testDescription: "a signal adds its permits twice",
-        safeguard: "free, signalled, resource_changed = free + count, signalled + count, true",
-        replacement: "free, signalled, resource_changed = free + count + count, signalled + count, true",
+        safeguard: "free, signalled = free + count, signalled + count",
+        replacement: "free, signalled = free + count + count, signalled + count",
         fault: "no order of the operations on tokens"),
     Mutation(
-        testDescription: "fences do not grow", safeguard: "tick = math.max(tick + 1, now)", replacement: "tick = tick",
+        testDescription: "fences do not grow", safeguard: " + 1\nif tick < now then tick = now end", replacement: "",
         fault: "was granted twice"),
     Mutation(
         testDescription: "a cancelled waiter stays in the queue",
         safeguard:
-            "zrem[#zrem + 1] = QUEUE_LINE .. name .. '\\0' .. priority .. encode(TICK, claim_tick) .. claim_id\n"
-            + "      if mode == MEMBER",
-        replacement: "do return {'ended', claim_state} end\n      if mode == MEMBER", fault: "no order"),
+            "zrem[1] = 'q' .. name .. '\\0' .. priority .. encode('>I8', claim_tick) .. claim_id\n"
+            + "if resource then waiting",
+        replacement: "do return 1 end\nif resource then waiting", fault: "no order"),
 ]

@@ -1,0 +1,51 @@
+// The slots of a session, and the consumed permits whose arrival the server does not know yet.
+
+/// The slots of a session: see slot.lua.
+///
+/// A free slot may still be unconfirmed: it has consumed permits that this process has received. The next request in the
+/// slot confirms them, unless it is refused. ``confirmations(upTo:)`` confirms those whose slots are not reused soon.
+struct Slots: Sendable {
+    private var isUsed: [Bool] = []
+    /// The slots that are free. The one that was freed last is used first, which confirms it, and keeps their number low.
+    private var free: [Int] = []
+    /// The numbers of the requests whose consumed permits have arrived, by slot.
+    private(set) var unconfirmed: [Int: UInt64] = [:]
+    /// The time at which they must be confirmed at the latest; `nil` when there are none.
+    private(set) var dueAt: Duration?
+
+    /// Returns a free slot, and the number of the request that its reuse confirms.
+    mutating func take() -> (slot: Int, confirms: UInt64?) {
+        guard let slot = free.popLast() else {
+            isUsed.append(true)
+            return (isUsed.count - 1, nil)
+        }
+        isUsed[slot] = true
+        if unconfirmed.isEmpty { return (slot, nil) }
+        let confirms = unconfirmed.removeValue(forKey: slot)
+        if unconfirmed.isEmpty { dueAt = nil }
+        return (slot, confirms)
+    }
+
+    /// Frees a slot. Does nothing when it is free.
+    mutating func give(_ slot: Int) {
+        guard slot < isUsed.count, isUsed[slot] else { return }
+        isUsed[slot] = false
+        free.append(slot)
+    }
+
+    /// Records that the arrival of this request's consumed permits is to be confirmed. The due time changes only if
+    /// there was none.
+    mutating func addUnconfirmed(_ slot: Int, _ number: UInt64, at due: Duration) {
+        unconfirmed[slot] = number
+        dueAt = dueAt ?? due
+    }
+
+    /// Removes and returns at most `count` confirmations. The rest are due immediately.
+    mutating func confirmations(upTo count: Int) -> [(slot: Int, number: UInt64)] {
+        if unconfirmed.isEmpty { return [] }
+        let taken = unconfirmed.sorted { $0.value < $1.value }.prefix(count).map { (slot: $0.key, number: $0.value) }
+        for (slot, _) in taken { unconfirmed[slot] = nil }
+        dueAt = unconfirmed.isEmpty ? nil : .zero
+        return taken
+    }
+}

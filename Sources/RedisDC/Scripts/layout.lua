@@ -1,0 +1,138 @@
+-- What the engine stores, and the names that its scripts have for it.
+--
+-- Every line without an indentation is a declaration of its own. A script consists of the declarations whose names it
+-- uses, and of the parts that Scripts.swift lists for it, joined into one text. So a script contains what it needs and
+-- nothing else. There are no functions: creating them in every call costs more than all the rest of a script
+-- (docs/decisions.md).
+--
+-- KEYS of a partition:
+--   [1] state: hash of all records. The key ends in `book`.
+--   [2] index: sorted set in lexical order, all scores 0. Finds records by resource.
+--   [3] sessions: sorted set of SIDs by expiry in microseconds. Only scripts about sessions have it.
+-- Numbers in records are little-endian doubles. A tick is a time in microseconds, see `clock`. Ticks in fields and in
+-- lines of the index are big-endian integers of 8 bytes.
+--
+-- A claim is what a request for permits creates: SID:SLOT:NUMBER names it, with the session, its slot (slot.lua), and
+-- the number of the request.
+local state = KEYS[1]
+local index = KEYS[2]
+local sessions = KEYS[3]
+local call = redis.call
+local protected = redis.pcall
+local encode = struct.pack
+local decode = struct.unpack
+local format = string.format
+
+-- Fields of the state, and their values:
+--   epoch       random, chosen when the state is created; a different epoch means that the data was lost
+--   partitions  number of partitions of the namespace, then ' layout 2', the version of this layout
+--   clock       the last tick. Every lease, waiter, new resource, item and meeting takes the next one: the last tick
+--               + 1, or Redis's TIME in microseconds if that is later. Between two ticks the clock may be behind TIME.
+--   i:SID       how the session describes itself
+--   s:SID       session: expires; notices, the number of its claims that others have granted or ended; slots, a number
+--               that all its slots are below
+--   c:SID:SLOT  slot: its state, the NUMBER of the last request that it has served, and a claim or a kept reply
+--   t:NAME      resource: kind (two letters), family, waiting (number of waiters), free (permits available now),
+--               consumed (permits used up), permits (at creation), limit (total now, after resizing), created (tick),
+--               signalled (permits added); then TAIL: for a mutex of the family PERMITS the claim that holds it, for a
+--               kind of MEETINGS the tick in the queue of the last party of the open generation, and their number
+--   g:NAME\0GROUP   group that has entered: number of its members, `created` of the resource
+--   v:NAME\0TICK    item of a buffer
+--   e:NAME\0TICK    meeting at an exchanger: what its parties brought (MessagePack)
+--   n:NAME\0TICK    meeting: how many of its parties may still read it
+local ABOUT_FIELD = 'i:'
+local SESSION_FIELD = 's:'
+local SLOT_FIELD = 'c:'
+local RESOURCE_FIELD = 't:'
+local GROUP_FIELD = 'g:'
+local ITEM_FIELD = 'v:'
+local MEETING_FIELD = 'e:'
+local UNREAD_FIELD = 'n:'
+local SESSION = '<ddd'
+local SLOT = '<c1d'
+local CLAIM = '<c1dddc1c1'
+local RESOURCE = '<c2c1ddddddd'
+local RESOURCE_HEAD = '<c2c1d'
+local TAIL = 60
+local GROUP = '<dd'
+local NUMBER = '<d'
+local TICK = '>I8'
+
+-- States of a slot. A claim is WAITING, GRANTED (permits to consume, whose arrival is not confirmed yet), or HELD (a
+-- lease). CLAIM continues with count, tick, mode and priority, then t:NAME, and in some modes \0 and a note. The tick
+-- is that of the place in the queue, the fence of a lease, or, for consumed permits, `created` of the resource. DONE:
+-- there is no claim. What follows is the kept reply, or how another one has ended the claim: gone, broken, lost.
+local DONE = 'd'
+local WAITING = 'w'
+local GRANTED = 'g'
+local HELD = 'h'
+
+-- Modes of a claim. SOLE is the lease of a mutex, whose record names the holder (release_mutex.lua). The note of a
+-- MEMBER is its group, that of an ITEM the item's tick. The note of a MEETING is what the party brings, and after the
+-- grant the tick of the meeting.
+local CONSUME = 'c'
+local LEASE = 'l'
+local SOLE = 'm'
+local MEMBER = 't'
+local ITEM = 'i'
+local ARRIVAL = 'a'
+local PARTY = 'r'
+local PARTICIPANT = 'p'
+local MEETING = 'e'
+-- Priorities: PREFERRED waiters come before all ORDINARY ones.
+local PREFERRED = '0'
+local ORDINARY = '1'
+
+-- Families of resources, by what is granted to waiters: permits in the order of the queue (grant.lua), permits to
+-- groups (group_grant.lua), or a meeting to all at once (meeting_grant.lua).
+local PERMITS = 'p'
+local GROUPS = 'g'
+local MEETINGS = 'm'
+
+-- Kinds of resources, with the letters of their policies.
+--   sf semaphore; sb one whose waiters may be overtaken
+--   mf mutex
+--   rf read-write lock; rr readers first; rw writers first. A reader takes 1 of the permits, a writer all.
+--   cf condition. Permits without a waiter are deleted.
+--   tf turnstile. An open one has OPEN permits.
+--   ld latch: the death of a participant counts down; lf: it breaks the latch. signalled: counted down so far
+--   bo barrier: a party that leaves or dies is removed; bb: it breaks the barrier. limit: parties; signalled:
+--      generations; free: parties of the open generation that have not been granted yet; count of a granted claim:
+--      generation * 1024 + index
+--   pf phaser. A barrier; its parties are the holders of its leases, and limit is their number.
+--   eo exchanger. A barrier whose parties bring values and receive the values of all.
+--   kf buffer. Its permits are the free places.
+--   if items: the items of a buffer; its permits are the items that no claim has taken.
+--   xf destroyed: a resource that clear.lua has not deleted yet; zf broken: its waiters are refused
+local OVERTAKING_SEMAPHORE = 'sb'
+local MUTEX = 'mf'
+local CONDITION = 'cf'
+local LATCH_BROKEN_BY_DEATH = 'lf'
+local BARRIER_BROKEN_BY_LEAVING = 'bb'
+local PHASER = 'pf'
+local EXCHANGER = 'eo'
+local ITEMS = 'if'
+local DESTROYED = 'xf'
+local BROKEN = 'zf'
+-- First letters of kinds.
+local READ_WRITE_LOCK = 'r'
+local LATCH = 'l'
+-- More permits than all requests together can ask for: 2^50.
+local OPEN = 1125899906842624
+
+-- Lines of the index, without the spaces:
+--   q NAME \0 PRIORITY TICK CLAIM   waiter of a resource, in queue order
+--   h NAME \0 CLAIM                 holder of a resource that does not name its holder itself
+--   d NAME \0 ID                    ID that has counted down a latch
+--   t NAME                          resource that a later script must look at: it has waiters left over, or is to be
+--                                   cleared
+--   g NAME \0 GROUP \0 CLAIM        waiter that enters together with its group
+--   u NAME \0 GROUP                 group that has entered while some of its waiters are still queued
+--   v NAME \0 TICK                  item that no claim has taken
+local QUEUE_LINE = 'q'
+local HOLDER_LINE = 'h'
+local COUNTED_LINE = 'd'
+local RECHECK_LINE = 't'
+local MEMBER_LINE = 'g'
+local ENTERING_LINE = 'u'
+local ITEM_LINE = 'v'

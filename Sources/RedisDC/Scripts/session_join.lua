@@ -1,0 +1,37 @@
+-- Begins a session, and creates the state if it does not exist.
+-- KEYS: state, index, sessions
+-- ARGV
+--   [1] SID
+--   [2] epoch: of a new state
+--   [3] ttl: microseconds that the session lasts without a heartbeat
+--   [4] partitions: number of partitions of the namespace, then ' layout 2'
+--   [5] about: how the session describes itself
+-- Reply: {'ok', epoch}, {'lost'} (the session existed and has expired), or {'conflict', partitions, as in [4]}: of the
+--   namespace, without a layout for one of the first layout.
+local sid = ARGV[1]
+for i, expected_type in ipairs({'hash', 'zset', 'zset'}) do
+  local type_found = call('TYPE', KEYS[i]).ok
+  if type_found ~= expected_type and type_found ~= 'none' then
+    return redis.error_reply('WRONGTYPE ' .. KEYS[i] .. ' holds a ' .. type_found .. ', not a table of the engine')
+  end
+end
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local stored = call('HMGET', state, 'epoch', 'partitions', SESSION_FIELD .. sid)
+local epoch, partitions, session = stored[1], stored[2], stored[3]
+if epoch and partitions ~= ARGV[4] then return {'conflict', partitions or ''} end
+local expires, notices, slots = now + tonumber(ARGV[3]), 0, 0
+if session then
+  -- A repeated join only extends the session, which may have claims already.
+  local old_expires
+  old_expires, notices, slots = decode(SESSION, session)
+  if old_expires <= now then return {'lost'} end
+end
+if not epoch then
+  -- Without the state, the other two keys are useless.
+  call('DEL', sessions, index)
+  call('HSET', state, 'epoch', ARGV[2], 'clock', encode(NUMBER, now), 'partitions', ARGV[4])
+end
+call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots), ABOUT_FIELD .. sid, ARGV[5])
+call('ZADD', sessions, format('%d', expires), sid)
+return {'ok', epoch or ARGV[2]}

@@ -1,0 +1,39 @@
+-- Ends a session. Claims that it still has are ended like those of an expired session (session_sweep.lua).
+-- KEYS: state, index, sessions
+-- ARGV
+--   [1] SID
+-- Reply: 1; {'more', 1} if there are more slots: run it again.
+local sid = ARGV[1]
+local session = call('HGET', state, SESSION_FIELD .. sid)
+if not session then return 1 end
+-- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
+call('HDEL', state, '')
+local _, notices, slots = decode(SESSION, session)
+-- The last 1,024 slots.
+local first = math.max(0, slots - 1024)
+local fields = {}
+for slot = first, slots - 1 do fields[#fields + 1] = SLOT_FIELD .. sid .. ':' .. format('%d', slot) end
+local is_idle = true
+for i, record in ipairs(slots > 0 and call('HMGET', state, unpack(fields)) or {}) do
+  local is_ended = not record or string.sub(record, 1, 1) == DONE
+  if not is_ended and string.sub(record, 26, 26) == SOLE and string.sub(record, 1, 1) == HELD then
+    -- The record of the mutex says whether it is held (release_mutex.lua).
+    local _, number = decode(SLOT, record)
+    local resource = call('HGET', state, string.sub(record, 28))
+    is_ended = not resource or string.sub(resource, 3, 3) == PERMITS
+      and string.sub(resource, TAIL) ~= string.sub(fields[i], 3) .. ':' .. format('%d', number)
+  end
+  if not is_ended then is_idle = false end
+end
+if is_idle then
+  if slots > 0 then call('HDEL', state, unpack(fields)) end
+  slots = first
+end
+if slots == 0 then
+  call('HDEL', state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
+  call('ZREM', sessions, sid)
+  return 1
+end
+call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, 0, notices, slots))
+call('ZADD', sessions, '0', sid)
+return is_idle and {'more', 1} or 1

@@ -1,0 +1,62 @@
+-- Lists claims of an expired session for other_claim.lua, from the last slots to the first. Deletes what else is left
+-- of it, and at last the session. Anyone may run it, without a session.
+-- KEYS: state, index, sessions
+-- ARGV
+--   [1] SID of the expired session
+--   [2] below: the slots below this one, or empty for all
+-- Reply: {'ok', below, {SID:SLOT:NUMBER, mode, NAME, …}}: run it again with this `below`, unless it is 0; {'alive'}:
+--   the session has not expired.
+local sid = ARGV[1]
+local session = call('HGET', state, SESSION_FIELD .. sid)
+if not session or #session < 24 then
+  call('HDEL', state, SESSION_FIELD .. sid)
+  call('ZREM', sessions, sid)
+  return {'ok', 0, {}}
+end
+local expires, notices, slots = decode(SESSION, session)
+local time = call('TIME')
+if expires > time[1] * 1000000 + time[2] then return {'alive'} end
+local below = ARGV[2] == '' and slots or math.min(tonumber(ARGV[2]), slots)
+local is_top = below == slots
+local claims = {}
+-- Pages of 128 slots, at most 1,024 slots in one script.
+local left = 8
+while below > 0 and #claims == 0 and left > 0 do
+  left = left - 1
+  local first = math.max(0, below - 128)
+  local fields = {}
+  for slot = first, below - 1 do fields[#fields + 1] = SLOT_FIELD .. sid .. ':' .. format('%d', slot) end
+  local records = call('HMGET', state, unpack(fields))
+  local done = {}
+  for i = 1, #fields do
+    local record = records[i]
+    if record then
+      local name = string.sub(record, 1, 1) ~= DONE and string.match(record, '^t:(%Z+)', 28)
+      local number, mode = 0.5, nil
+      if name then
+        local _
+        _, number, _, _, mode = decode(CLAIM, record)
+      end
+      -- A corrupt record is deleted. It must not make the sweep fail. A consumed permit whose arrival is not confirmed
+      -- returns, like what is held.
+      if name and number == math.floor(number) and number >= 0 and number < 2 ^ 53 then
+        claims[#claims + 1] = string.sub(fields[i], 3) .. ':' .. format('%d', number)
+        claims[#claims + 1] = mode
+        claims[#claims + 1] = name
+      else
+        done[#done + 1] = fields[i]
+      end
+    end
+  end
+  if #done > 0 then call('HDEL', state, unpack(done)) end
+  below = first
+  if is_top and #claims == 0 then slots = first end
+end
+if slots == 0 then
+  call('HDEL', state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
+  call('ZREM', sessions, sid)
+elseif is_top then
+  call('HDEL', state, '')
+  call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots))
+end
+return {'ok', below, claims}
