@@ -111,16 +111,11 @@ public struct Mailbox: Sendable {
         _ cursor: Cursor, device: String = Self.defaultDevice
     ) async throws(QueueListenError) -> Bool {
         try validate(device: device, "acknowledge messages of")
-        // The script's arguments for an acknowledgement that neither begins a poll nor reads messages.
-        let (noPoll, acknowledges, noRegistration): (RedisArgument, RedisArgument, RedisArgument) = (0, 2, 0)
-        let (maxMessages, maxBytes): (RedisArgument, RedisArgument) = (0, 1)
         let reply = try await run(
             Scripts.listen,
-            partition.limits + [
-                .string(device), .string(partition.process), noPoll, acknowledges, noRegistration,
-                .integer(cursor.index), .bytes(cursor.epoch.bigEndianBytes), .bytes(cursor.tag.bigEndianBytes),
-                maxMessages, maxBytes,
-            ], "acknowledge messages of")
+            partition.listenArguments(
+                device, .acknowledges, poll: 0, registrationLifetime: 0, cursor: cursor, maxMessages: 0, maxBytes: 1),
+            "acknowledge messages of")
         return try read(reply, "acknowledge messages of").status == .ok
     }
 
@@ -158,7 +153,8 @@ public struct Mailbox: Sendable {
         guard index >= 0 else { throw invalid("index is \(index), expected 0 or more", "read") }
         let reply = try await run(
             // An index has 6 bytes. The numbers of the server's Lua are exact for all 6-byte values.
-            Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read")
+            Scripts.peek,
+            [.integer(partition.total), .integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read")
         return try read(reply, "read").messages
     }
 
@@ -181,7 +177,7 @@ public struct Mailbox: Sendable {
     ///   deleted.
     @discardableResult
     public func delete() async throws(QueueListenError) -> Int? {
-        let reply = try await run(Scripts.delete, [], "delete")
+        let reply = try await run(Scripts.delete, [.integer(partition.total)], "delete")
         guard let parts = reply.array, parts.count == 3, parts[0].string == "ok", let count = parts[1].integer else {
             throw refusal(reply, "delete")
         }
@@ -202,7 +198,11 @@ public struct Mailbox: Sendable {
             do { try limits.validate() } catch { throw error.prefixed(failure("set the limits of")) }
         }
         let reply = try await run(
-            Scripts.setLimits, [.string(limits?.words.joined(separator: " ") ?? "")], "set the limits of")
+            Scripts.setLimits,
+            [
+                .integer(partition.total), .bytes(Partition.newEpoch().bigEndianBytes),
+                .bytes(limits?.packed ?? []),
+            ], "set the limits of")
         guard reply.array?.first?.string == "ok" else { throw refusal(reply, "set the limits of") }
     }
 
@@ -216,7 +216,7 @@ public struct Mailbox: Sendable {
     ) async throws(QueueListenError) -> RESPValue {
         do {
             return try await office.redis.script(
-                script, keys: partition.keys(name), arguments: partition.head + arguments,
+                script, keys: partition.keys(name), arguments: arguments,
                 timeout: office.configuration.callTimeout)
         } catch { throw QueueListenError(error).prefixed(failure(action)) }
     }

@@ -55,28 +55,41 @@ public struct MailboxLimits: Sendable, Hashable {
             "deviceTTL is \(deviceTTL!), expected 1 s or more")
     }
 
-    /// The values in the order and units of mail_limits.lua.
-    var words: [String] {
-        [
-            "\(maxMessages)", "\(maxBytes)", "\(maxAge?.wholeMilliseconds ?? 0)",
-            whenFull == .reject ? "r" : "d", "\(ttl?.wholeMilliseconds ?? 0)", "\(backlogCount)",
-            "\(backlogAge.wholeMilliseconds)", "\(deviceTTL?.wholeMilliseconds ?? 0)",
-        ]
+    /// The number of bytes of ``packed``, and of the part of it that a send passes: the limits up to
+    /// the time to live. A listen passes the rest and the time to live.
+    static let packedSize = 57
+    static let sendPart = 0..<33
+    static let listenPart = 25..<57
+
+    /// LIMITS of mail_head.lua.
+    var packed: [UInt8] {
+        var packed = PackedBytes()
+        packed.number(maxMessages)
+        packed.number(maxBytes)
+        packed.byte(whenFull == .reject ? 0 : 1)
+        packed.number(maxAge?.wholeMilliseconds ?? 0)
+        packed.number(ttl?.wholeMilliseconds ?? 0)
+        packed.number(backlogCount)
+        packed.number(backlogAge.wholeMilliseconds)
+        packed.number(deviceTTL?.wholeMilliseconds ?? 0)
+        return packed.bytes
     }
 
-    /// Reads ``words``; `nil` if there are not eight of them.
-    init?(words: String) {
-        let words = words.split(separator: " ")
-        let numbers = words.map { Int($0) ?? -1 }
-        guard words.count == 8 else { return nil }
-        func duration(_ index: Int) -> Duration? { numbers[index] > 0 ? .milliseconds(numbers[index]) : nil }
-        maxMessages = numbers[0]
-        maxBytes = numbers[1]
-        maxAge = duration(2)
-        whenFull = words[3] == "d" ? .dropOldest : .reject
-        ttl = duration(4)
-        backlogCount = numbers[5]
-        backlogAge = duration(6) ?? .zero
-        deviceTTL = duration(7)
+    /// Reads ``packed``; `nil` if the bytes are not in that form.
+    init?(packed: [UInt8]) {
+        var reader = ByteReader(packed)
+        guard packed.count == Self.packedSize, let maxMessages = reader.number(), let maxBytes = reader.number(),
+            let policy = reader.integer(size: 1), let maxAge = reader.number(), let ttl = reader.number(),
+            let backlogCount = reader.number(), let backlogAge = reader.number(), let deviceTTL = reader.number()
+        else { return nil }
+        func duration(_ milliseconds: Int) -> Duration? { milliseconds > 0 ? .milliseconds(milliseconds) : nil }
+        self.maxMessages = maxMessages
+        self.maxBytes = maxBytes
+        self.maxAge = duration(maxAge)
+        whenFull = policy == 1 ? .dropOldest : .reject
+        self.ttl = duration(ttl)
+        self.backlogCount = backlogCount
+        self.backlogAge = duration(backlogAge) ?? .zero
+        self.deviceTTL = duration(deviceTTL)
     }
 }
