@@ -54,9 +54,9 @@ public struct Mailbox: Sendable {
     ///     this device acknowledged, or reads from the beginning for a new device.
     ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at
     ///     most 64 devices.
-    ///   - limit: the maximum number of messages, 1 to 10,000.
-    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
-    ///     larger.
+    ///   - limit: the maximum number of messages, 1 to 10,000. One call returns at most 1,000.
+    ///   - maxBytes: the maximum number of bytes, from 1. One call returns at most 1 MiB, and one
+    ///     message even if it is larger.
     ///   - timeout: the maximum time to wait, 0 or more. `nil` waits without a limit. At the end of
     ///     the timeout, never earlier, the call reads the mailbox once more, which takes at most
     ///     another second. With 0 the call reads once and does not wait for messages; it waits for
@@ -67,7 +67,7 @@ public struct Mailbox: Sendable {
     ///   timeout, or did not answer within another second.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
-        maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
+        maxBytes: Int = 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
         let call = try pendingListen(after: cursor, device, limit, maxBytes, timeout)
         if office.instruments.isDisabled { await listeners.carryOut(call) } else { await runObserved(call) }
@@ -142,12 +142,12 @@ public struct Mailbox: Sendable {
     ///
     /// - Parameters:
     ///   - index: the index after which to read; 0 reads from the first message.
-    ///   - limit: the maximum number of messages, 1 to 10,000.
-    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
-    ///     larger.
+    ///   - limit: the maximum number of messages, 1 to 10,000. One call returns at most 1,000.
+    ///   - maxBytes: the maximum number of bytes, from 1. One call returns at most 1 MiB, and one
+    ///     message even if it is larger.
     /// - Throws: `.invalidArgument` and the codes of ``inspect()``.
     public func peek(
-        after index: Int = 0, limit: Int = 100, maxBytes: Int = 4 * 1024 * 1024
+        after index: Int = 0, limit: Int = 100, maxBytes: Int = 1024 * 1024
     ) async throws(QueueListenError) -> [ReceivedMessage] {
         try check(limit: limit, maxBytes: maxBytes, "read")
         guard index >= 0 else { throw invalid("index is \(index), expected 0 or more", "read") }

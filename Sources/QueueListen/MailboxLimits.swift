@@ -4,8 +4,10 @@ import Hiredis
 public struct MailboxLimits: Sendable, Hashable {
     /// The maximum number of messages in the mailbox, 1 to 100,000,000. Default 100,000.
     public var maxMessages = 100_000
-    /// The maximum number of bytes in the mailbox, from 1,024. Each message needs about 80 bytes
-    /// besides its body. Default 64 MiB.
+    /// The maximum number of bytes in the mailbox, 1,024 to 1,073,741,824 (1 GiB). Each message
+    /// needs about 80 bytes besides its body. Default 64 MiB.
+    ///
+    /// Redis finds a message in the middle of a mailbox in time proportional to the mailbox's size.
     public var maxBytes = 64 * 1024 * 1024
     /// The age at which a message expires, from 1 ms; `nil` for never. An expired message is
     /// skipped, and is the first to be deleted when the mailbox is full. Default `nil`.
@@ -43,7 +45,7 @@ public struct MailboxLimits: Sendable, Hashable {
             (1...100_000_000).contains(maxMessages),
             "maxMessages is \(maxMessages), expected 1 to 100,000,000")
         try require(
-            (1024...1 << 46).contains(maxBytes), "maxBytes is \(maxBytes), expected at least 1,024")
+            (1024...1 << 30).contains(maxBytes), "maxBytes is \(maxBytes), expected 1,024 to 1,073,741,824")
         try require(
             maxAge ?? .seconds(1) >= .milliseconds(1), "maxAge is \(maxAge!), expected 1 ms or more")
         try require(ttl ?? .seconds(1) >= .seconds(1), "ttl is \(ttl!), expected 1 s or more")

@@ -34,8 +34,9 @@ local device, meta, box, mail = ARGV[2], KEYS[1], KEYS[2], KEYS[3]
 local b, refusal = open(box, mail, partitions, new_epoch)
 if not b then return refusal end
 if b.own_size > 0 then
-  local most, most_bytes, when_full, age
-  most, most_bytes, when_full, age, ttl, backlog_count, backlog_age, device_ttl = unpacked(LIMITS, b.rest)
+  local own_max_messages, own_max_bytes, own_when_full, own_max_age
+  own_max_messages, own_max_bytes, own_when_full, own_max_age, ttl, backlog_count, backlog_age, device_ttl =
+    unpacked(LIMITS, b.rest)
 end
 
 -- The devices, without those that have not been seen for too long. The devices of a new mailbox belong to its

@@ -106,11 +106,14 @@ for number = 1, last_recipient do
     end
   end
 
-  local age, most, most_bytes, drops, own_ttl = max_age, max_messages, max_bytes, when_full, ttl
-  if own_size > 0 then most, most_bytes, drops, age, own_ttl = unpacked(LIMITS, state, rest_at) end
+  local own_max_messages, own_max_bytes, own_when_full, own_max_age, own_ttl =
+    max_messages, max_bytes, when_full, max_age, ttl
+  if own_size > 0 then
+    own_max_messages, own_max_bytes, own_when_full, own_max_age, own_ttl = unpacked(LIMITS, state, rest_at)
+  end
   reply = reply .. pack(RESULT, last + 1, epoch)
   local base, base_tag, base_sum, elements = last, tag, sum, nil
-  if messages == 1 and age == 0 then
+  if messages == 1 and own_max_age == 0 then
     tag = unpacked('c8', arguments, tags_at)
     last, sum = last + 1, sum + HEAD_SIZE + #ARGV[2]
     elements = pack(HEAD, MESSAGE, last, sum, now, tag)
@@ -124,9 +127,9 @@ for number = 1, last_recipient do
     for i = 1, numbers and #numbers or messages do
       local position = numbers and numbers[i] or i
       local body = ARGV[1 + position]
-      if age > 0 then
+      if own_max_age > 0 then
         local life = unpacked('<I6', body)
-        if life == 0 or age < life then body = pack('<I6', age) .. sub(body, 7) end
+        if life == 0 or own_max_age < life then body = pack('<I6', own_max_age) .. sub(body, 7) end
       end
       tag = unpacked('c8', arguments, tags_at + 8 * (position - 1))
       last, sum = last + 1, sum + HEAD_SIZE + #body
@@ -136,15 +139,15 @@ for number = 1, last_recipient do
   end
   plan[2 * number - 1] = elements
 
-  local is_over = mode ~= PART and (last - from > most or sum - from_sum - hollow > most_bytes)
+  local is_over = mode ~= PART and (last - from > own_max_messages or sum - from_sum - hollow > own_max_bytes)
   if base == from or is_over or rest_at <= #state or has_keys == 1 or (own_ttl > 0 and due <= now)
     or (own_ttl == 0 and due > 0) then
     boxes = boxes or {}
     boxes[number] = {number = number, box = box, mail = mail, epoch = epoch, last = last, tag = tag, from = from,
       from_tag = from_tag, sum = sum, from_sum = from_sum, hollow = hollow, keyed = keyed, due = due,
       own_size = own_size, rest = sub(state, rest_at), is_new = is_new, is_over = is_over, base = base,
-      base_tag = base_tag, base_sum = base_sum, drop = 0, max_messages = most, max_bytes = most_bytes,
-      when_full = drops, ttl = own_ttl}
+      base_tag = base_tag, base_sum = base_sum, drop = 0, max_messages = own_max_messages,
+      max_bytes = own_max_bytes, when_full = own_when_full, ttl = own_ttl}
     plan[2 * number] = false
   else
     plan[2 * number] =

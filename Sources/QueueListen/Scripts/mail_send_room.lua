@@ -17,22 +17,24 @@ if boxes then
       if b.when_full == DROP_OLDEST and mode == PROBE then
         b.is_over = false
       elseif b.when_full == DROP_OLDEST and b.keyed == 0 and b.hollow == 0 then
-        -- Without collapse keys nothing has to be known of the messages but the sum of the last one that goes: the first
-        -- one at or after `count` with a sum that is high enough.
-        local low, high = math.max(count, 1), left
-        while low < high and bytes > 0 do
-          local middle = math.floor((low + high) / 2)
+        -- Without collapse keys nothing has to be known of the messages but the sum of the last one that goes. The search
+        -- begins at the oldest message, because Redis finds an element from the nearer end of the list.
+        local low, high, is_found = 1, 1, false
+        while low < high or not is_found do
+          local middle = is_found and math.floor((low + high) / 2) or high
           local kind, index, sum = unpacked(HEAD_TO_SUM, call('LINDEX', b.mail, format('%d', 2 * middle - 2)))
-          if sum - b.from_sum >= bytes then high = middle else low = middle + 1 end
+          local dropped = sum - b.from_sum
+          if middle >= count and dropped >= bytes or dropped >= drop_bytes or middle == left then
+            high, is_found = middle, true
+          else
+            low = middle + 1
+            if not is_found then high = math.min(2 * middle, left) end
+          end
         end
-        local kind, index, sum, when, tag = unpacked(HEAD, call('LINDEX', b.mail, format('%d', 2 * low - 2)))
-        -- Halves it until it is small enough for one script.
-        while sum - b.from_sum > drop_bytes and low > 1 do
-          is_step, low = true, math.floor(low / 2)
-          kind, index, sum, when, tag = unpacked(HEAD, call('LINDEX', b.mail, format('%d', 2 * low - 2)))
-        end
+        local kind, index, sum, when, tag = unpacked(HEAD, call('LINDEX', b.mail, format('%d', 2 * high - 2)))
+        if high < count or sum - b.from_sum < bytes then is_step = true end
         drop_bytes = drop_bytes - (sum - b.from_sum)
-        b.drop, b.from, b.from_tag, b.from_sum, b.is_over = low, index, tag, sum, false
+        b.drop, b.from, b.from_tag, b.from_sum, b.is_over = high, index, tag, sum, false
       else
         while (count > 0 or bytes > 0) and looks > 0 and b.drop < left do
           local elements = call('LRANGE', b.mail, format('%d', 2 * b.drop), format('%d', 2 * b.drop + 63))

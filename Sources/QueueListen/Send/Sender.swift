@@ -243,7 +243,8 @@ final class Sender: Sendable {
                 .connectionLost, "the request reached Redis too late and was refused", mayHaveRun: true)
         case "again", "damaged":
             return QueueListenError(
-                .connectionLost, "the mailbox could not be prepared for the messages within \(configuration.callTimeout)")
+                .connectionLost,
+                "the mailbox could not be prepared for the messages within \(configuration.callTimeout)")
         default: break
         }
         return QueueListenError(refusal: reply, partitions: partition.total)

@@ -149,9 +149,9 @@ extension QueueListenTests {
                 ($0.limits.ttl, $0.limits.deviceTTL) = (longest, longest)
                 ($0.limits.maxAge, $0.limits.backlogAge) = (longest, longest)
                 ($0.limits.maxMessages, $0.limits.maxBytes, $0.limits.backlogCount) = (
-                    100_000_000, 1 << 46, 100_000_000
+                    100_000_000, 1 << 30, 100_000_000
                 )
-                $0.maxMessageBytes = .max
+                $0.maxMessageBytes = 1 << 20
             }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 let waiting = Task { try await mailbox.listen(maxBytes: .max, timeout: longest) }
