@@ -154,7 +154,8 @@ public struct Mailbox: Sendable {
         let reply = try await run(
             // An index has 6 bytes. The numbers of the server's Lua are exact for all 6-byte values.
             Scripts.peek,
-            [.integer(partition.total), .integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read")
+            [.bytes(partition.target.bytes), .integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read"
+        )
         return try read(reply, "read").messages
     }
 
@@ -177,7 +178,7 @@ public struct Mailbox: Sendable {
     ///   deleted.
     @discardableResult
     public func delete() async throws(QueueListenError) -> Int? {
-        let reply = try await run(Scripts.delete, [.integer(partition.total)], "delete")
+        let reply = try await run(Scripts.delete, [.bytes(partition.target.bytes)], "delete")
         guard let parts = reply.array, parts.count == 3, parts[0].string == "ok", let count = parts[1].integer else {
             throw refusal(reply, "delete")
         }
@@ -199,10 +200,7 @@ public struct Mailbox: Sendable {
         }
         let reply = try await run(
             Scripts.setLimits,
-            [
-                .integer(partition.total), .bytes(Partition.newEpoch().bigEndianBytes),
-                .bytes(limits?.packed ?? []),
-            ], "set the limits of")
+            [.bytes(partition.target.bytes), .bytes(limits?.packed ?? [])], "set the limits of")
         guard reply.array?.first?.string == "ok" else { throw refusal(reply, "set the limits of") }
     }
 

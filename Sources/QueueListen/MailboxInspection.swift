@@ -38,7 +38,7 @@ extension Mailbox {
     /// - Throws: `.cancelled`, `.connectionLost`, `.notConnected`, `.notPermitted`, `.stopped`,
     ///   `.wrongType`, `.conflict` (another number of partitions), `.serverError`.
     public func inspect() async throws(QueueListenError) -> MailboxInspection? {
-        let reply = try await run(Scripts.inspect, [.integer(partition.total)], "inspect")
+        let reply = try await run(Scripts.inspect, [.bytes(partition.target.bytes)], "inspect")
         if reply.array?.isEmpty == true { return nil }
         guard let parts = reply.array, parts.count == 10, parts[0].string == "ok",
             let epoch = parts[2].bytes.flatMap({ UInt64(bigEndianBytes: $0) }), let last = parts[3].integer,

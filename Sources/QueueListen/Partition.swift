@@ -42,6 +42,12 @@ final class Partition: Sendable {
     /// notified of mailboxes that were created again.
     var channels: (own: String, all: String) { (prefix + "wake:" + process, prefix + "wake:all") }
 
-    /// An epoch for a mailbox that a script creates.
-    static func newEpoch() -> UInt64 { UInt64.random(in: 1 ... .max) }
+    /// The beginning of the first argument of every script that uses one mailbox: the number of
+    /// partitions, and an epoch in case the mailbox is created.
+    var target: PackedBytes {
+        var target = PackedBytes()
+        target.uint16(total)
+        target.uint64(UInt64.random(in: 1 ... .max))
+        return target
+    }
 }

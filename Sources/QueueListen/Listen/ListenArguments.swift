@@ -21,9 +21,7 @@ extension Partition {
         _ device: String, _ phase: PollPhase, poll: UInt64, registrationLifetime: Int, cursor: Cursor?,
         maxMessages: Int, maxBytes: Int
     ) -> [RedisArgument] {
-        var request = PackedBytes()
-        request.uint16(total)
-        request.uint64(Self.newEpoch())
+        var request = target
         request.byte(phase.rawValue)
         request.raw(process.utf8)
         request.number(Int(poll))

@@ -1,15 +1,14 @@
 -- Acknowledges messages, deletes those that all devices have acknowledged, and reads on. If there is nothing to read,
--- it registers the process to be notified. Followed by mail_page and mail_listen_end.
--- KEYS[1] meta  [2] box  [3] mail
--- ARGV[1] REQUEST  [2] device
+-- it registers the process to be notified. Preceded by mail_open, followed by mail_page and
+-- mail_listen_end.
+-- KEYS as in mail_open
+-- ARGV[1] as in mail_open, with REQUEST  [2] device
 -- Reply: {status, POSITION, elements…}. Statuses: ok; superseded: a newer poll of this device has begun; and, about the
 --     cursor: reset (another epoch), forked (the mailbox does not have what the cursor has seen), truncated (messages
 --     after it are gone). With these three, the position is where reading can restart. {'devices'}: there are too many
 --     devices. Or a refusal.
 
 -- REQUEST:
---   partitions     number of partitions of the namespace
---   new_epoch      in case the mailbox is created, 8 random bytes
 --   phase          BEGINS: the poll begins, or may have begun; CONTINUES: it reads again; ACKNOWLEDGES: there is no
 --                  poll, only an acknowledgement
 --   process        16 characters
@@ -19,7 +18,7 @@
 --   max_messages   maximum number of messages
 --   max_bytes      maximum number of bytes, but always one message
 --   and LIMITS from the time to live on
-local REQUEST = '<Hc8Bc16dddc8c8dddddd'
+local REQUEST = '<Bc16dddc8c8dddddd'
 local CONTINUES, BEGINS, ACKNOWLEDGES = 0, 1, 2
 -- epoch, index and tag of the message before the first one, ms now
 local POSITION, HEADER_SIZE = '<c8dc8d', 2
@@ -27,21 +26,19 @@ local MAX_DEVICES, MAX_POLLS = 64, 4
 -- The maximum number of messages that one script deletes; fewer if each must be looked at. The rest is deleted by later
 -- scripts.
 local MAX_DROP, MAX_LOOKS = 65536, 1024
-local partitions, new_epoch, phase, process, poll, registration, cursor_index, cursor_epoch, cursor_tag, max_messages,
-  max_bytes, ttl, backlog_count, backlog_age, device_ttl = unpacked(REQUEST, ARGV[1])
-local device, meta, box, mail = ARGV[2], KEYS[1], KEYS[2], KEYS[3]
+local phase, process, poll, registration, cursor_index, cursor_epoch, cursor_tag, max_messages,
+  max_bytes, ttl, backlog_count, backlog_age, device_ttl = unpacked(REQUEST, ARGV[1], request_at)
+local device = ARGV[2]
 
-local b, refusal = open(box, mail, partitions, new_epoch)
-if not b then return refusal end
-if b.own_size > 0 then
+if own_size > 0 then
   local own_max_messages, own_max_bytes, own_when_full, own_max_age
   own_max_messages, own_max_bytes, own_when_full, own_max_age, ttl, backlog_count, backlog_age, device_ttl =
-    unpacked(LIMITS, b.rest)
+    unpacked(LIMITS, rest)
 end
 
 -- The devices, without those that have not been seen for too long. The devices of a new mailbox belong to its
 -- predecessor.
-local devices = not b.is_new and call('HGET', box, 'd') or ''
+local devices = not is_new and call('HGET', box, 'd') or ''
 local mine_index, mine_tag, polls, least = nil, nil, '', nil
 local others, number, at = '', 0, 1
 while at <= #devices do
@@ -69,7 +66,7 @@ if polls ~= '' then
     end
   end
   if not is_current and (phase == CONTINUES or begins and has_begun) then
-    return {'superseded', pack(POSITION, b.epoch, b.from, b.from_tag, now)}
+    return {'superseded', pack(POSITION, epoch, from, from_tag, now)}
   end
 end
 if not mine_index and number >= MAX_DEVICES then return {'devices'} end
@@ -78,64 +75,64 @@ if not mine_index and number >= MAX_DEVICES then return {'devices'} end
 local index, tag, status, sum = cursor_index, cursor_tag, 'ok', nil
 if index < 0 then
   index, tag = mine_index, mine_tag
-  if not index or index < b.from then index, tag = b.from, b.from_tag end
-elseif cursor_epoch ~= b.epoch then
+  if not index or index < from then index, tag = from, from_tag end
+elseif cursor_epoch ~= epoch then
   status = 'reset'
 end
 if status == 'ok' then
-  if index > b.last then
+  if index > last then
     status = 'forked'
-  elseif index < b.from then
+  elseif index < from then
     status = 'truncated'
   else
     local found, kind, its_index = nil, nil, nil
-    if index == b.last then
-      found, sum = b.tag, b.sum
-    elseif index == b.from then
-      found = b.from_tag
+    if index == last then
+      found, sum = last_tag, last_sum
+    elseif index == from then
+      found = from_tag
     else
       local sent
-      kind, its_index, sum, sent, found = unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * (index - b.from - 1))))
+      kind, its_index, sum, sent, found = unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * (index - from - 1))))
     end
     if found ~= tag then status = 'forked' end
   end
 end
 local is_mine_new, has_moved = not mine_index, false
-if is_mine_new then mine_index, mine_tag = b.from, b.from_tag end
+if is_mine_new then mine_index, mine_tag = from, from_tag end
 if status == 'ok' then
   -- Monotonic: an older cursor reads again what is still there, and revokes no acknowledgement.
   if index > mine_index then mine_index, mine_tag, has_moved = index, tag, true end
 else
-  index, tag = b.from, b.from_tag
+  index, tag = from, from_tag
   mine_index, mine_tag = index, tag
 end
 
 -- Delete what every device has acknowledged, except the backlog for devices that come later.
 local cut = mine_index
 if least and least < cut then cut = least end
-cut = math.min(cut, b.last - backlog_count, b.from + MAX_DROP)
-if backlog_age > 0 and cut > b.from then
+cut = math.min(cut, last - backlog_count, from + MAX_DROP)
+if backlog_age > 0 and cut > from then
   -- The first message that is young enough to be kept.
-  local low, high = 0, cut - b.from
+  local low, high = 0, cut - from
   while low < high do
     local middle = math.floor((low + high) / 2)
     local kind, its_index, its_sum, sent = unpacked(HEAD_TO_SENT, call('LINDEX', mail, format('%d', 2 * middle)))
     if sent < now - backlog_age then low = middle + 1 else high = middle end
   end
-  cut = b.from + low
+  cut = from + low
 end
 local drop, dead_keys = 0, nil
-if cut > b.from then
-  if b.keyed > 0 or b.hollow > 0 then
-    cut = math.min(cut, b.from + MAX_LOOKS)
-    local before = b.from_sum
-    for first = 0, cut - b.from - 1, 128 do
+if cut > from then
+  if keyed > 0 or hollow > 0 then
+    cut = math.min(cut, from + MAX_LOOKS)
+    local before = from_sum
+    for first = 0, cut - from - 1, 128 do
       local elements = call('LRANGE', mail, format('%d', 2 * first),
-        format('%d', 2 * math.min(cut - b.from, first + 128) - 1))
+        format('%d', 2 * math.min(cut - from, first + 128) - 1))
       for i = 1, #elements, 2 do
         local kind, dead_index, its_sum = unpacked(HEAD_TO_SUM, elements[i])
         local life, key = unpacked(BODY, elements[i + 1])
-        b.hollow = b.hollow - (its_sum - before - HEAD_SIZE - #elements[i + 1])
+        hollow = hollow - (its_sum - before - HEAD_SIZE - #elements[i + 1])
         before = its_sum
         if key ~= '' then
           dead_keys = dead_keys or {}
@@ -145,16 +142,16 @@ if cut > b.from then
       end
     end
   end
-  drop = cut - b.from
+  drop = cut - from
   if cut == index and sum then
-    b.from, b.from_tag, b.from_sum = cut, tag, sum
+    from, from_tag, from_sum = cut, tag, sum
   else
     local kind, sent
-    kind, b.from, b.from_sum, sent, b.from_tag = unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * drop - 2)))
+    kind, from, from_sum, sent, from_tag = unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * drop - 2)))
   end
 end
-if index < b.from then index, tag = b.from, b.from_tag end
+if index < from then index, tag = from, from_tag end
 
-local reply = {status, pack(POSITION, b.epoch, index, tag, now)}
-local stop = b.last - b.from + drop
-at = status == 'ok' and index - b.from + drop or stop
+local reply = {status, pack(POSITION, epoch, index, tag, now)}
+local stop = last - from + drop
+at = status == 'ok' and index - from + drop or stop

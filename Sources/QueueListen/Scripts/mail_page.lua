@@ -4,7 +4,7 @@ if at < stop and max_messages > 0 then
   -- One script returns no more than this, because it occupies the server meanwhile.
   local MAX_PAGE, MAX_PAGE_BYTES = 1000, 1048576
   max_messages, max_bytes = math.min(max_messages, MAX_PAGE), math.min(max_bytes, MAX_PAGE_BYTES)
-  local average, size = math.max(1, (b.sum - b.from_sum - b.hollow) / (b.last - b.from)), 0
+  local average, size = math.max(1, (last_sum - from_sum - hollow) / (last - from)), 0
   while at < stop and max_messages > 0 and size < max_bytes do
     local n = math.max(1, math.min(max_messages, math.floor((max_bytes - size) / average), stop - at))
     local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))

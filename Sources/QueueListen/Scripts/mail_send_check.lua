@@ -41,7 +41,7 @@ local meta, sent, arguments = KEYS[1], KEYS[2], ARGV[1]
 local mode, partitions, has_keys, messages, place, request, answer_ttl, fingerprint, deadline, max_messages, max_bytes,
   when_full, max_age, ttl, tags_at = unpacked(HEADER, arguments)
 local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1000 + time[2] / 1000
 
 local earlier, expiry_set = try('HGET', sent, place), 0
 if earlier then
@@ -61,12 +61,13 @@ if messages > MAX_MESSAGES then return redis.error_reply('RDC too many messages'
 -- Mailboxes that need more are in `boxes`, by the number of the recipient.
 local plan, boxes, reply = {0, 0}, nil, ''
 local known_at = tags_at + 8 * messages
-local last_recipient, seen = (#KEYS - 2) / 2, {}
+local keys, last_recipient, seen = KEYS, (#KEYS - 2) / 2, nil
 -- Whether meta must be written, and whether the script only makes room.
 local is_partition_new, is_step = false, false
 for number = 1, last_recipient do
-  local box, mail = KEYS[2 * number + 1], KEYS[2 * number + 2]
+  local box, mail = keys[2 * number + 1], keys[2 * number + 2]
   if last_recipient > 1 then
+    seen = seen or {}
     if seen[box] then return redis.error_reply('RDC a recipient is named twice') end
     seen[box] = true
   end
@@ -95,10 +96,11 @@ for number = 1, last_recipient do
     if type(count) == 'table' then return {'foreign', mail} end
     return {'damaged', number}
   end
-  if known_at <= #arguments then
-    -- If Redis has lost what it confirmed to this sender, mail_repair notifies the readers.
+  if known_at <= #arguments and unpacked('c8', arguments, known_at + KNOWN_SIZE * number - 8) ~= tag then
+    -- The last message is not the one that was confirmed to this sender. If Redis has lost that one, mail_repair notifies
+    -- the readers.
     local known_epoch, index, known_tag = unpacked(KNOWN, arguments, known_at + KNOWN_SIZE * (number - 1))
-    if known_tag ~= tag and index > from and known_epoch == epoch then
+    if index > from and known_epoch == epoch then
       if index >= last then return {'damaged', number} end
       local kind, its_index, its_sum, its_sent, its_tag =
         unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * (index - from - 1))))

@@ -16,10 +16,10 @@ if not is_step then
   for number = 1, last_recipient do
     local elements, state = plan[2 * number - 1], plan[2 * number]
     if #elements == HEAD_SIZE then
-      call('RPUSH', KEYS[2 * number + 2], elements, ARGV[2])
+      call('RPUSH', keys[2 * number + 2], elements, ARGV[2])
     else
-      call('RPUSH', KEYS[2 * number + 2], unpack(elements))
+      call('RPUSH', keys[2 * number + 2], unpack(elements))
     end
-    if state then call('HSET', KEYS[2 * number + 1], 'm', state) end
+    if state then call('HSET', keys[2 * number + 1], 'm', state) end
   end
 end

@@ -217,7 +217,7 @@ final class Sender: Sendable {
         var position = PackedBytes()
         if known != .none { position.cursor(known) }
         let arguments: [RedisArgument] = [
-            .integer(partition.total), .bytes(Partition.newEpoch().bigEndianBytes), .bytes(position.bytes),
+            .bytes(partition.target.bytes), .bytes(position.bytes),
         ]
         let reply = try await repeating(until: end, clock) {
             try await redis.script(

@@ -79,7 +79,7 @@ struct ForeignNode: Sendable {
             let own = knowledge.isEmpty ? [] : Array(knowledge[(24 * damaged - 24)..<(24 * damaged)])
             _ = try await run(
                 Self.repair, [key("meta"), key("box:\(names[damaged - 1])"), key("mail:\(names[damaged - 1])")],
-                ["1", "epoch-8\(number)", RedisArgument(own)])
+                [RedisArgument(Packed.short(1) + Array("epoch-8\(number)".utf8)), RedisArgument(own)])
             reply = try await self.reply(Self.send, keys, [RedisArgument(header + knowledge)] + bodies)
         }
         guard let results = reply.bytes else { return Self.words(reply) }

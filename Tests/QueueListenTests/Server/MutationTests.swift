@@ -84,7 +84,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M1", testDescription: "a list that another program has replaced is reported",
-        guardian: "index == last and tag == last_tag", without: "true"
+        guardian: "or index ~= last or tag ~= last_tag then", without: "then"
     ) { node, redis in
         _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
         let cursor = ForeignNode.end(try await node.listen(to: "alice"))
@@ -94,7 +94,7 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: cursor).first == "reset"
     },
     MailHazard(
-        invariant: "M2", testDescription: "another epoch is reported", guardian: "elseif cursor_epoch ~= b.epoch then",
+        invariant: "M2", testDescription: "another epoch is reported", guardian: "elseif cursor_epoch ~= epoch then",
         without: "elseif false then"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1, tag: "the-same-one-")
@@ -106,7 +106,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M2", testDescription: "a cursor ahead of the mailbox is reported",
-        guardian: "if index > b.last then",
+        guardian: "if index > last then",
         without: "if false then"
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
@@ -132,7 +132,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M2", testDescription: "a lost unread message is reported when its sender sends again",
-        guardian: "if found ~= tag then b.epoch, b.is_new = new_epoch, true end", without: ""
+        guardian: "if found ~= tag then epoch, is_new = new_epoch, true end", without: ""
     ) { node, redis in
         _ = try await node.send(["a"], to: ["alice"], number: 1)
         let cursor = ForeignNode.end(try await node.listen(to: "alice"))
@@ -142,7 +142,7 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: cursor).first == "reset"
     },
     MailHazard(
-        invariant: "M2", testDescription: "deleted messages are reported", guardian: "elseif index < b.from then",
+        invariant: "M2", testDescription: "deleted messages are reported", guardian: "elseif index < from then",
         without: "elseif false then"
     ) { node, redis in
         _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
@@ -186,7 +186,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M3", testDescription: "messages survive the loss of the mailbox's hash",
-        guardian: "if count == 0 then return b end", without: "if true then return b end"
+        guardian: "if count ~= 0 then\n  if type", without: "if false then\n  if type"
     ) { node, redis in
         _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
         _ = try await redis.send("DEL", .string(node.key("box:alice")))

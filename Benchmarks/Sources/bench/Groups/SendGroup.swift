@@ -36,9 +36,11 @@ extension Plan {
             ARGV[2] = '\\0\\0\\0\\0\\0\\0\\0' .. ARGV[2]
 
             """
-        let source = try compose + parts.map {
-            try String(contentsOf: folder.appendingPathComponent("\($0).lua"), encoding: .utf8)
-        }.joined()
+        let source =
+            try compose
+            + parts.map {
+                try String(contentsOf: folder.appendingPathComponent("\($0).lua"), encoding: .utf8)
+            }.joined()
         let hash = try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "SCRIPT", "LOAD", source])
         let prefix = "ql:{\(randomPrefix()):0}:"
         var words = ["EVALSHA", hash, "\(2 + 2 * recipients)", prefix + "meta", prefix + "sent:benchmark"]
