@@ -59,7 +59,9 @@ if messages > MAX_MESSAGES then return redis.error_reply('RDC too many messages'
 
 -- What is written: for each recipient its elements (the only head, or a table of all) and the new state of its mailbox.
 -- Mailboxes that need more are in `boxes`, by the number of the recipient.
-local plan, boxes, reply = {0, 0}, nil, ''
+local plan, boxes = {0, 0}, nil
+-- RESULT of the first recipient; of all, if there are several.
+local reply, results = nil, nil
 local known_at = tags_at + 8 * messages
 local keys, last_recipient, seen = KEYS, (#KEYS - 2) / 2, nil
 -- Whether meta must be written, and whether the script only makes room.
@@ -113,7 +115,13 @@ for number = 1, last_recipient do
   if own_size > 0 then
     own_max_messages, own_max_bytes, own_when_full, own_max_age, own_ttl = unpacked(LIMITS, state, rest_at)
   end
-  reply = reply .. pack(RESULT, last + 1, epoch)
+  local result = pack(RESULT, last + 1, epoch)
+  if number == 1 then
+    reply = result
+  else
+    results = results or {reply}
+    results[number] = result
+  end
   local base, base_tag, base_sum, elements = last, tag, sum, nil
   if messages == 1 and own_max_age == 0 then
     tag = unpacked('c8', arguments, tags_at)

@@ -5,6 +5,7 @@ if boxes then
   end
 end
 if mode == PROBE then return {'ok', format('%d', now)} end
+if results then reply = table.concat(results) end
 
 if not is_step then
   -- The first write is one that Redis refuses at maxmemory: then nothing has been done. The expiry is set again when half
