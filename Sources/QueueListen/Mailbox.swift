@@ -54,9 +54,9 @@ public struct Mailbox: Sendable {
     ///     this device acknowledged, or reads from the beginning for a new device.
     ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at
     ///     most 64 devices.
-    ///   - limit: the maximum number of messages, 1 to 10,000.
-    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
-    ///     larger.
+    ///   - limit: the maximum number of messages, 1 to 10,000. One call returns at most 1,000.
+    ///   - maxBytes: the maximum number of bytes, from 1. One call returns at most 1 MiB, and one
+    ///     message even if it is larger.
     ///   - timeout: the maximum time to wait, 0 or more. `nil` waits without a limit. At the end of
     ///     the timeout, never earlier, the call reads the mailbox once more, which takes at most
     ///     another second. With 0 the call reads once and does not wait for messages; it waits for
@@ -67,7 +67,7 @@ public struct Mailbox: Sendable {
     ///   timeout, or did not answer within another second.
     public func listen(
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
-        maxBytes: Int = 4 * 1024 * 1024, timeout: Duration? = nil
+        maxBytes: Int = 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
         let call = try pendingListen(after: cursor, device, limit, maxBytes, timeout)
         if office.instruments.isDisabled { await listeners.carryOut(call) } else { await runObserved(call) }
@@ -111,16 +111,11 @@ public struct Mailbox: Sendable {
         _ cursor: Cursor, device: String = Self.defaultDevice
     ) async throws(QueueListenError) -> Bool {
         try validate(device: device, "acknowledge messages of")
-        // The script's arguments for an acknowledgement that neither begins a poll nor reads messages.
-        let (noPoll, acknowledges, noRegistration): (RedisArgument, RedisArgument, RedisArgument) = (0, 2, 0)
-        let (maxMessages, maxBytes): (RedisArgument, RedisArgument) = (0, 1)
         let reply = try await run(
             Scripts.listen,
-            partition.limits + [
-                .string(device), .string(partition.process), noPoll, acknowledges, noRegistration,
-                .integer(cursor.index), .bytes(cursor.epoch.bigEndianBytes), .bytes(cursor.tag.bigEndianBytes),
-                maxMessages, maxBytes,
-            ], "acknowledge messages of")
+            partition.listenArguments(
+                device, .acknowledges, poll: 0, registrationLifetime: 0, cursor: cursor, maxMessages: 0, maxBytes: 1),
+            "acknowledge messages of")
         return try read(reply, "acknowledge messages of").status == .ok
     }
 
@@ -147,18 +142,20 @@ public struct Mailbox: Sendable {
     ///
     /// - Parameters:
     ///   - index: the index after which to read; 0 reads from the first message.
-    ///   - limit: the maximum number of messages, 1 to 10,000.
-    ///   - maxBytes: the maximum number of bytes, from 1. One message is returned even if it is
-    ///     larger.
+    ///   - limit: the maximum number of messages, 1 to 10,000. One call returns at most 1,000.
+    ///   - maxBytes: the maximum number of bytes, from 1. One call returns at most 1 MiB, and one
+    ///     message even if it is larger.
     /// - Throws: `.invalidArgument` and the codes of ``inspect()``.
     public func peek(
-        after index: Int = 0, limit: Int = 100, maxBytes: Int = 4 * 1024 * 1024
+        after index: Int = 0, limit: Int = 100, maxBytes: Int = 1024 * 1024
     ) async throws(QueueListenError) -> [ReceivedMessage] {
         try check(limit: limit, maxBytes: maxBytes, "read")
         guard index >= 0 else { throw invalid("index is \(index), expected 0 or more", "read") }
         let reply = try await run(
             // An index has 6 bytes. The numbers of the server's Lua are exact for all 6-byte values.
-            Scripts.peek, [.integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read")
+            Scripts.peek,
+            [.bytes(partition.target.bytes), .integer(min(index, 1 << 48)), .integer(limit), .integer(maxBytes)], "read"
+        )
         return try read(reply, "read").messages
     }
 
@@ -181,7 +178,7 @@ public struct Mailbox: Sendable {
     ///   deleted.
     @discardableResult
     public func delete() async throws(QueueListenError) -> Int? {
-        let reply = try await run(Scripts.delete, [], "delete")
+        let reply = try await run(Scripts.delete, [.bytes(partition.target.bytes)], "delete")
         guard let parts = reply.array, parts.count == 3, parts[0].string == "ok", let count = parts[1].integer else {
             throw refusal(reply, "delete")
         }
@@ -202,7 +199,8 @@ public struct Mailbox: Sendable {
             do { try limits.validate() } catch { throw error.prefixed(failure("set the limits of")) }
         }
         let reply = try await run(
-            Scripts.setLimits, [.string(limits?.words.joined(separator: " ") ?? "")], "set the limits of")
+            Scripts.setLimits,
+            [.bytes(partition.target.bytes), .bytes(limits?.packed ?? [])], "set the limits of")
         guard reply.array?.first?.string == "ok" else { throw refusal(reply, "set the limits of") }
     }
 
@@ -216,7 +214,7 @@ public struct Mailbox: Sendable {
     ) async throws(QueueListenError) -> RESPValue {
         do {
             return try await office.redis.script(
-                script, keys: partition.keys(name), arguments: partition.head + arguments,
+                script, keys: partition.keys(name), arguments: arguments,
                 timeout: office.configuration.callTimeout)
         } catch { throw QueueListenError(error).prefixed(failure(action)) }
     }

@@ -38,12 +38,12 @@ extension Mailbox {
     /// - Throws: `.cancelled`, `.connectionLost`, `.notConnected`, `.notPermitted`, `.stopped`,
     ///   `.wrongType`, `.conflict` (another number of partitions), `.serverError`.
     public func inspect() async throws(QueueListenError) -> MailboxInspection? {
-        let reply = try await run(Scripts.inspect, [], "inspect")
+        let reply = try await run(Scripts.inspect, [.bytes(partition.target.bytes)], "inspect")
         if reply.array?.isEmpty == true { return nil }
-        guard let parts = reply.array, parts.count == 11, parts[0].string == "ok",
+        guard let parts = reply.array, parts.count == 10, parts[0].string == "ok",
             let epoch = parts[2].bytes.flatMap({ UInt64(bigEndianBytes: $0) }), let last = parts[3].integer,
-            let from = parts[4].integer, let bytes = parts[6].integer, let limits = parts[7].string,
-            let left = parts[8].integer, let cells = parts[9].array, let registrations = parts[10].array
+            let from = parts[4].integer, let bytes = parts[5].integer, let limits = parts[6].bytes,
+            let left = parts[7].integer, let listeningProcesses = parts[8].integer, let cells = parts[9].array
         else { throw refusal(reply, "inspect") }
         let devices = stride(from: 0, to: cells.count - 3, by: 4).compactMap { at -> MailboxDevice? in
             guard let name = cells[at].string, let index = cells[at + 1].integer,
@@ -56,7 +56,7 @@ extension Mailbox {
         }
         return MailboxInspection(
             count: last - from, bytes: bytes, first: from + 1, last: last, devices: devices,
-            listeningProcesses: registrations.count / 2, limits: MailboxLimits(words: limits),
+            listeningProcesses: listeningProcesses, limits: MailboxLimits(packed: limits),
             ttl: left < 0 ? nil : .milliseconds(left))
     }
 }

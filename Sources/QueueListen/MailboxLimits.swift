@@ -4,8 +4,10 @@ import Hiredis
 public struct MailboxLimits: Sendable, Hashable {
     /// The maximum number of messages in the mailbox, 1 to 100,000,000. Default 100,000.
     public var maxMessages = 100_000
-    /// The maximum number of bytes in the mailbox, from 1,024. Each message needs about 80 bytes
-    /// besides its body. Default 64 MiB.
+    /// The maximum number of bytes in the mailbox, 1,024 to 1,073,741,824 (1 GiB). Each message
+    /// needs about 80 bytes besides its body. Default 64 MiB.
+    ///
+    /// Redis finds a message in the middle of a mailbox in time proportional to the mailbox's size.
     public var maxBytes = 64 * 1024 * 1024
     /// The age at which a message expires, from 1 ms; `nil` for never. An expired message is
     /// skipped, and is the first to be deleted when the mailbox is full. Default `nil`.
@@ -43,7 +45,7 @@ public struct MailboxLimits: Sendable, Hashable {
             (1...100_000_000).contains(maxMessages),
             "maxMessages is \(maxMessages), expected 1 to 100,000,000")
         try require(
-            (1024...1 << 46).contains(maxBytes), "maxBytes is \(maxBytes), expected at least 1,024")
+            (1024...1 << 30).contains(maxBytes), "maxBytes is \(maxBytes), expected 1,024 to 1,073,741,824")
         try require(
             maxAge ?? .seconds(1) >= .milliseconds(1), "maxAge is \(maxAge!), expected 1 ms or more")
         try require(ttl ?? .seconds(1) >= .seconds(1), "ttl is \(ttl!), expected 1 s or more")
@@ -55,28 +57,41 @@ public struct MailboxLimits: Sendable, Hashable {
             "deviceTTL is \(deviceTTL!), expected 1 s or more")
     }
 
-    /// The values in the order and units of mail_limits.lua.
-    var words: [String] {
-        [
-            "\(maxMessages)", "\(maxBytes)", "\(maxAge?.wholeMilliseconds ?? 0)",
-            whenFull == .reject ? "r" : "d", "\(ttl?.wholeMilliseconds ?? 0)", "\(backlogCount)",
-            "\(backlogAge.wholeMilliseconds)", "\(deviceTTL?.wholeMilliseconds ?? 0)",
-        ]
+    /// The number of bytes of ``packed``, and of the part of it that a send passes: the limits up to
+    /// the time to live. A listen passes the rest and the time to live.
+    static let packedSize = 57
+    static let sendPart = 0..<33
+    static let listenPart = 25..<57
+
+    /// LIMITS of mail_head.lua.
+    var packed: [UInt8] {
+        var packed = PackedBytes()
+        packed.number(maxMessages)
+        packed.number(maxBytes)
+        packed.byte(whenFull == .reject ? 0 : 1)
+        packed.number(maxAge?.wholeMilliseconds ?? 0)
+        packed.number(ttl?.wholeMilliseconds ?? 0)
+        packed.number(backlogCount)
+        packed.number(backlogAge.wholeMilliseconds)
+        packed.number(deviceTTL?.wholeMilliseconds ?? 0)
+        return packed.bytes
     }
 
-    /// Reads ``words``; `nil` if there are not eight of them.
-    init?(words: String) {
-        let words = words.split(separator: " ")
-        let numbers = words.map { Int($0) ?? -1 }
-        guard words.count == 8 else { return nil }
-        func duration(_ index: Int) -> Duration? { numbers[index] > 0 ? .milliseconds(numbers[index]) : nil }
-        maxMessages = numbers[0]
-        maxBytes = numbers[1]
-        maxAge = duration(2)
-        whenFull = words[3] == "d" ? .dropOldest : .reject
-        ttl = duration(4)
-        backlogCount = numbers[5]
-        backlogAge = duration(6) ?? .zero
-        deviceTTL = duration(7)
+    /// Reads ``packed``; `nil` if the bytes are not in that form.
+    init?(packed: [UInt8]) {
+        var reader = ByteReader(packed)
+        guard packed.count == Self.packedSize, let maxMessages = reader.number(), let maxBytes = reader.number(),
+            let policy = reader.integer(size: 1), let maxAge = reader.number(), let ttl = reader.number(),
+            let backlogCount = reader.number(), let backlogAge = reader.number(), let deviceTTL = reader.number()
+        else { return nil }
+        func duration(_ milliseconds: Int) -> Duration? { milliseconds > 0 ? .milliseconds(milliseconds) : nil }
+        self.maxMessages = maxMessages
+        self.maxBytes = maxBytes
+        self.maxAge = duration(maxAge)
+        whenFull = policy == 1 ? .dropOldest : .reject
+        self.ttl = duration(ttl)
+        self.backlogCount = backlogCount
+        self.backlogAge = duration(backlogAge) ?? .zero
+        self.deviceTTL = duration(deviceTTL)
     }
 }

@@ -70,6 +70,12 @@ public struct Message: Sendable, Hashable {
             bytes: [UInt8](try encoder.encode(value)), type: type, headers: headers, ttl: ttl, collapseKey: collapseKey)
     }
 
+    /// The number of bytes that are sent: body, type, headers and collapse key.
+    var size: Int {
+        body.count + (type?.utf8.count ?? 0) + (collapseKey?.utf8.count ?? 0)
+            + headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+    }
+
     /// - Throws: `.invalidArgument`, with what is wrong and what is expected.
     func validate(maxBodyBytes: Int) throws(QueueListenError) {
         if let type { try MailName.validate(line: type, "type", maxBytes: 255) }
@@ -86,7 +92,8 @@ public struct Message: Sendable, Hashable {
             throw QueueListenError(
                 .invalidArgument,
                 "a message's body has \(body.count) bytes, expected at most \(maxBodyBytes): "
-                    + "raise PostOfficeConfiguration.maxMessageBytes, or split the message")
+                    + "raise PostOfficeConfiguration.maxMessageBytes (at most \(PostOfficeConfiguration.maxMessageBytesLimit)), "
+                    + "or split the message")
         }
         guard headers.count <= 64 else {
             throw QueueListenError(.invalidArgument, "a message has \(headers.count) headers, expected at most 64")

@@ -8,8 +8,8 @@ import CoordinationBase
 final class Partition: Sendable {
     let namespace: Namespace
     let number: Int
-    /// The configured limits, as arguments of a script.
-    let limits: [RedisArgument]
+    /// The configured limits in the form of the scripts.
+    let limits: [UInt8]
     /// The id of this process: 16 characters.
     let process: String
     let meta: String
@@ -18,7 +18,7 @@ final class Partition: Sendable {
     init(_ namespace: Namespace, number: Int, limits: MailboxLimits, process: String) {
         self.namespace = namespace
         self.number = number
-        self.limits = limits.words.map { .string($0) }
+        self.limits = limits.packed
         self.process = process
         meta = namespace.key("meta", partition: number)
         prefix = String(meta.dropLast(4))
@@ -42,7 +42,12 @@ final class Partition: Sendable {
     /// notified of mailboxes that were created again.
     var channels: (own: String, all: String) { (prefix + "wake:" + process, prefix + "wake:all") }
 
-    /// The first arguments of every script that opens a mailbox: the number of partitions, and an
-    /// epoch for a mailbox that the script creates.
-    var head: [RedisArgument] { [.integer(total), .bytes(UInt64.random(in: 1 ... .max).bigEndianBytes)] }
+    /// The beginning of the first argument of every script that uses one mailbox: the number of
+    /// partitions, and an epoch in case the mailbox is created.
+    var target: PackedBytes {
+        var target = PackedBytes()
+        target.uint16(total)
+        target.uint64(UInt64.random(in: 1 ... .max))
+        return target
+    }
 }

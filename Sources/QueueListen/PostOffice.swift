@@ -149,11 +149,12 @@ public final class PostOffice: Sendable {
     ///
     /// - Parameters:
     ///   - messages: 1 to 1,000 messages. The body of each has at most
-    ///     ``PostOfficeConfiguration/maxMessageBytes``, and all bodies together have at most 64 MiB.
+    ///     ``PostOfficeConfiguration/maxMessageBytes``. All messages together, with types, headers and
+    ///     collapse keys, times the number of recipients, have at most 1 MiB.
     ///   - recipients: the names of 1 to 256 mailboxes, each 1 to 512 bytes of UTF-8 without
     ///     control characters and braces. A mailbox that does not exist is created. A recipient
     ///     that is named twice gets the messages once. Messages times recipients are at most
-    ///     65,536.
+    ///     2,048, and at most 64 for messages with a collapse key.
     ///   - id: identifies the send, so that it can be repeated safely: within
     ///     ``PostOfficeConfiguration/sendIDLifetime``, a call with the same id, messages and
     ///     recipients has no second effect and returns the indices of the first call; a finished

@@ -41,8 +41,13 @@ public struct PostOfficeConfiguration: Sendable {
     /// `queuelisten_gaps`, `queuelisten_taken_over`, `queuelisten_given_up`. Spans:
     /// `queuelisten send` and `queuelisten listen`.
     public var instruments = RedisInstruments()
-    /// The maximum size of a message's body in bytes. Default 16 MiB.
-    public var maxMessageBytes = 16 * 1024 * 1024
+    /// The maximum size of a message's body in bytes, 0 to 1,048,576 (1 MiB). Default 1 MiB.
+    ///
+    /// Redis serves no one else while it stores a message: 1 MiB takes about 2 ms. For larger data,
+    /// store it elsewhere and send its name.
+    public var maxMessageBytes = maxMessageBytesLimit
+
+    static let maxMessageBytesLimit = 1 << 20
 
     /// Creates a configuration with the default values.
     public init() {}
@@ -63,6 +68,8 @@ public struct PostOfficeConfiguration: Sendable {
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")
         try require(sendIDLifetime >= .seconds(60), "sendIDLifetime is \(sendIDLifetime), expected at least 1 minute")
         try require(takeOverAfter >= .milliseconds(100), "takeOverAfter is \(takeOverAfter), expected at least 100 ms")
-        try require(maxMessageBytes >= 0, "maxMessageBytes is \(maxMessageBytes), expected 0 or more")
+        try require(
+            (0...Self.maxMessageBytesLimit).contains(maxMessageBytes),
+            "maxMessageBytes is \(maxMessageBytes), expected 0 to \(Self.maxMessageBytesLimit)")
     }
 }

@@ -18,9 +18,9 @@ struct ReadReply: Sendable {
     /// - Parameter partitions: the number of partitions with which the post office is configured.
     /// - Throws: `.conflict`, `.wrongType`, `.serverError`.
     init(_ reply: RESPValue, partitions: Int) throws(QueueListenError) {
-        guard let parts = reply.array, parts.count >= 5, let status = parts[0].string.flatMap({ Status(rawValue: $0) }),
-            let epoch = parts[1].bytes.flatMap({ UInt64(bigEndianBytes: $0) }), let index = parts[2].integer,
-            let tag = parts[3].bytes.flatMap({ UInt64(bigEndianBytes: $0) }), let now = parts[4].integer
+        var reader = ByteReader(reply.array?.dropFirst().first?.bytes ?? [])
+        guard let parts = reply.array, let status = parts.first?.string.flatMap({ Status(rawValue: $0) }),
+            let position = reader.cursor(), let now = reader.number()
         else {
             if reply.array?.first?.string == "devices" {
                 throw QueueListenError(
@@ -29,10 +29,12 @@ struct ReadReply: Sendable {
             throw QueueListenError(refusal: reply, partitions: partitions)
         }
         self.status = status
-        position = Cursor(epoch: epoch, index: index, tag: tag)
+        self.position = position
         end = position
-        for part in parts.dropFirst(5) {
-            guard let stored = part.bytes.flatMap({ StoredMessage($0) }) else {
+        for at in stride(from: 2, to: parts.count, by: 2) {
+            guard at + 1 < parts.count, let head = parts[at].bytes, let body = parts[at + 1].bytes,
+                let stored = StoredMessage(head: head, body: body)
+            else {
                 throw QueueListenError(
                     .wrongType,
                     "the mailbox's list contains an element that is not a message: another program has changed the key")

@@ -1,5 +1,6 @@
-/// An element of a mailbox's list: `<c1I6c8I6I6I6Bc0` in the notation of Lua's struct library,
-/// followed by the envelope.
+/// A message as it is in a mailbox's list. In the notation of Lua's struct library, the first element
+/// is `<BI6I6I6c8`: kind, index, running sum of bytes (only the scripts use it), time when sent, tag.
+/// The second is `<I6Bc0`, time to live and collapse key, followed by the envelope.
 struct StoredMessage {
     /// Whether only the place of the message is left, because a later one with its collapse key has
     /// replaced it.
@@ -13,32 +14,23 @@ struct StoredMessage {
     var collapseKey: String?
     var envelope: ArraySlice<UInt8>
 
-    /// The offsets of the fields, in bytes. Between expiry and collapse key is the running sum of
-    /// bytes, which only the scripts use.
-    private enum Offset {
-        static let kind = 0
-        static let index = 1
-        static let tag = 7
-        static let sent = 15
-        static let expires = 21
-        static let keyLength = 33
-        static let key = 34
-    }
-
-    /// Decodes an element; `nil` if the bytes are not in the format.
-    init?(_ bytes: [UInt8]) {
-        guard bytes.count >= Offset.key else { return nil }
-        let kind = bytes[Offset.kind]
-        guard kind == UInt8(ascii: "M") || kind == UInt8(ascii: "X") else { return nil }
-        func number(_ offset: Int) -> Int { (0..<6).reduce(0) { $0 | Int(bytes[offset + $1]) << (8 * $1) } }
-        let end = Offset.key + Int(bytes[Offset.keyLength])
-        guard bytes.count >= end, let tag = UInt64(bigEndianBytes: bytes[Offset.tag..<Offset.sent]) else { return nil }
+    /// Decodes the two elements of a message; `nil` if they are not in the format.
+    init?(head: [UInt8], body: [UInt8]) {
+        var reader = ByteReader(head)
+        let sumSize = 6
+        guard let kind = reader.bytes(1)?.first, kind == UInt8(ascii: "M") || kind == UInt8(ascii: "X"),
+            let index = reader.integer(size: 6), reader.bytes(sumSize) != nil, let sent = reader.integer(size: 6),
+            let tag = reader.uint64()
+        else { return nil }
+        reader = ByteReader(body)
+        guard let life = reader.integer(size: 6), let keySize = reader.integer(size: 1), let key = reader.bytes(keySize)
+        else { return nil }
         isEmpty = kind == UInt8(ascii: "X")
-        index = number(Offset.index)
+        self.index = index
         self.tag = tag
-        sent = number(Offset.sent)
-        expires = number(Offset.expires)
-        collapseKey = end > Offset.key ? String(decoding: bytes[Offset.key..<end], as: UTF8.self) : nil
-        envelope = bytes[end...]
+        self.sent = sent
+        expires = life == 0 ? 0 : sent + life
+        collapseKey = key.isEmpty ? nil : String(decoding: key, as: UTF8.self)
+        envelope = reader.rest
     }
 }

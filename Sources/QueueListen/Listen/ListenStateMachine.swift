@@ -35,7 +35,7 @@ struct ListenStateMachine {
         var retryPause: Duration = .milliseconds(50)
         var maxRetryPause: Duration = .seconds(2)
         /// The number of calls that one command checks.
-        var batch = 256
+        var batch = 128
         /// The maximum number of reads in flight, so that many simultaneous calls are not written
         /// at once.
         var maxReads = 512

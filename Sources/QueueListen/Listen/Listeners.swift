@@ -168,14 +168,10 @@ actor Listeners: WaiterRunner {
 
     private func send(_ read: Machine.Read) {
         let request = read.request
-        let arguments: [RedisArgument] =
-            partition.head + partition.limits + [
-                .string(request.device), .string(partition.process), .string("\(read.id)"),
-                read.begins ? 1 : 0,
-                .integer(read.waits ? registrationLifetime : 0), request.cursor.map { .integer($0.index) } ?? "",
-                .bytes(request.cursor?.epoch.bigEndianBytes ?? []), .bytes(request.cursor?.tag.bigEndianBytes ?? []),
-                .integer(request.maxMessages), .integer(request.maxBytes),
-            ]
+        let arguments = partition.listenArguments(
+            request.device, read.begins ? .begins : .continues, poll: read.id,
+            registrationLifetime: read.waits ? registrationLifetime : 0, cursor: request.cursor,
+            maxMessages: request.maxMessages, maxBytes: request.maxBytes)
         let partitions = partition.total
         redis.post(Scripts.listen, keys: partition.keys(request.mailbox), arguments: arguments, timeout: callTimeout) {
             result in
@@ -191,16 +187,9 @@ actor Listeners: WaiterRunner {
     private func send(_ checks: [Machine.Check]) {
         let keys = [partition.meta] + checks.map { partition.box($0.mailbox) }
         var arguments: [RedisArgument] = [
-            .integer(partition.total), .string(partition.process), .integer(registrationLifetime),
-            .integer(deviceRefreshInterval),
+            .string(partition.process), .integer(registrationLifetime), .integer(deviceRefreshInterval),
         ]
-        for check in checks {
-            arguments += [
-                .integer(check.cursor.index), .bytes(check.cursor.epoch.bigEndianBytes),
-                .bytes(check.cursor.tag.bigEndianBytes),
-                .string(check.device), .string("\(check.id)"),
-            ]
-        }
+        arguments += checks.map { partition.checkArgument($0.device, poll: $0.id, cursor: $0.cursor) }
         let ids = checks.map(\.id)
         redis.post(Scripts.check, keys: keys, arguments: arguments, timeout: callTimeout) { result in
             self.assumeIsolated { listeners in

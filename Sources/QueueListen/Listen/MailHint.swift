@@ -10,7 +10,8 @@ final class MailHint: Sendable {
         var start: Cursor
         /// The position after the new last message.
         var end: Cursor
-        /// The list elements of the messages in between; empty if they are too large for a hint.
+        /// The list elements of the messages in between, two for each; empty if they are too large
+        /// for a hint.
         var elements: [[UInt8]]
     }
 
@@ -27,40 +28,20 @@ final class MailHint: Sendable {
     /// followed by the elements, each `<Hc0`. Decoding ends at the first bytes that do not have
     /// this form, because hints are never required.
     static func decode(_ bytes: [UInt8]) -> [MailHint] {
-        var reader = ByteReader(rest: bytes[...])
+        var reader = ByteReader(bytes)
         var hints: [MailHint] = []
         while let name = reader.word(), let growth = reader.word() {
             hints.append(MailHint(mailbox: String(decoding: name, as: UTF8.self), growth: Growth(growth)))
         }
         return hints
     }
-
-    fileprivate struct ByteReader {
-        var rest: ArraySlice<UInt8>
-
-        mutating func bytes(_ count: Int) -> ArraySlice<UInt8>? {
-            guard rest.count >= count else { return nil }
-            defer { rest = rest.dropFirst(count) }
-            return rest.prefix(count)
-        }
-
-        /// Little-endian.
-        mutating func number(size: Int) -> Int? {
-            bytes(size)?.reversed().reduce(0) { $0 << 8 | Int($1) }
-        }
-
-        mutating func word() -> ArraySlice<UInt8>? { number(size: 2).flatMap { bytes($0) } }
-
-        /// An epoch or a tag.
-        mutating func uint64() -> UInt64? { bytes(8).flatMap { UInt64(bigEndianBytes: $0) } }
-    }
 }
 
 extension MailHint.Growth {
     fileprivate init?(_ bytes: ArraySlice<UInt8>) {
-        var reader = MailHint.ByteReader(rest: bytes)
-        guard let epoch = reader.uint64(), let startIndex = reader.number(size: 6), let startTag = reader.uint64(),
-            let endIndex = reader.number(size: 6), let endTag = reader.uint64()
+        var reader = ByteReader(bytes)
+        guard let epoch = reader.uint64(), let startIndex = reader.integer(size: 6), let startTag = reader.uint64(),
+            let endIndex = reader.integer(size: 6), let endTag = reader.uint64()
         else { return nil }
         start = Cursor(epoch: epoch, index: startIndex, tag: startTag)
         end = Cursor(epoch: epoch, index: endIndex, tag: endTag)
@@ -74,13 +55,15 @@ extension MailHint.Growth {
     /// - Parameter isFresh: whether the hint has just arrived. Otherwise a message with a time to
     ///   live may have expired.
     func reply(to request: ListenRequest, isFresh: Bool) -> ReadReply? {
-        guard request.cursor == start, !elements.isEmpty, elements.count == end.index - start.index,
-            elements.count <= request.maxMessages,
-            elements.count == 1 || elements.reduce(0, { $0 + $1.count }) <= request.maxBytes
+        let count = end.index - start.index
+        guard request.cursor == start, !elements.isEmpty, elements.count == 2 * count, count <= request.maxMessages,
+            count == 1 || elements.reduce(0, { $0 + $1.count }) <= request.maxBytes
         else { return nil }
         var reply = ReadReply(.ok, position: start)
-        for element in elements {
-            guard let stored = StoredMessage(element), isFresh || stored.expires == 0 else { return nil }
+        for at in stride(from: 0, to: elements.count, by: 2) {
+            guard let stored = StoredMessage(head: elements[at], body: elements[at + 1]),
+                isFresh || stored.expires == 0
+            else { return nil }
             reply.add(stored, now: stored.sent)
         }
         return reply.end == end ? reply : nil

@@ -23,6 +23,6 @@ if type(redis.pcall('ZCARD', splits)) == 'table' then return {'foreign', splits}
 local time = redis.call('TIME')
 redis.call('HSET', split, FINGERPRINT, fingerprint, ENCODED, encoded)
 redis.call('PEXPIRE', split, lifetime)
-redis.call('ZADD', splits, string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)), id)
+redis.call('ZADD', splits, string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000)), id)
 if not partitions then redis.call('HSET', meta, 'partitions', ARGV[1]) end
 return {'ok'}

@@ -6,6 +6,6 @@
 local splits, age, maximum = KEYS[1], ARGV[1], ARGV[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local ids = redis.call('ZRANGEBYSCORE', splits, '-inf', string.format('%.0f', now - age), 'LIMIT', 0, maximum)
-for _, id in ipairs(ids) do redis.call('ZADD', splits, string.format('%.0f', now), id) end
+local ids = redis.call('ZRANGEBYSCORE', splits, '-inf', string.format('%d', now - age), 'LIMIT', 0, maximum)
+for _, id in ipairs(ids) do redis.call('ZADD', splits, string.format('%d', now), id) end
 return ids

@@ -42,7 +42,8 @@ struct Confirmation: Sendable {
         }
         guard replies.count == 2 else { throw QueueListenError(.serverError, "unexpected replies \(replies)") }
         if let message = replies[0].errorMessage { throw RedisError(reply: message) }
-        guard replies[0].array?.first?.string == "ok" else { return replies[0] }
+        // The answer of a send is a string, that of other scripts an array.
+        guard replies[0].bytes != nil || replies[0].array?.first?.string == "ok" else { return replies[0] }
         if let message = replies[1].errorMessage {
             throw QueueListenError(
                 .notDurable, "the messages are sent, but their durability is not confirmed: \(message)",

@@ -19,17 +19,10 @@ struct ConfirmedMessages: Sendable {
         last[ByteName(mailbox)] = cursor
     }
 
-    /// The argument of mail_send.lua for these mailboxes: index, epoch and tag of each; empty if
-    /// none is known.
-    func argument(for mailboxes: [String]) -> RedisArgument {
-        guard mailboxes.contains(where: { last[ByteName($0)] != nil }) else { return "" }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(24 * mailboxes.count)
-        for name in mailboxes {
-            let cursor = last[ByteName(name)] ?? .none
-            withUnsafeBytes(of: Double(cursor.index).bitPattern.littleEndian) { bytes += $0 }
-            bytes += cursor.epoch.bigEndianBytes + cursor.tag.bigEndianBytes
-        }
-        return .bytes(bytes)
+    /// The last confirmed message in each of these mailboxes, ``Cursor/none`` if it is not known;
+    /// empty if none is known.
+    func cursors(of mailboxes: [String]) -> [Cursor] {
+        let cursors = mailboxes.map { last[ByteName($0)] ?? .none }
+        return cursors.contains { $0 != .none } ? cursors : []
     }
 }

@@ -54,25 +54,30 @@ struct EncodedSend: Sendable, Equatable {
         return keys
     }
 
-    /// The script's arguments for the messages and the shares, and the tag of each message.
+    /// A new tag for each message.
     ///
     /// Each attempt gets new tags: a message that is sent again because Redis has lost it must be
     /// distinguishable from the lost one.
-    func arguments() -> (arguments: [RedisArgument], tags: [UInt64]) {
+    func newTags() -> [UInt64] { contents.map { _ in UInt64.random(in: 1 ... .max) } }
+
+    /// The script's arguments for the messages and the shares.
+    func arguments() -> [RedisArgument] {
         var arguments: [RedisArgument] = []
-        arguments.reserveCapacity(4 * contents.count + (shares?.count ?? 0))
-        var tags: [UInt64] = []
+        arguments.reserveCapacity(contents.count + (shares?.count ?? 0))
         for content in contents {
-            let tag = UInt64.random(in: 1 ... .max)
-            tags.append(tag)
-            arguments.append(.bytes(tag.bigEndianBytes))
-            arguments.append(.integer(content.life))
-            arguments.append(.string(content.collapseKey))
-            arguments.append(.bytes(content.envelope))
+            var body = PackedBytes()
+            body.uint48(content.life)
+            body.byte(UInt8(content.collapseKey.utf8.count))
+            body.raw(content.collapseKey.utf8)
+            body.raw(content.envelope)
+            arguments.append(.bytes(body.bytes))
         }
         for share in shares ?? [] { arguments.append(.string(Self.list(share))) }
-        return (arguments, tags)
+        return arguments
     }
+
+    /// Whether any message has a collapse key.
+    var hasCollapseKeys: Bool { contents.contains { !$0.collapseKey.isEmpty } }
 
     private static func list(_ share: [Int]) -> String { share.map { "\($0 + 1)" }.joined(separator: ",") }
 

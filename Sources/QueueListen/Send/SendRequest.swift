@@ -4,11 +4,15 @@ import CoordinationBase
 
 /// The messages of one send, and which recipient gets which of them.
 struct SendRequest: Sendable {
+    // A send is one script in each partition, and Redis serves no one else meanwhile. These limits keep it below 5 ms.
     static let maxRecipients = 256
     static let maxMessages = 1000
     /// The maximum of messages times recipients.
-    static let maxDeliveries = 65_536
-    static let maxBytes = 64 * 1024 * 1024
+    static let maxDeliveries = 2048
+    /// The maximum of messages with a collapse key times recipients: each is looked up in the mailbox.
+    static let maxCollapsingDeliveries = 64
+    /// The maximum of bytes times recipients.
+    static let maxBytes = 1 << 20
 
     private(set) var messages: [Message]
     /// Without duplicates, in the order in which they were given.
@@ -63,21 +67,32 @@ struct SendRequest: Sendable {
         }
         try require(
             (1...Self.maxRecipients).contains(recipients.count),
-            "cannot send to \(recipients.count) recipients: expected 1 to \(Self.maxRecipients)")
+            "cannot send to \(recipients.count) recipients at once: expected 1 to \(Self.maxRecipients)")
         try require(
             messages.count <= Self.maxMessages,
             "cannot send \(messages.count) messages at once: expected at most \(Self.maxMessages)")
-        let deliveries = shares.map { $0.reduce(0) { $0 + $1.count } } ?? messages.count * recipients.count
+        /// The sum over all recipients.
+        func total(_ value: (Message) -> Int) -> Int {
+            messages.reduce(0) { $0 + value($1) } * (shares == nil ? recipients.count : 1)
+        }
+        let deliveries = total { _ in 1 }
         try require(
             deliveries <= Self.maxDeliveries,
             "cannot deliver \(deliveries) messages at once (messages times recipients): "
-                + "expected at most \(Self.maxDeliveries)")
+                + "expected at most \(Self.maxDeliveries), use several sends")
+        let collapsing = total { $0.collapseKey == nil ? 0 : 1 }
+        try require(
+            collapsing <= Self.maxCollapsingDeliveries,
+            "cannot deliver \(collapsing) messages with a collapse key at once (messages times recipients): "
+                + "expected at most \(Self.maxCollapsingDeliveries), use several sends")
         for name in recipients { try MailName.validate(name, "recipient's name") }
         if let fault = faultOfNames(recipients) { throw QueueListenError(.invalidArgument, fault) }
         for message in messages { try message.validate(maxBodyBytes: maxMessageBytes) }
-        let bytes = messages.reduce(0) { $0 + $1.body.count }
+        let bytes = total(\.size)
         try require(
-            bytes <= Self.maxBytes, "cannot send \(bytes) bytes at once: expected at most \(Self.maxBytes)")
+            bytes <= Self.maxBytes,
+            "cannot send \(bytes) bytes at once (all messages times recipients): "
+                + "expected at most \(Self.maxBytes), use several sends or smaller messages")
     }
 
     /// Identifies the content of the send: FNV-1a, 64 bits, over recipients, shares and messages.

@@ -8,10 +8,9 @@ final class Sender: Sendable {
     private let partition: Partition
     private let configuration: PostOfficeConfiguration
     private let clock: MonotonicClock
-    /// Identifies this sender. The server keeps the answers to its numbered requests until it is
-    /// told that they have arrived.
+    /// Identifies this sender. The server keeps the answers to its numbered requests.
     private let name = randomID()
-    private let window = Locked(RequestWindow())
+    private let places = Locked(AnswerPlaces())
     private let confirmed = Locked(ConfirmedMessages())
 
     init(redis: any Redis, partition: Partition, configuration: PostOfficeConfiguration, clock: MonotonicClock) {
@@ -21,35 +20,26 @@ final class Sender: Sendable {
         self.clock = clock
     }
 
-    /// The mode of mail_send.lua: its twelfth argument.
+    /// The mode of mail_send_check.lua.
     private enum Mode {
-        /// Sends. The answers to all requests up to `settled` have arrived and can be deleted.
-        case send(settled: UInt64?)
-        /// Returns the server's time and does nothing else.
-        case time
+        case send
         /// Checks whether a part of a cross-partition send would be accepted.
         case probe
         /// Sends a part of a cross-partition send, regardless of limits, until this time of the
         /// server's clock in milliseconds since 1970.
         case part(until: Int)
-
-        var argument: String {
-            switch self {
-            case .send(let settled): settled.map { "\($0)" } ?? ""
-            case .time: "n"
-            case .probe: "l"
-            case .part(let time): "b\(time)"
-            }
-        }
     }
 
-    /// The arguments of mail_send.lua except the messages.
+    /// The arguments of mail_send_check.lua except the messages.
     private struct ScriptRequest {
         var sender: String
-        var number = "1"
-        var mode: Mode
+        var number = 1
+        /// The place of its answer.
+        var place = 0
+        var mode = Mode.send
         /// The time for which the server keeps the answer.
         var answerLifetime: Duration
+        /// A hexadecimal number.
         var fingerprint: String
     }
 
@@ -65,18 +55,18 @@ final class Sender: Sendable {
         let end = clock.now() + configuration.callTimeout
         if let id {
             let scriptRequest = ScriptRequest(
-                sender: "id:" + id, mode: .send(settled: nil), answerLifetime: configuration.sendIDLifetime,
-                fingerprint: request.fingerprint)
+                sender: "id:" + id, answerLifetime: configuration.sendIDLifetime, fingerprint: request.fingerprint)
             let firstIndices = try await deliver(request.encoded(id: id), scriptRequest, confirmation, until: end)
             return Receipt(id: id, request, firstIndices, durability)
         }
-        let (number, settled) = window.withLock { ($0.next(), $0.report()) }
+        let (number, place) = places.withLock { $0.take() }
         // Whether it succeeds or fails, it is not sent again after this call.
-        defer { window.withLock { $0.settle(number) } }
+        defer { if let place { places.withLock { $0.release(place) } } }
         let ownID = "\(name)-\(number)"
         let scriptRequest = ScriptRequest(
-            sender: name, number: "\(number)", mode: .send(settled: settled),
-            answerLifetime: configuration.ownIDLifetime, fingerprint: "-")
+            sender: place == nil ? ownID : name, number: number, place: place ?? 0,
+            // The server may keep an answer for half of this time: the expiry is that of all places together.
+            answerLifetime: configuration.ownIDLifetime * 2, fingerprint: "0")
         let firstIndices = try await deliver(request.encoded(id: ownID), scriptRequest, confirmation, until: end)
         return Receipt(id: ownID, request, firstIndices, durability)
     }
@@ -98,10 +88,11 @@ final class Sender: Sendable {
 
     /// Returns the time by the partition's clock, in milliseconds since 1970.
     func serverTime(until end: Duration) async throws(QueueListenError) -> Int {
-        let none = EncodedSend(contents: [], recipients: [])
-        let request = ScriptRequest(sender: name, mode: .time, answerLifetime: .zero, fingerprint: "")
-        let (reply, _) = try await exchange(none, request, Confirmation(redis: redis, durability: .memory), end)
-        return try time(reply, none)
+        let reply = try await repeating(until: end, clock) {
+            try await redis.script(
+                Scripts.time, keys: [partition.meta], arguments: [], timeout: remaining(until: end))
+        }
+        return try time(reply, EncodedSend(contents: [], recipients: []))
     }
 
     private func time(_ reply: RESPValue, _ part: EncodedSend) throws(QueueListenError) -> Int {
@@ -139,32 +130,101 @@ final class Sender: Sendable {
         _ encodedSend: EncodedSend, _ request: ScriptRequest, _ confirmation: Confirmation, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
         let (reply, tags) = try await exchange(encodedSend, request, confirmation, end)
-        let parts = reply.array ?? []
-        guard parts.first?.string == "ok" else { throw refusal(reply, encodedSend) }
-        let firstIndices = parts.dropFirst().first?.string?.split(separator: " ").compactMap { Int($0) } ?? []
-        guard firstIndices.count == encodedSend.recipients.count else { throw refusal(reply, encodedSend) }
-        if let epochs = parts.last?.bytes { record(firstIndices, epochs, encodedSend, tags) }
-        return firstIndices
+        if let bytes = reply.bytes, let results = Self.results(bytes, of: encodedSend) {
+            record(results, encodedSend, tags)
+            return results.map(\.firstIndex)
+        }
+        // The answer of an earlier attempt. The tags are those of that attempt, so they are unknown.
+        guard let parts = reply.array, parts.first?.string == "ok",
+            let results = Self.results(parts.last?.bytes ?? [], of: encodedSend)
+        else { throw refusal(reply, encodedSend) }
+        return results.map(\.firstIndex)
     }
 
-    /// Runs the script, with retries, until there is a reply.
+    /// The result of a send for each recipient.
+    private typealias SendResult = (firstIndex: Int, epoch: UInt64)
+
+    private static func results(_ bytes: [UInt8], of encodedSend: EncodedSend) -> [SendResult]? {
+        var reader = ByteReader(bytes)
+        var results: [SendResult] = []
+        while let firstIndex = reader.number(), let epoch = reader.uint64() { results.append((firstIndex, epoch)) }
+        return results.count == encodedSend.recipients.count ? results : nil
+    }
+
+    private func remaining(until end: Duration) -> Duration {
+        max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2))
+    }
+
+    /// Runs the script, with retries and after repairs, until there is a reply that says the outcome.
     private func exchange(
         _ encodedSend: EncodedSend, _ request: ScriptRequest, _ confirmation: Confirmation, _ end: Duration
     ) async throws(QueueListenError) -> (RESPValue, tags: [UInt64]) {
         let keys = encodedSend.keys(in: partition, sender: request.sender)
-        let fixed: [RedisArgument] =
-            partition.limits + [
-                .string(request.number), .string(request.mode.argument),
-                .integer(request.answerLifetime.wholeMilliseconds),
-                .string(request.fingerprint), .integer(encodedSend.contents.count),
-            ]
-        return try await repeating(until: end, clock) {
-            let (messages, tags) = encodedSend.arguments()
-            let known = confirmed.withLock { $0.argument(for: encodedSend.recipients) }
-            let reply = try await confirmation.run(
-                Scripts.send, keys: keys, arguments: partition.head + fixed + [known] + messages,
-                timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
-            return (reply, tags)
+        let messages = encodedSend.arguments()
+        while true {
+            let (reply, tags, known) = try await repeating(until: end, clock) {
+                let tags = encodedSend.newTags()
+                let known = confirmed.withLock { $0.cursors(of: encodedSend.recipients) }
+                let reply = try await confirmation.run(
+                    Scripts.send, keys: keys,
+                    arguments: [.bytes(header(request, encodedSend, tags, known))] + messages,
+                    timeout: remaining(until: end))
+                return (reply, tags, known)
+            }
+            switch reply.array?.first?.string {
+            case "again" where clock.now() < end: break
+            case "damaged" where clock.now() < end:
+                guard let number = reply.array?.last?.integer, encodedSend.recipients.indices.contains(number - 1)
+                else { return (reply, tags) }
+                try await repair(
+                    encodedSend.recipients[number - 1], known: known.isEmpty ? .none : known[number - 1], until: end)
+            default: return (reply, tags)
+            }
+        }
+    }
+
+    /// The first argument of the script.
+    ///
+    /// - Parameter known: the last confirmed message in each recipient's mailbox, or nothing.
+    private func header(
+        _ request: ScriptRequest, _ encodedSend: EncodedSend, _ tags: [UInt64], _ known: [Cursor]
+    ) -> [UInt8] {
+        var header = PackedBytes()
+        var deadline = 0
+        switch request.mode {
+        case .send: header.byte(0)
+        case .probe: header.byte(1)
+        case .part(let time):
+            header.byte(2)
+            deadline = time
+        }
+        header.uint16(partition.total)
+        header.byte(encodedSend.hasCollapseKeys ? 1 : 0)
+        header.uint16(encodedSend.contents.count)
+        header.uint16(request.place)
+        header.number(request.number)
+        header.number(request.answerLifetime.wholeMilliseconds)
+        header.uint64(UInt64(request.fingerprint, radix: 16) ?? 0)
+        header.number(deadline)
+        header.raw(partition.limits[MailboxLimits.sendPart])
+        for tag in tags { header.uint64(tag) }
+        for cursor in known { header.cursor(cursor) }
+        return header.bytes
+    }
+
+    /// Repairs a mailbox that was tampered with, or whose end Redis has lost.
+    private func repair(_ mailbox: String, known: Cursor, until end: Duration) async throws(QueueListenError) {
+        var position = PackedBytes()
+        if known != .none { position.cursor(known) }
+        let arguments: [RedisArgument] = [
+            .bytes(partition.target.bytes), .bytes(position.bytes),
+        ]
+        let reply = try await repeating(until: end, clock) {
+            try await redis.script(
+                Scripts.repair, keys: partition.keys(mailbox), arguments: arguments, timeout: remaining(until: end))
+        }
+        guard reply.array?.first?.string == "ok" else {
+            throw QueueListenError(refusal: reply, partitions: partition.total)
         }
     }
 
@@ -181,22 +241,21 @@ final class Sender: Sendable {
         case "stale", "late":
             return QueueListenError(
                 .connectionLost, "the request reached Redis too late and was refused", mayHaveRun: true)
+        case "again", "damaged":
+            return QueueListenError(
+                .connectionLost,
+                "the mailbox could not be prepared for the messages within \(configuration.callTimeout)")
         default: break
         }
         return QueueListenError(refusal: reply, partitions: partition.total)
     }
 
     /// Remembers the last message in each recipient's mailbox.
-    ///
-    /// - Parameter epochs: the epoch of each recipient's mailbox, 8 bytes each; empty when the
-    ///   server repeated an earlier answer.
-    private func record(_ firstIndices: [Int], _ epochs: [UInt8], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
-        guard epochs.count == 8 * firstIndices.count else { return }
+    private func record(_ results: [SendResult], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
         confirmed.withLock { confirmed in
-            for (position, first) in firstIndices.enumerated() {
-                guard let epoch = UInt64(bigEndianBytes: epochs[(8 * position)..<(8 * position + 8)]) else { continue }
+            for (position, result) in results.enumerated() {
                 let last = Cursor(
-                    epoch: epoch, index: first + encodedSend.count(of: position) - 1,
+                    epoch: result.epoch, index: result.firstIndex + encodedSend.count(of: position) - 1,
                     tag: tags[encodedSend.last(of: position)])
                 confirmed.record(last, in: encodedSend.recipients[position])
             }

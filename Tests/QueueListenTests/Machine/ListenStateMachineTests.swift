@@ -142,8 +142,8 @@ struct ListenStateMachineTests {
         let before = world.commandCount
         world.settle(upTo: .milliseconds(600))
         #expect(world.unfinished.count == 999)
-        // Four batches of 256, and the read of one.
-        #expect(world.commandCount - before == 5)
+        // Eight batches of 128, and the read of one.
+        #expect(world.commandCount - before == 9)
     }
 
     @Test("a reconnect of 50,000 listeners costs few commands")
@@ -158,7 +158,7 @@ struct ListenStateMachineTests {
         }
         while world.executeNext() || world.replyNext() {}
         // Three breaks in a row cause two sweeps: the one in progress, and one more.
-        #expect(world.commandCount - before <= 2 * 196)
+        #expect(world.commandCount - before <= 2 * 391)
         #expect(world.unfinished.count == 50_000)
     }
 

@@ -24,11 +24,11 @@ struct ListenWorld {
         func cursor(_ index: Int) -> Cursor {
             Cursor(epoch: epoch, index: index, tag: index == 0 ? 0 : tags[index - 1])
         }
-        /// A message as an element of the list.
-        func element(_ index: Int) -> [UInt8] {
+        /// A message as the two elements of the list.
+        func elements(_ index: Int) -> [[UInt8]] {
             func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
-            return [UInt8(ascii: "M")] + number(index) + tags[index - 1].bigEndianBytes + number(1) + number(0)
-                + number(0) + [0]
+            let head = [UInt8(ascii: "M")] + number(index) + number(0) + number(1) + tags[index - 1].bigEndianBytes
+            return [head, number(0) + [0]]
         }
     }
 
@@ -235,7 +235,7 @@ struct ListenWorld {
         guard box.isWatched else { return }
         if treachery == .hintsWhatWasNotSent { box.tags[start.index] = tag() }
         publish(
-            mailbox, MailHint.Growth(start: start, end: box.end, elements: hintContains ? [box.element(box.last)] : []))
+            mailbox, MailHint.Growth(start: start, end: box.end, elements: hintContains ? box.elements(box.last) : []))
     }
 
     /// Fails over to a server that lacks the last messages, and sends another message to it.
@@ -319,7 +319,8 @@ struct ListenWorld {
         if position == box.end, read.waits, treachery != .forgetsRegistrations { box.isWatched = true }
         var reply = ReadReply(.ok, position: position)
         for index in 0..<box.last where index >= position.index {
-            if let stored = StoredMessage(box.element(index + 1)) { reply.add(stored, now: 1) }
+            let elements = box.elements(index + 1)
+            if let stored = StoredMessage(head: elements[0], body: elements[1]) { reply.add(stored, now: 1) }
         }
         return reply
     }

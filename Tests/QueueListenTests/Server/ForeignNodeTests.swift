@@ -16,7 +16,7 @@ extension QueueListenTests {
                 let waiting = Task { try await mailbox.listen() }
                 try await office.untilWaiting(1, at: "alice")
                 let sent = try await node.send(["hello", "again"], to: ["alice", "bob"], number: 1)
-                #expect(sent.prefix(2) == ["ok", "1 1"])
+                #expect(sent == ["ok", "1", "1"])
                 let delivery = try await waiting.value
                 #expect(delivery.word == "hello again")
                 #expect(delivery.messages.map(\.id) == ["1/0", "1/1"])
@@ -24,7 +24,7 @@ extension QueueListenTests {
                 let first = try await node.listen(to: "bob")
                 #expect(ForeignNode.texts(first) == ["hello", "again"])
                 let empty = try await node.listen(to: "bob", after: ForeignNode.end(first), poll: 2)
-                #expect(Array(empty.prefix(3)) == ["ok", first[1], "2"] && empty.count == 5)
+                #expect(Array(empty.prefix(3)) == ["ok", first[1], "2"] && empty.count == 4)
                 try await redis.withSubscription(to: [.channel(node.key("wake:\(ForeignNode.process)"))]) { events in
                     try await office.send("from us", to: "bob", "alice")
                     guard case .message(let hint)? = try await events.next() else { return }

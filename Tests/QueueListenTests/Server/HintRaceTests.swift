@@ -123,7 +123,7 @@ extension QueueListenTests {
                     let mailbox = try office.mailbox("alice")
                     try await office.send(
                         [Message(text: "a"), Message(text: "b"), Message(text: "c", collapseKey: "k")], to: ["alice"])
-                    for _ in 0..<lost { _ = try await redis.send("RPOP", .string(mailbox.partition.mail("alice"))) }
+                    _ = try await redis.send("RPOP", .string(mailbox.partition.mail("alice")), .integer(2 * lost))
                     try await office.send(Message(text: "new", collapseKey: "k"), to: "alice")
                     #expect(try await mailbox.look().word == (lost == 1 ? "a b new" : "a new"))
                 }

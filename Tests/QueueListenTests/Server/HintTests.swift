@@ -113,14 +113,13 @@ extension QueueListenTests {
                 try await office.untilWaiting(1, at: "alice")
                 func word(_ bytes: [UInt8]) -> [UInt8] { [UInt8(bytes.count & 0xFF), UInt8(bytes.count >> 8)] + bytes }
                 func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
-                let element =
-                    [UInt8(ascii: "M")] + number(2) + UInt64(7).bigEndianBytes + number(1) + number(0) + number(0) + [0]
-                    + Array("forged".utf8)
+                let head = [UInt8(ascii: "M")] + number(2) + number(0) + number(1) + UInt64(7).bigEndianBytes
+                let body = number(0) + [0] + Array("forged".utf8)
                 func hint(epoch: UInt64, index: Int, tag: UInt64) -> [UInt8] {
                     word(Array("alice".utf8))
                         + word(
                             epoch.bigEndianBytes + number(index) + tag.bigEndianBytes + number(index + 1)
-                                + UInt64(7).bigEndianBytes + word(element))
+                                + UInt64(7).bigEndianBytes + word(head) + word(body))
                 }
                 let genuine = hint(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag)
                 let forged = [

@@ -139,6 +139,130 @@ extension QueueListenTests {
             }
         }
 
+        @Test("with dropOldest a large message takes the place of more small ones than one script deletes")
+        func dropMany() async throws {
+            try await withOffice(configure: {
+                $0.limits.maxBytes = 1 << 20
+                $0.limits.whenFull = .dropOldest
+            }) { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                for start in stride(from: 0, to: 7000, by: 1000) {
+                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
+                }
+                let large = Message(bytes: .init(repeating: 0, count: 1_000_000))
+                try await office.send(large, to: "alice")
+                let inspection = try #require(try await mailbox.inspect())
+                #expect(inspection.last == 7001 && inspection.count < 1000)
+                #expect(inspection.bytes <= 1 << 20 && inspection.bytes > 1_000_000)
+                // No more are deleted than necessary.
+                #expect(inspection.bytes + 100 > 1 << 20)
+            }
+        }
+
+        @Test("messages with collapse keys make room in steps when one script cannot look at all of them")
+        func dropManyCollapsing() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                for start in stride(from: 0, to: 2560, by: 64) {
+                    let messages = (start..<start + 64).map { Message(text: "\($0)", collapseKey: "key \($0 % 2000)") }
+                    try await office.send(messages, to: ["alice"])
+                }
+                var limits = MailboxLimits()
+                limits.maxMessages = 2
+                limits.whenFull = .dropOldest
+                try await mailbox.setLimits(limits)
+                try await office.send("last", to: "alice")
+                #expect(try await mailbox.look().messages.map(\.text) == ["2559", "last"])
+                // The mailbox's state, its device, and the key of the message that is left.
+                #expect(try await redis.send("HLEN", "ql:{default:0}:box:alice").integer == 3)
+                let cursor = try await mailbox.look().cursor
+                try await mailbox.acknowledge(cursor)
+                #expect(try await mailbox.inspect()?.bytes == 0)
+            }
+        }
+
+        @Test("a mailbox that is full of expired messages accepts new ones, however many have expired")
+        func dropManyExpired() async throws {
+            try await withOffice(configure: { $0.limits.maxMessages = 6000 }) { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                for _ in 0..<6 {
+                    try await office.send(
+                        (0..<1000).map { Message(text: "\($0)", ttl: .milliseconds(1)) }, to: ["alice"])
+                }
+                _ = try await redis.send("SET", "clock", "x", "PX", "10")
+                try await until("the messages have expired") {
+                    try await redis.send("EXISTS", "clock").integer == 0
+                }
+                for start in stride(from: 0, to: 5000, by: 1000) {
+                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
+                }
+                #expect(try await mailbox.count == 6000)
+            }
+        }
+
+        @Test("a page has at most 1,000 messages and 1 MiB, whatever the caller asks for")
+        func pageLimit() async throws {
+            try await withOffice { office, _, _ in
+                let (many, large) = (try office.mailbox("many"), try office.mailbox("large"))
+                let messages = Array(repeating: Message(text: "a"), count: 1000)
+                for _ in 0..<2 { try await office.send(messages, to: ["many"]) }
+                for _ in 0..<5 {
+                    try await office.send(Message(bytes: .init(repeating: 0, count: 300_000)), to: "large")
+                }
+                #expect(try await many.look(limit: 10_000).messages.count == 1000)
+                #expect(try await large.listen(limit: 10_000, maxBytes: .max, timeout: .zero).messages.count == 3)
+                #expect(try await large.peek(limit: 10_000, maxBytes: .max).count == 3)
+            }
+        }
+
+        @Test("messages of many acknowledged pages with collapse keys are deleted in steps")
+        func deleteInSteps() async throws {
+            try await withOffice { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                for start in stride(from: 0, to: 1920, by: 64) {
+                    let messages = (start..<start + 64).map { Message(text: "\($0)", collapseKey: "key \($0)") }
+                    try await office.send(messages, to: ["alice"])
+                }
+                var cursor: Cursor?
+                // Another device reads everything before the first one acknowledges anything.
+                _ = try await mailbox.look(device: "first")
+                for _ in 0..<2 {
+                    let page = try await mailbox.look(after: cursor, device: "second")
+                    cursor = page.cursor
+                }
+                let last = try #require(cursor)
+                try await mailbox.acknowledge(last, device: "second")
+                #expect(try await mailbox.count == 1920)
+                try await mailbox.acknowledge(last, device: "first")
+                #expect(try await mailbox.count == 1920 - 1024)
+                try await mailbox.acknowledge(last, device: "first")
+                #expect(try await mailbox.count == 0)
+                #expect(try await mailbox.inspect()?.bytes == 0)
+                #expect(try await redis.send("HLEN", "ql:{default:0}:box:alice").integer == 2)
+            }
+        }
+
+        @Test("a send that one script cannot handle in time is refused, and the error names the limit")
+        func tooLarge() async throws {
+            try await withOffice { office, redis, _ in
+                let half = Message(bytes: .init(repeating: 0, count: 1 << 19))
+                let names = (0..<256).map { "\($0)" }
+                let refusals: [(String, @Sendable () async throws -> Void)] = [
+                    ("at most 1048576", { try await office.send(half, to: "a", "b", "c") }),
+                    ("at most 1048576", { try await office.send(["a": [half, half, half]]) }),
+                    ("at most 2048", { try await office.send((0..<9).map { _ in Message(text: "a") }, to: names) }),
+                    ("at most 64", { try await office.send([Message(text: "a", collapseKey: "k")], to: names) }),
+                ]
+                for (limit, send) in refusals {
+                    let error = await errorOf { try await send() }
+                    #expect(error?.code == .invalidArgument)
+                    #expect(error?.message.contains(limit) == true, "\(error?.message ?? "")")
+                }
+                #expect(try await redis.send("DBSIZE").integer == 0)
+                try await office.send(half, to: "a", "b")
+            }
+        }
+
         @Test("a waiting device and its mailbox do not expire")
         func longWait() async throws {
             try await withOffice(configure: {
@@ -196,7 +320,7 @@ extension QueueListenTests {
                 #expect(delivery.cursor.index == 10)
                 try await mailbox.acknowledge(delivery.cursor)
                 #expect(try await mailbox.inspect()?.bytes == 0)
-                #expect(try await redis.send("HKEYS", "ql:{default:0}:box:alice").array?.count == 3)
+                #expect(try await redis.send("HKEYS", "ql:{default:0}:box:alice").array?.count == 2)
             }
         }
 
@@ -274,9 +398,9 @@ extension QueueListenTests {
         func large() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                let body = [UInt8](repeating: 7, count: 1024 * 1024)
+                let body = [UInt8](repeating: 7, count: 256 * 1024)
                 for _ in 0..<5 { try await office.send(Message(bytes: body), to: "alice") }
-                let page = try await mailbox.listen(maxBytes: 3 * 1024 * 1024, timeout: .zero)
+                let page = try await mailbox.listen(maxBytes: 768 * 1024, timeout: .zero)
                 #expect(page.messages.count == 2)
                 #expect(page.messages.allSatisfy { $0.body == body })
                 #expect(try await mailbox.listen(maxBytes: 1, timeout: .zero).messages.count == 1)

@@ -21,24 +21,33 @@ extension Plan {
         }
     }
 
-    /// Returns the words of a send for redis-benchmark, with `__rand_int__` as the request's number.
+    /// Returns the words of a send for redis-benchmark.
     private func sendWords(_ server: LocalRedis, _ recipients: Int) throws -> [String] {
-        let parts = ["mail_head", "mail_limits", "mail_send"]
+        let parts = [
+            "mail_head", "mail_send_check", "mail_send_room", "mail_send_store", "mail_send_collapse", "mail_send_end",
+        ]
         let folder = root.appendingPathComponent("Sources/QueueListen/Scripts")
-        let source = try parts.map {
-            try String(contentsOf: folder.appendingPathComponent("\($0).lua"), encoding: .utf8)
-        }.joined()
+        // Arguments of redis-benchmark cannot contain a zero byte, so the script composes its first arguments itself. The
+        // time serves as the request's number, which has to grow. The same limits as MailboxLimits.bench.
+        let compose = """
+            local clock = redis.call('TIME')
+            ARGV[1] = struct.pack('<BHBHc2ddc8dddBdd', 0, 1, 0, 1, '01', clock[1] * 1000000 + clock[2], 600000, 'no print', 0,
+              100000000, 2 ^ 40, 0, 0, 2592000000) .. 'its mark'
+            ARGV[2] = '\\0\\0\\0\\0\\0\\0\\0' .. ARGV[2]
+
+            """
+        let source =
+            try compose
+            + parts.map {
+                try String(contentsOf: folder.appendingPathComponent("\($0).lua"), encoding: .utf8)
+            }.joined()
         let hash = try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "SCRIPT", "LOAD", source])
         let prefix = "ql:{\(randomPrefix()):0}:"
         var words = ["EVALSHA", hash, "\(2 + 2 * recipients)", prefix + "meta", prefix + "sent:benchmark"]
         for number in 0..<recipients { words += [prefix + "box:m\(number)", prefix + "mail:m\(number)"] }
-        // The same limits as MailboxLimits.bench.
-        words += ["1", "an epoch", "100000000", "\(1 << 40)", "0", "r", "2592000000", "0", "0", "2592000000"]
-        words += ["__rand_int__", "", "600000", "-", "1", ""]
         return words + [
-            "its mark", "0", "",
-            "id=12345678901234567890123456789012-123456/0\n\n"
-                + String(repeating: "x", count: 256),
+            "",
+            "id=12345678901234567890123456789012-123456/0\n\n" + String(repeating: "x", count: 256),
         ]
     }
 }

@@ -22,7 +22,7 @@ extension MailboxLimits {
     static var bench: MailboxLimits {
         var limits = MailboxLimits()
         limits.maxMessages = 100_000_000
-        limits.maxBytes = 1 << 40
+        limits.maxBytes = 1 << 30
         return limits
     }
 }

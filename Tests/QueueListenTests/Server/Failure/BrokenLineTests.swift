@@ -110,8 +110,8 @@ extension QueueListenTests.FailureTests {
                     #expect(try await waiting[number].value.word == "\(round)")
                 }
             }
-            // For each break at most two sweeps of 20 batches, the send, and a read for each recipient.
-            #expect(try await scriptCount(redis) - before <= 5 * (2 * 20 + 1 + 100))
+            // For each break at most two sweeps of 40 batches, the send, and a read for each recipient.
+            #expect(try await scriptCount(redis) - before <= 5 * (2 * 40 + 1 + 100))
             for task in waiting { task.cancel() }
         }
     }
