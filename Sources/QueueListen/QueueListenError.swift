@@ -1,3 +1,4 @@
+import CoordinationBase
 import Hiredis
 
 /// The error of an operation on mailboxes.
@@ -118,15 +119,29 @@ extension QueueListenError {
         return copy
     }
 
+    /// Returns whether a stored number of partitions, or the beginning of a mailbox's record, is a possible number of
+    /// partitions other than this one. Else it was stored by the first layout.
+    private static func isOtherCount(_ stored: String, than partitions: Int) -> Bool {
+        guard let count = Int(StoredLayout.parse(stored).partitions) else { return false }
+        return (1...1024).contains(count) && count != partitions
+    }
+
     /// Creates the error for a refusal that every script may reply, or for an unexpected reply.
     init(refusal: RESPValue, partitions: Int) {
         let words = (refusal.array ?? []).map { $0.string ?? "" }
         switch (words.first, words.count) {
-        case ("partitions", 2):
+        case ("partitions", 2) where !Self.isOtherCount(words[1], than: partitions):
             self.init(
                 .conflict,
-                "the namespace has \(words[1]) partitions, but this post office is configured with \(partitions): "
-                    + "set PostOfficeConfiguration.partitions to \(words[1])")
+                "the namespace has mailboxes of layout \(StoredLayout.parse(words[1]).version), this version of "
+                    + "RedisDC uses layout \(StoredLayout.version): use another namespace, or stop all its nodes, delete "
+                    + "its keys and start again")
+        case ("partitions", 2):
+            let found = StoredLayout.parse(words[1]).partitions
+            self.init(
+                .conflict,
+                "the namespace has \(found) partitions, but this post office is configured with \(partitions): "
+                    + "set PostOfficeConfiguration.partitions to \(found)")
         case ("foreign", 2):
             self.init(
                 .wrongType,

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CommandLineTool
+import CoordinationBase
 import Hiredis
 
 /// The options that select a namespace and its number of partitions.
@@ -18,7 +19,8 @@ struct NamespaceOptions: ParsableArguments {
     ///
     /// - Throws: a ``Failure`` if `--partitions` contradicts the stored number.
     func agreedPartitions(storedAt key: String, _ redis: RedisClient) async throws -> Int {
-        let stored = try await redis.send("HGET", .string(key), "partitions").string.flatMap { Int($0) }
+        let text = try await redis.send("HGET", .string(key), "partitions").string
+        let stored = text.flatMap { Int(StoredLayout.parse($0).partitions) }
         if let stored, let partitions, stored != partitions {
             throw Failure(
                 .badData,

@@ -11,7 +11,9 @@ local meta, split, splits = KEYS[1], KEYS[2], KEYS[3]
 local id, fingerprint, encoded, lifetime = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local partitions = redis.pcall('HGET', meta, 'partitions')
 if type(partitions) == 'table' then return {'foreign', meta} end
-if partitions and partitions ~= ARGV[1] then return {'partitions', partitions} end
+-- As in mail_head.
+local layout = ARGV[1] .. ' layout 2'
+if partitions and partitions ~= layout then return {'partitions', partitions} end
 local fields = redis.pcall('HMGET', split, FINGERPRINT, INDICES)
 if fields.err then return {'foreign', split} end
 local known, indices = fields[1], fields[2]
@@ -24,5 +26,5 @@ local time = redis.call('TIME')
 redis.call('HSET', split, FINGERPRINT, fingerprint, ENCODED, encoded)
 redis.call('PEXPIRE', split, lifetime)
 redis.call('ZADD', splits, string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000)), id)
-if not partitions then redis.call('HSET', meta, 'partitions', ARGV[1]) end
+if not partitions then redis.call('HSET', meta, 'partitions', layout) end
 return {'ok'}

@@ -4,7 +4,7 @@
 -- anything is written, because Redis does not roll back. Functions, tables and long strings are created only where
 -- they are needed, because creating them takes time (docs/decisions.md).
 --
--- KEYS[1] meta  hash  partitions: the number of partitions of the namespace
+-- KEYS[1] meta  hash  partitions: the number of partitions of the namespace, then LAYOUT
 -- A mailbox is a pair of keys:
 -- box   hash  m  the mailbox's state (STATE), its own limits (LIMITS) if it has any, and the processes that are
 --                registered to be notified (WAITER), one after the other
@@ -19,6 +19,8 @@
 -- they are small, each '<Hc0'.
 --
 -- Refusals: {'partitions', the actual number}, {'foreign', KEY}: the key holds data of another program.
+-- The version of what is stored. A program that knows only the first layout expects the number alone, and refuses it.
+local LAYOUT = ' layout 2'
 local call, try, pack, unpacked = redis.call, redis.pcall, struct.pack, struct.unpack
 local format, sub = string.format, string.sub
 

@@ -26,7 +26,7 @@ else
     is_partition_new = true
   elseif type(its_partitions) == 'table' then
     return {'foreign', meta}
-  elseif tonumber(its_partitions) ~= partitions then
+  elseif its_partitions ~= partitions .. LAYOUT then
     return {'partitions', its_partitions}
   end
   epoch, last, last_tag, from, from_tag, last_sum, from_sum = new_epoch, 0, NO_TAG, 0, NO_TAG, 0, 0

@@ -22,7 +22,7 @@ end
 if last == 0 then return {'ok'} end
 call('HSET', box, 'm', pack(STATE, partitions, epoch, last, last_tag, from, from_tag, last_sum, from_sum, hollow,
   keyed, due, own_size) .. rest)
-if is_partition_new then call('HSET', meta, 'partitions', partitions) end
+if is_partition_new then call('HSET', meta, 'partitions', partitions .. LAYOUT) end
 if is_new then
   -- The devices belong to its predecessor.
   call('HDEL', box, 'd')

@@ -87,7 +87,7 @@ for number = 1, last_recipient do
       is_partition_new = true
     elseif type(its_partitions) == 'table' then
       return {'foreign', meta}
-    elseif tonumber(its_partitions) ~= partitions then
+    elseif its_partitions ~= partitions .. LAYOUT then
       return {'partitions', its_partitions}
     end
     -- A message's tag is random, so it can be the epoch as well.

@@ -13,7 +13,7 @@ if not is_step then
   local is_renewed = expiry_set + answer_ttl / 2 < now
   call('HSET', sent, place, pack(ANSWER, request, is_renewed and now or expiry_set, fingerprint) .. reply)
   if is_renewed then call('PEXPIRE', sent, format('%d', answer_ttl)) end
-  if is_partition_new then call('HSET', meta, 'partitions', partitions) end
+  if is_partition_new then call('HSET', meta, 'partitions', partitions .. LAYOUT) end
   for number = 1, last_recipient do
     local elements, state = plan[2 * number - 1], plan[2 * number]
     if #elements == HEAD_SIZE then

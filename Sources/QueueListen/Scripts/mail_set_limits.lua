@@ -7,7 +7,7 @@ local own_limits = ARGV[2]
 due = 0
 call('HSET', box, 'm', pack(STATE, partitions, epoch, last, last_tag, from, from_tag, last_sum, from_sum, hollow,
   keyed, due, #own_limits) .. own_limits .. sub(rest, own_size + 1))
-if is_partition_new then call('HSET', meta, 'partitions', partitions) end
+if is_partition_new then call('HSET', meta, 'partitions', partitions .. LAYOUT) end
 call('PERSIST', box)
 call('PERSIST', mail)
 if is_new then

@@ -218,28 +218,22 @@ extension Engine {
 }
 
 extension Namespace {
-    /// The version of the layout of layout.lua.
-    static let layoutVersion = 2
-
     /// The number of partitions and the version of the layout, as the state has them.
-    ///
-    /// A program that knows only the first layout expects the number alone, and refuses this.
-    var layout: String { "\(partitions) layout \(Self.layoutVersion)" }
+    var layout: String { StoredLayout.text(partitions: partitions) }
 
     /// The error for a namespace that is stored in another way. Nodes that disagree would look for a name in different
     /// places, or misread what they find.
     func conflict(with found: String) -> RedisDCError {
-        let words = found.split(separator: " ")
-        let version = words.count == 3 ? words[2] : "1"
-        guard version == "\(Self.layoutVersion)" else {
+        let (found, version) = StoredLayout.parse(found)
+        guard version == "\(StoredLayout.version)" else {
             return RedisDCError(
                 .conflict,
                 "namespace \"\(name)\" has layout \(version), this version of RedisDC uses layout "
-                    + "\(Self.layoutVersion): use another namespace, or stop all its nodes, delete its keys and start again")
+                    + "\(StoredLayout.version): use another namespace, or stop all its nodes, delete its keys and start again")
         }
         return RedisDCError(
             .conflict,
-            "namespace \"\(name)\" has \(words[0]) partitions, this coordinator is configured with \(partitions)")
+            "namespace \"\(name)\" has \(found) partitions, this coordinator is configured with \(partitions)")
     }
 }
 

@@ -84,7 +84,7 @@ extension EngineStateMachine {
     }
 
     /// Handles a slot that has a claim which this process has ended: Redis has lost the end. The request is made again in
-    /// another slot, and the comparison with Redis ends the claim.
+    /// another slot, and the comparison with Redis ends the claim. This slot is not used again in this session.
     private mutating func occupied(_ entry: Session.Pending, _ now: Duration) -> [ReplyAction] {
         var actions: [ReplyAction] = [.event(.dataLost)]
         if let request = reconcile() { actions.append(.send(request)) }
@@ -138,9 +138,6 @@ extension EngineStateMachine {
         case .sweep(let hasClaims, let isSecond): return sweepAnswered(operation, reply, hasClaims, isSecond)
         case .background:
             if case .release = operation, case .done = reply, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .end(let claim, _, _, _) = operation, case .done = reply, claim.session == life.id {
-                giveIfUnused(claim.slot)
-            }
             return requestForWaiters(operation, reply)
         }
     }
@@ -228,13 +225,6 @@ extension EngineStateMachine {
     private mutating func requestForWaiters(_ operation: Operation, _ reply: EngineReply) -> [ReplyAction] {
         guard case .done(_, let more) = reply, more else { return [] }
         return [.send(makeRequest(.recheck(name: operation.name), .background))]
-    }
-
-    /// Frees the slot of a claim that only Redis knew, unless a later claim or request uses it.
-    private mutating func giveIfUnused(_ slot: Int) {
-        let isUsed =
-            claims.values.contains { $0.slot == slot } || live.pending.values.contains { $0.request.slot == slot }
-        if !isUsed { live.slots.give(slot) }
     }
 
     /// Ends the claims of an expired session that the reply lists, and asks for the next ones. When all have been listed

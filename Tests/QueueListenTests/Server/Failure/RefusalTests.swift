@@ -47,6 +47,19 @@ extension QueueListenTests.FailureTests {
         }
     }
 
+    @Test("a namespace of the first layout is refused with an error that names both layouts")
+    func firstLayout() async throws {
+        try await withOffice { office, redis, _ in
+            _ = try await redis.send("HSET", "ql:{default:0}:meta", "partitions", "1")
+            for id in [nil, "x"] {
+                let error = await errorOf { try await office.send("a", to: "alice", id: id) }
+                #expect(error?.code == .conflict)
+                #expect(error?.message.contains("layout 1") == true && error?.message.contains("layout 2") == true)
+            }
+            #expect(try await redis.send("DBSIZE").integer == 1)
+        }
+    }
+
     @Test("a post office with another number of partitions is refused, and the error has both numbers")
     func partitions() async throws {
         try await withServer { _, redis, _ in

@@ -144,6 +144,29 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test("a namespace of the first layout is refused with an error that names both layouts, and is not changed")
+    func firstLayout() async throws {
+        try await withServer { _, redis, other in
+            _ = try await other.send("HSET", "rdc:{default:0}:book", "epoch", "e", "clock", "12345678", "partitions", "1")
+            try await withCoordinator(redis: redis) { coordinator in
+                let error = await errorOf { try await coordinator.mutex("m").withLock { _ in } }
+                #expect(error?.code == .conflict)
+                #expect(error?.message.contains("layout 1") == true && error?.message.contains("layout 2") == true)
+                #expect(await errorOf { _ = try await coordinator.list() }?.code == .conflict)
+            }
+            #expect(try await other.send("HLEN", "rdc:{default:0}:book").integer == 3)
+        }
+    }
+
+    @Test("a program that knows only the first layout refuses a namespace of this one")
+    func laterLayout() async throws {
+        try await withCoordinators { _, one, _, redis in
+            try await one.mutex("m").withLock { _ in }
+            // Its scripts compare this field with the number of partitions.
+            #expect(try await redis.send("HGET", "rdc:{default:0}:book", "partitions").string == "1 layout 2")
+        }
+    }
+
     @Test("a different number of partitions is refused with an error that names both")
     func partitions() async throws {
         try await withServer { _, redis, other in
