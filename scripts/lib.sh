@@ -29,7 +29,7 @@ require_swift() {
 # install_missing [--no-install] NAME...
 #
 # Installs the named requirements that are missing: hiredis (the C library with its headers), redis (redis-server and
-# redis-cli), openssl (the command). Does nothing when all are present. With --no-install, prints the command that
+# redis-cli), openssl and valgrind (the commands). Does nothing when all are present. With --no-install, prints the command that
 # installs them and exits.
 install_missing() {
     local install=yes missing="" packages="" manager="" name
@@ -136,6 +136,10 @@ link_redis_server() {
 
 has_openssl() {
     command -v openssl >/dev/null
+}
+
+has_valgrind() {
+    command -v valgrind >/dev/null
 }
 
 # progress NAME COMMAND...

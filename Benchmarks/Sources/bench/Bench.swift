@@ -6,7 +6,9 @@ struct Bench {
     static func main() async {
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
-            if let first = arguments.first, !first.hasPrefix("-") {
+            if arguments.first == "server-cost" {
+                try await CostRecord.run(Array(arguments.dropFirst()))
+            } else if let first = arguments.first, !first.hasPrefix("-") {
                 try await work(first, Array(arguments.dropFirst()))
             } else {
                 try await Plan(arguments).run()

@@ -229,7 +229,8 @@ extension Namespace {
             return RedisDCError(
                 .conflict,
                 "namespace \"\(name)\" has layout \(version), this version of RedisDC uses layout "
-                    + "\(StoredLayout.version): use another namespace, or stop all its nodes, delete its keys and start again")
+                    + "\(StoredLayout.version): use another namespace, or stop all its nodes, delete its keys and start again"
+            )
         }
         return RedisDCError(
             .conflict,

@@ -45,11 +45,22 @@ enum CountedServer {
     /// difference of their lengths. Both contain the cost of starting, joining and connecting.
     ///
     /// - Parameter run: carries out the given number of operations and returns the actual number.
-    static func perOperation(_ count: Int, _ run: (LocalRedis, Int) async throws -> Int) async throws -> Double {
-        var lengths: [Int] = []
-        let short = try await instructions { lengths.append(try await run($0, count)) }
-        let long = try await instructions { lengths.append(try await run($0, 2 * count)) }
-        return Double(long - short) / Double(lengths[1] - lengths[0])
+    static func perOperation(
+        _ count: Int, _ run: @Sendable @escaping (LocalRedis, Int) async throws -> Int
+    ) async throws -> Double {
+        // At the same time, because what other processes do changes no count.
+        async let short = counted(count, run)
+        async let long = counted(2 * count, run)
+        let (few, many) = try await (short, long)
+        return Double(many.instructions - few.instructions) / Double(many.operations - few.operations)
+    }
+
+    private static func counted(
+        _ count: Int, _ run: @Sendable (LocalRedis, Int) async throws -> Int
+    ) async throws -> (instructions: Int, operations: Int) {
+        var operations = 0
+        let total = try await instructions { operations = try await run($0, count) }
+        return (total, operations)
     }
 
     private static func total(_ counts: URL) throws -> Int {

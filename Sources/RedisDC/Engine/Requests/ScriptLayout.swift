@@ -9,7 +9,8 @@ struct ScriptLayout: Sendable {
         /// Whether the value stands in place of the name, which costs the server nothing. The others are used more than
         /// once in most scripts.
         var isInlined: Bool {
-            name.allSatisfy { $0.isUppercase || $0 == "_" } || ["index", "sessions", "protected", "format"].contains(name)
+            name.allSatisfy { $0.isUppercase || $0 == "_" }
+                || ["index", "sessions", "protected", "format"].contains(name)
         }
     }
 

@@ -147,7 +147,8 @@ extension EngineTests.FailureTests {
     @Test("a namespace of the first layout is refused with an error that names both layouts, and is not changed")
     func firstLayout() async throws {
         try await withServer { _, redis, other in
-            _ = try await other.send("HSET", "rdc:{default:0}:book", "epoch", "e", "clock", "12345678", "partitions", "1")
+            _ = try await other.send(
+                "HSET", "rdc:{default:0}:book", "epoch", "e", "clock", "12345678", "partitions", "1")
             try await withCoordinator(redis: redis) { coordinator in
                 let error = await errorOf { try await coordinator.mutex("m").withLock { _ in } }
                 #expect(error?.code == .conflict)

@@ -1,0 +1,72 @@
+// Compares what operations cost the server with the costs that are recorded in the repository.
+import Foundation
+
+/// The recorded costs: `Benchmarks/server-cost.json`.
+///
+/// Builds of the server differ, so ratios to the cheapest lock are compared, counted in the same run.
+struct CostRecord: Codable {
+    struct Figure: Codable {
+        var name: String
+        var instructions: Int
+        /// To ``ServerCost/unit``.
+        var ratio: Double
+    }
+
+    /// The version and build of the server that was counted.
+    var server: String
+    var figures: [Figure]
+
+    /// A figure may exceed its recorded ratio by this factor.
+    static let slack = 1.05
+
+    /// Counts all operations.
+    static func counted() async throws -> CostRecord {
+        var figures: [Figure] = []
+        var unit = 1.0
+        for cost in ServerCost.allCases {
+            let instructions = try await CountedServer.perOperation(cost.count) { try await cost.run($0, $1) }
+            if cost == .unit { unit = instructions }
+            let ratio = (instructions / unit * 1000).rounded() / 1000
+            figures.append(Figure(name: cost.rawValue, instructions: Int(instructions.rounded()), ratio: ratio))
+            print("\(cost.rawValue): \(Int(instructions.rounded())) instructions, ratio \(ratio)")
+        }
+        let version = try Program.output(nil, "redis-server", ["--version"])
+        return CostRecord(server: version.trimmingCharacters(in: .whitespacesAndNewlines), figures: figures)
+    }
+
+    /// Returns a line for each figure that exceeds this record, or is in only one of the two.
+    func excesses(of new: CostRecord) -> [String] {
+        let limits = Dictionary(uniqueKeysWithValues: figures.map { ($0.name, $0.ratio) })
+        var found = new.figures.compactMap { figure -> String? in
+            guard let recorded = limits[figure.name] else { return "\(figure.name): not recorded" }
+            guard figure.ratio > recorded * Self.slack else { return nil }
+            return "\(figure.name): ratio \(figure.ratio), recorded \(recorded)"
+        }
+        let counted = Set(new.figures.map(\.name))
+        found += figures.filter { !counted.contains($0.name) }.map { "\($0.name): recorded, but not counted" }
+        return found
+    }
+
+    /// `bench server-cost --check FILE` or `--record FILE`.
+    static func run(_ arguments: [String]) async throws {
+        guard arguments.count == 2, ["--check", "--record"].contains(arguments[0]) else {
+            throw BenchError("usage: bench server-cost --check FILE | --record FILE")
+        }
+        guard CountedServer.isAvailable else { throw BenchError("valgrind is missing") }
+        let file = URL(fileURLWithPath: arguments[1])
+        let new = try await counted()
+        if arguments[0] == "--record" {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            try (encoder.encode(new) + Data("\n".utf8)).write(to: file)
+            return
+        }
+        let recorded = try JSONDecoder().decode(CostRecord.self, from: Data(contentsOf: file))
+        let excesses = recorded.excesses(of: new)
+        guard excesses.isEmpty else {
+            throw BenchError(
+                "these cost the server more than 1.05 of what is recorded in \(file.lastPathComponent):\n"
+                    + excesses.joined(separator: "\n"))
+        }
+    }
+}
