@@ -25,22 +25,26 @@ enum Scripts {
 
     // MARK: Permits: mutexes, semaphores, read-write locks, conditions, turnstiles, latches, buffers
 
-    static let acquire = engine([.permits, .slot, .newClaim, .resource, .acquire])
+    static let acquire = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .acquire])
     static let releaseMutex = engine([.releaseMutex, .ownClaim, .endPermits, .endSlot, .grant, .write])
     static let release = engine([.ownClaim, .endPermits, .endSlot, .grant, .write])
     static let endPermits = engine([.otherClaim, .endPermits, .endSlot, .grant, .write])
-    static let signal = engine([.permits, .slot, .newCall, .resource, .signal, .call, .grant, .write])
-    static let create = engine([.permits, .slot, .newCall, .resource, .create, .call, .grant, .write])
-    static let resize = engine([.permits, .slot, .newCall, .resource, .resize, .call, .grant, .write])
-    static let setTurnstile = engine([.permits, .slot, .newCall, .resource, .setTurnstile, .call, .grant, .write])
+    static let signal = engine([.permits, .slot, .newCall, .freeSlot, .resource, .signal, .call, .grant, .write])
+    static let create = engine([.permits, .slot, .newCall, .freeSlot, .resource, .create, .call, .grant, .write])
+    static let resize = engine([.permits, .slot, .newCall, .freeSlot, .resource, .resize, .call, .grant, .write])
+    static let setTurnstile = engine([
+        .permits, .slot, .newCall, .freeSlot, .resource, .setTurnstile, .call, .grant, .write,
+    ])
     static let reduce = engine([.reduce, .grant, .write])
     static let recheck = engine([.permits, .recheck, .grant, .write])
 
     // MARK: Latches
 
-    static let waitForLatch = engine([.permits, .slot, .newClaim, .resource, .latch, .acquire])
-    static let countDown = engine([.permits, .slot, .newCall, .resource, .latch, .countDown, .call, .grant, .write])
-    static let participate = engine([.permits, .slot, .newClaim, .resource, .latch, .register])
+    static let waitForLatch = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .latch, .acquire])
+    static let countDown = engine([
+        .permits, .slot, .newCall, .freeSlot, .resource, .latch, .countDown, .call, .grant, .write,
+    ])
+    static let participate = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .latch, .register])
     static let releaseParticipant = engine([.ownClaim, .endParticipant, .endSlot, .grant, .write])
     static let endParticipant = engine([.otherClaim, .endParticipant, .endSlot, .grant, .write])
 
@@ -52,18 +56,24 @@ enum Scripts {
 
     // MARK: Groups: mutexes and semaphores with a light switch
 
-    static let acquireInGroup = engine([.groups, .slot, .newClaim, .resource, .groupAcquire, .write])
+    static let acquireInGroup = engine([.groups, .slot, .newClaim, .freeSlot, .resource, .groupAcquire, .write])
     static let releaseInGroup = engine([.ownClaim, .endGroup, .endSlot, .groupGrant, .write])
     static let endInGroup = engine([.otherClaim, .endGroup, .endSlot, .groupGrant, .write])
-    static let signalGroups = engine([.groups, .slot, .newCall, .resource, .signal, .call, .groupGrant, .write])
-    static let createForGroups = engine([.groups, .slot, .newCall, .resource, .create, .call, .groupGrant, .write])
-    static let resizeForGroups = engine([.groups, .slot, .newCall, .resource, .resize, .call, .groupGrant, .write])
+    static let signalGroups = engine([
+        .groups, .slot, .newCall, .freeSlot, .resource, .signal, .call, .groupGrant, .write,
+    ])
+    static let createForGroups = engine([
+        .groups, .slot, .newCall, .freeSlot, .resource, .create, .call, .groupGrant, .write,
+    ])
+    static let resizeForGroups = engine([
+        .groups, .slot, .newCall, .freeSlot, .resource, .resize, .call, .groupGrant, .write,
+    ])
     static let recheckGroups = engine([.groups, .recheck, .groupGrant, .write])
 
     // MARK: Meetings: barriers, phasers, exchangers
 
-    static let arrive = engine([.meetings, .slot, .newClaim, .resource, .arrive, .meetingGrant, .write])
-    static let register = engine([.meetings, .slot, .newClaim, .resource, .register])
+    static let arrive = engine([.meetings, .slot, .newClaim, .freeSlot, .resource, .arrive, .meetingGrant, .write])
+    static let register = engine([.meetings, .slot, .newClaim, .freeSlot, .resource, .register])
     static let releaseParty = engine([.ownClaim, .endMeeting, .endSlot, .meetingGrant, .write])
     static let endParty = engine([.otherClaim, .endMeeting, .endSlot, .meetingGrant, .write])
     static let recheckMeeting = engine([.meetings, .recheck, .meetingGrant, .write])
@@ -72,7 +82,7 @@ enum Scripts {
 
     /// Reads the item of a buffer that a lease takes, or the values of a meeting.
     static let read = engine([.read])
-    static let destroy = engine([.slot, .newCall, .destroy, .clearStep, .write])
+    static let destroy = engine([.slot, .newCall, .freeSlot, .destroy, .clearStep, .write])
     static let clear = engine([.clear, .recheck, .clearStep, .write])
 
     private static let layout = ScriptLayout(text(PackageResources.layout_lua))
@@ -87,7 +97,7 @@ enum Scripts {
 /// A part of a script: a file of Scripts/.
 private enum Part: Equatable {
     case acquire, arrive, call, clear, clearStep, countDown, create, destroy, endGroup, endItem, endMeeting,
-        endParticipant, endPermits, endSlot, grant, groupAcquire, groupGrant, groups, inspect, latch, list,
+        endParticipant, endPermits, endSlot, freeSlot, grant, groupAcquire, groupGrant, groups, inspect, latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
         sessionJoin, sessionLeave, sessionSweep, setTurnstile, signal, slot, write
@@ -109,6 +119,7 @@ private enum Part: Equatable {
             case .endParticipant: PackageResources.end_participant_lua
             case .endPermits: PackageResources.end_permits_lua
             case .endSlot: PackageResources.end_slot_lua
+            case .freeSlot: PackageResources.free_slot_lua
             case .grant: PackageResources.grant_lua
             case .groupAcquire: PackageResources.group_acquire_lua
             case .groupGrant: PackageResources.group_grant_lua

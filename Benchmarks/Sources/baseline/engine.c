@@ -11,11 +11,11 @@
 static const char *const parts[SCRIPTS][9] = {
     [JOIN] = {"session_join"},
     [LEAVE] = {"session_leave"},
-    [ACQUIRE] = {"permits", "slot", "new_claim", "resource", "acquire"},
+    [ACQUIRE] = {"permits", "slot", "new_claim", "free_slot", "resource", "acquire"},
     [RELEASE] = {"own_claim", "end_permits", "end_slot", "grant", "write"},
     [RELEASE_MUTEX] = {"release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"},
-    [SIGNAL] = {"permits", "slot", "new_call", "resource", "signal", "call", "grant", "write"},
-    [CREATE] = {"permits", "slot", "new_call", "resource", "create", "call", "grant", "write"},
+    [SIGNAL] = {"permits", "slot", "new_call", "free_slot", "resource", "signal", "call", "grant", "write"},
+    [CREATE] = {"permits", "slot", "new_call", "free_slot", "resource", "create", "call", "grant", "write"},
 };
 // One hour in microseconds.
 static const char session_ttl[] = "3600000000";

@@ -83,6 +83,10 @@ extension EngineStateMachine {
         return request
     }
 
+    /// The pause before a request is made again in another slot. Without it, a server on which all slots seem occupied
+    /// would be asked as fast as it answers.
+    private static let pauseWhenOccupied = Duration.milliseconds(20)
+
     /// Handles a slot that has a claim which this process has ended: Redis has lost the end. The request is made again in
     /// another slot, and the comparison with Redis ends the claim. This slot is not used again in this session.
     private mutating func occupied(_ entry: Session.Pending, _ now: Duration) -> [ReplyAction] {
@@ -93,10 +97,10 @@ extension EngineStateMachine {
             guard claims[id] != nil else { return actions }
             live.claimIDs[entry.request.number] = nil
             claims[id]!.state = .idle
-            if let request = begin(id, now) { actions.append(.send(request)) }
+            if let request = begin(id, now) { actions.append(.retry(request, after: Self.pauseWhenOccupied)) }
         case .call(let id):
             calls[id]?.number = nil
-            if let request = begin(id, now) { actions.append(.send(request)) }
+            if let request = begin(id, now) { actions.append(.retry(request, after: Self.pauseWhenOccupied)) }
         case .end, .heartbeat, .reconcile, .sweep, .background: break
         }
         return actions

@@ -52,8 +52,9 @@ local SESSION = '<ddd'
 local SLOT = '<c1d'
 local CLAIM = '<c1dddc1c1'
 local RESOURCE = '<c2c1ddddddd'
-local RESOURCE_HEAD = '<c2c1d'
 local TAIL = 60
+-- The beginning of such a record: a mutex, family PERMITS, no waiters.
+local MUTEX_WITHOUT_WAITERS = 'mfp\0\0\0\0\0\0\0\0'
 local GROUP = '<dd'
 local NUMBER = '<d'
 local TICK = '>I8'

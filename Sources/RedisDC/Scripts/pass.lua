@@ -16,4 +16,6 @@ local slot_state, slot_number = decode(SLOT, slot)
 if slot_number == number then return 1 end
 if slot_state ~= HELD or slot_number ~= tonumber(ARGV[6]) then return {'none'} end
 local claim_id = string.sub(slot_field, 3) .. ':' .. ARGV[6]
+-- The claim in this slot is the one that is passed on: to resource.lua the slot is free.
+slot_state = DONE
 local now, tick, session_field, session_record

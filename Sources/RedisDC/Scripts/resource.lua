@@ -12,7 +12,7 @@ if resource then
   kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, resource)
   if slot_state == HELD then
     local holder = string.sub(slot_field, 3) .. ':' .. format('%d', slot_number)
-    if string.sub(resource, TAIL) == holder
+    if string.sub(slot, 26, 26) ~= SOLE or string.sub(resource, TAIL) == holder
       or family == GROUPS and call('ZSCORE', index, HOLDER_LINE .. string.sub(resource_field, 3) .. '\0' .. holder) then
       return {'occupied'}
     end
@@ -23,7 +23,7 @@ if resource then
     return {'conflict', kind, limit}
   end
   if requested and requested ~= '' then
-    requested = tonumber(requested)
+    requested = requested + 0
     if permits ~= requested and limit ~= requested then return {'conflict', kind, limit} end
   end
   -- A member changes the family to GROUPS.

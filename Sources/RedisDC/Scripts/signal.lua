@@ -8,7 +8,7 @@ free, signalled = free + count, signalled + count
 if resource and waiting == 0 and kind ~= CONDITION then
   local written = protected('HSET', state, slot_field, encode(SLOT, DONE, number), resource_field,
     encode(RESOURCE, kind, family, waiting, free, consumed, permits, limit, created, signalled))
-  if type(written) == 'number' then
+  if written == 0 or type(written) == 'number' then
     if session_record then call('HSET', state, session_field, session_record) end
     return 1
   end

@@ -19,7 +19,8 @@
 --   {'stale'}: the slot has served a later request
 --   {'occupied'}: the slot has a claim that waits or holds
 --   {'family', FAMILY}: the script of this family must run instead
-local slot_field, number, resource_field = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+-- Adding 0 makes a number of a text for less than tonumber does.
+local slot_field, number, resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
 local slot = call('HGET', state, slot_field)
 local slot_state, slot_number = DONE, 0
 local now, tick

@@ -140,7 +140,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a request does not take the slot of a waiter",
-        safeguard: "if slot_state == WAITING or slot_state", replacement: "if slot_state"
+        safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", ["sf", "0", "l"])
@@ -149,7 +149,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a signal does not take the slot of a waiter",
-        safeguard: "if slot_state == WAITING or slot_state", replacement: "if slot_state"
+        safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", ["sf", "0", "l"])
@@ -158,7 +158,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a request for a mutex does not take a slot that holds it, because Redis has lost the release",
-        safeguard: "if string.sub(resource, TAIL) == holder", replacement: "if false"
+        safeguard: "or string.sub(resource, TAIL) == holder\n", replacement: "\n"
     ) { nodes, redis in
         let node = try await nodes(long)
         _ = try await node.request("acquire", "s", lock)
@@ -173,6 +173,14 @@ private let hazards: [Hazard] = [
         _ = try await node.request("acquire", "s", lock)
         try await lose(redis) { _ = try await node.request("releaseMutex", "s", claim: 1) }
         return try await node.request("acquire", "t", lock, slotOf: 1) == ["occupied"]
+    },
+    Hazard(
+        testDescription: "a request for a semaphore does not take a slot that has a lease of it",
+        safeguard: "string.sub(slot, 26, 26) ~= SOLE or string.sub(resource", replacement: "string.sub(resource"
+    ) { nodes, _ in
+        let node = try await nodes(long)
+        _ = try await node.request("acquire", "s", ["sf", "1", "l"])
+        return try await node.request("acquire", "s", ["sf", "1", "l"], slotOf: 1) == ["occupied"]
     },
     Hazard(
         testDescription: "a request does not overtake a waiter for more permits",
@@ -341,7 +349,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a mutex is released to its first waiter",
-        safeguard: "and waiting == 0 then\n    call('HDEL'", replacement: "then\n    call('HDEL'"
+        safeguard: "string.sub(named, 1, 11) == MUTEX_WITHOUT_WAITERS\n  and ", replacement: ""
     ) { nodes, redis in
         let (one, two) = (try await nodes(long), try await nodes(long))
         _ = try await one.request("acquire", "s", lock)
