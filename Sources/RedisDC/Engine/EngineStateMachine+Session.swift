@@ -312,9 +312,8 @@ extension EngineStateMachine {
         var requests = unreleased.claims.map { claim, number in
             request(.release(claim.request.resource, claim: number, claim.family), slot: claim.slot)
         }
-        while unreleased.slots.dueAt != nil {
-            requests.append(
-                request(.confirm(unreleased.slots.confirmations(upTo: Self.maxConfirmations)), slot: nil))
+        for share in unreleased.slots.takeConfirmations(inSharesOf: Self.maxConfirmations) {
+            requests.append(request(.confirm(share), slot: nil))
         }
         return requests
     }

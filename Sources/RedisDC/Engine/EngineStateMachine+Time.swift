@@ -45,7 +45,7 @@ extension EngineStateMachine {
         }
         guard isLive else { return actions }
         if let request = heartbeatIfDue(now) { actions.append(.send(request)) }
-        while let request = confirmationsIfDue(now) { actions.append(.send(request)) }
+        for request in confirmationsIfDue(now) { actions.append(.send(request)) }
         if case .unsubscribed(let pollAt) = live.channel, pollAt <= now {
             live.channel = .unsubscribed(pollAt: now + settings.pollInterval)
             let isWaiting = claims.values.contains { if case .queued = $0.state { true } else { false } }
@@ -97,10 +97,12 @@ extension EngineStateMachine {
         return makeRequest(.heartbeat(seen: live.seen), .heartbeat(sent: now))
     }
 
-    /// Returns a request with the confirmations that are due.
-    private mutating func confirmationsIfDue(_ now: Duration) -> EngineRequest? {
-        guard let due = live.slots.dueAt, due <= now else { return nil }
-        return makeRequest(.confirm(live.slots.confirmations(upTo: Self.maxConfirmations)), .background)
+    /// Returns requests with the confirmations that are due.
+    private mutating func confirmationsIfDue(_ now: Duration) -> [EngineRequest] {
+        guard let due = live.slots.dueAt, due <= now else { return [] }
+        return live.slots.takeConfirmations(inSharesOf: Self.maxConfirmations).map {
+            makeRequest(.confirm($0), .background)
+        }
     }
 
     /// Handles the reply to a heartbeat: extends the session, compares what was seen, and carries out maintenance work.

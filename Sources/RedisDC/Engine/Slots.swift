@@ -3,7 +3,8 @@
 /// The slots of a session: see slot.lua.
 ///
 /// A free slot may still be unconfirmed: it has consumed permits that this process has received. The next request in the
-/// slot confirms them, unless it is refused. ``confirmations(upTo:)`` confirms those whose slots are not reused soon.
+/// slot confirms them, unless it is refused. Those whose slots are not reused soon are confirmed by requests of their
+/// own: ``takeConfirmations(inSharesOf:)``.
 struct Slots: Sendable {
     private var isUsed: [Bool] = []
     /// The slots that are free. The one that was freed last is used first, which confirms it, and keeps their number low.
@@ -40,12 +41,10 @@ struct Slots: Sendable {
         dueAt = dueAt ?? due
     }
 
-    /// Removes and returns at most `count` confirmations. The rest are due immediately.
-    mutating func confirmations(upTo count: Int) -> [(slot: Int, number: UInt64)] {
-        if unconfirmed.isEmpty { return [] }
-        let taken = unconfirmed.sorted { $0.value < $1.value }.prefix(count).map { (slot: $0.key, number: $0.value) }
-        for (slot, _) in taken { unconfirmed[slot] = nil }
-        dueAt = unconfirmed.isEmpty ? nil : .zero
-        return taken
+    /// Removes all confirmations and returns them, the oldest first, in shares of at most `size`.
+    mutating func takeConfirmations(inSharesOf size: Int) -> [[(slot: Int, number: UInt64)]] {
+        let all = unconfirmed.sorted { $0.value < $1.value }.map { (slot: $0.key, number: $0.value) }
+        (unconfirmed, dueAt) = ([:], nil)
+        return stride(from: 0, to: all.count, by: size).map { Array(all[$0..<min($0 + size, all.count)]) }
     }
 }
