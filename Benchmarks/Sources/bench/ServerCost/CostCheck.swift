@@ -37,7 +37,8 @@ struct CostRecord: Codable {
     /// Returns a line for each figure that exceeds this record, or is in only one of the two.
     func excesses(of new: CostRecord) -> [String] {
         let limits = Dictionary(uniqueKeysWithValues: figures.map { ($0.name, $0.ratio) })
-        var found = new.figures.compactMap { figure -> String? in
+        let compared = Set(ServerCost.allCases.filter(\.isCompared).map(\.rawValue))
+        var found = new.figures.filter { compared.contains($0.name) }.compactMap { figure -> String? in
             guard let recorded = limits[figure.name] else { return "\(figure.name): not recorded" }
             guard figure.ratio > recorded * Self.slack else { return nil }
             return "\(figure.name): ratio \(figure.ratio), recorded \(recorded)"
