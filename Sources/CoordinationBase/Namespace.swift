@@ -27,7 +27,7 @@ package struct Namespace: Sendable, Hashable {
     package func key(_ suffix: String, partition: Int) -> String { "\(prefix):{\(name):\(partition)}:\(suffix)" }
 }
 
-/// Returns 128 random bits as 32 hexadecimal digits: the id of a session, sender or epoch.
+/// Returns 128 random bits as 32 hexadecimal digits: the id of a sender, a send or an epoch.
 package func randomID() -> String {
     var generator = SystemRandomNumberGenerator()
     return [generator.next(), generator.next()].map { (half: UInt64) in

@@ -8,7 +8,8 @@
 -- KEYS of a partition:
 --   [1] state: hash of all records. The key ends in `book`.
 --   [2] index: sorted set in lexical order, all scores 0. Finds records by resource.
---   [3] sessions: sorted set of SIDs by expiry in microseconds. Only scripts about sessions have it.
+--   [3] sessions: sorted set of SIDs by expiry in microseconds; negative for an expired one, the time until which
+--       no other process gets it to sweep. Only scripts about sessions have it.
 -- Numbers in records are little-endian doubles. A tick is a time in microseconds, see `clock`. Ticks in fields and in
 -- lines of the index are big-endian integers of 8 bytes.
 --
@@ -111,13 +112,11 @@ local CONDITION = 'cf'
 local LATCH_BROKEN_BY_DEATH = 'lf'
 local BARRIER_BROKEN_BY_LEAVING = 'bb'
 local PHASER = 'pf'
-local EXCHANGER = 'eo'
 local ITEMS = 'if'
 local DESTROYED = 'xf'
 local BROKEN = 'zf'
--- First letters of kinds.
+-- The first letter of the kinds of read-write locks.
 local READ_WRITE_LOCK = 'r'
-local LATCH = 'l'
 -- More permits than all requests together can ask for: 2^50.
 local OPEN = 1125899906842624
 

@@ -107,6 +107,9 @@ struct ReconcileStateMachineTests {
         #expect(EngineReply(.array([.integer(-1), .integer(1)]), to: operation) == nil)
         #expect(EngineReply(.array(words("more")), to: operation) == nil)
         #expect(EngineReply(.array(words("conflict", "mf")), to: operation) == nil)
+        #expect(EngineReply(.array(words("conflict")), to: operation) == nil)
+        #expect(EngineReply(.integer(-2), to: operation) == nil)
+        #expect(EngineReply(.integer(-1), to: .recheck(name: "x")) == nil)
         #expect(EngineReply(.array([]), to: operation) == nil)
         let line: [RESPValue] = [
             .integer(0), .integer(-1), words("h")[0], .integer(1), .integer(1), words("m")[0], words("x")[0],

@@ -109,7 +109,7 @@ extension EngineReply {
             guard let family = parts.last?.string.flatMap({ Family(rawValue: $0) }) else { return nil }
             self = .family(family)
         case ("conflict", _):
-            guard let kind = parts[1].string, let permits = number(2) else { return nil }
+            guard parts.count == 3, let kind = parts[1].string, let permits = number(2) else { return nil }
             self = .conflict(kind: kind, permits: permits)
         case ("values", _):
             guard let values = parts.last?.array else { return nil }
@@ -133,15 +133,14 @@ extension EngineReply {
         }
     }
 
-    private init(_ number: Int, more: Bool, to operation: Operation) {
-        guard case .claim = operation else {
-            self = .done(count: number, more: more)
-            return
-        }
-        switch number {
-        case 0: self = .queued(more: more)
-        case -1: self = .none
-        default: self = .granted(fence: UInt64(max(0, number)))
+    private init?(_ number: Int, more: Bool, to operation: Operation) {
+        switch (operation, number) {
+        case (.claim, 0): self = .queued(more: more)
+        case (.claim, -1): self = .none
+        case (.claim, 1...): self = .granted(fence: UInt64(number))
+        case (.claim, _): return nil
+        case (_, 0...): self = .done(count: number, more: more)
+        default: return nil
         }
     }
 
