@@ -7,7 +7,7 @@ import Testing
 /// A line of the scripts that prevents a fault, what replaces it, and a scenario that fails without
 /// it.
 struct Hazard: Sendable, CustomTestStringConvertible {
-    typealias Nodes = @Sendable (_ ttl: Duration) async throws -> ForeignNode
+    typealias Nodes = @Sendable () async throws -> ForeignNode
 
     var testDescription: String
     /// The text in the scripts that prevents the fault.
@@ -30,8 +30,8 @@ extension EngineTests {
                         parts.contains { $0.contains(hazard.safeguard) },
                         "the scripts do not contain \(hazard.safeguard)")
                     let holds = try await hazard.scenario(
-                        { ttl in
-                            try await ForeignNode(redis, ttl: ttl) { source in
+                        {
+                            try await ForeignNode(redis) { source in
                                 guard isMutated else { return source }
                                 return source.replacingOccurrences(of: hazard.safeguard, with: hazard.replacement)
                             }
@@ -43,18 +43,7 @@ extension EngineTests {
     }
 }
 
-private let long = Duration.seconds(60)
-
 private func resource(_ redis: RedisClient) async throws -> Audit.Resource? { try await Audit(redis).resources["s"] }
-
-private func untilDead(_ node: ForeignNode, _ redis: RedisClient) async throws {
-    // By the server's clock, which decides when a session expires.
-    try await until("the session has expired") {
-        let score = try await redis.send("ZSCORE", "rdc:{default:0}:sessions", .string(node.session)).string
-        let time = try await redis.send("TIME").array?.compactMap(\.integer) ?? []
-        return Double(score ?? "0")! < Double(time[0]) * 1_000_000 + Double(time[1])
-    }
-}
 
 private func member(_ group: RedisArgument) -> [RedisArgument] { ["mf", "1", "t", 1, "0", "1", group] }
 
@@ -105,7 +94,7 @@ private let hazards: [Hazard] = [
         testDescription: "a repeated resize does not undo another one in between",
         safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
     ) { nodes, redis in
-        let (node, other) = (try await nodes(long), try await nodes(long))
+        let (node, other) = (try await nodes(), try await nodes())
         try await node.signal("s")
         _ = try await node.request("resize", "s", ["sf", "", 1], number: 7)
         _ = try await other.request("resize", "s", ["sf", "", 9])
@@ -116,7 +105,7 @@ private let hazards: [Hazard] = [
         testDescription: "a repeated signal adds its permits once",
         safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("signal", "s", ["sf", "0"], number: 1) }
         return try await resource(redis)?.free == 1
     },
@@ -124,7 +113,7 @@ private let hazards: [Hazard] = [
         testDescription: "a repeated acquire takes its permits once",
         safeguard: "if number == slot_number then\n", replacement: "if false then\n"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("acquire", "s", ["sf", "5", "c"], number: 1) }
         return try await resource(redis)?.free == 4
     },
@@ -132,7 +121,7 @@ private let hazards: [Hazard] = [
         testDescription: "a request that arrives again after its slot served a later one has no effect",
         safeguard: "if number < slot_number then return {'stale'} end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         try await node.signal("s")
         _ = try await node.request("signal", "s", ["sf", "0"], slotOf: 1)
         let again = try await node.request("signal", "s", ["sf", "0"], number: 1)
@@ -142,7 +131,7 @@ private let hazards: [Hazard] = [
         testDescription: "a request does not take the slot of a waiter",
         safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "0", "l"])
         _ = try await node.request("acquire", "t", ["sf", "1", "l"], slotOf: 1)
         return try await node.claim(1, redis) != nil
@@ -151,7 +140,7 @@ private let hazards: [Hazard] = [
         testDescription: "a signal does not take the slot of a waiter",
         safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "0", "l"])
         _ = try await node.request("signal", "t", ["sf", "0"], slotOf: 1)
         return try await node.claim(1, redis) != nil
@@ -160,7 +149,7 @@ private let hazards: [Hazard] = [
         testDescription: "a request for a mutex does not take a slot that holds it, because Redis has lost the release",
         safeguard: "or string.sub(resource, TAIL) == holder\n", replacement: "\n"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", lock)
         try await lose(redis) { _ = try await node.request("releaseMutex", "s", claim: 1) }
         return try await node.request("acquire", "s", lock, slotOf: 1) == ["occupied"]
@@ -169,7 +158,7 @@ private let hazards: [Hazard] = [
         testDescription: "a request does not take a slot that holds another mutex, because Redis has lost the release",
         safeguard: "if held and (string.sub(held, TAIL) == holder", replacement: "if held and (false"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", lock)
         try await lose(redis) { _ = try await node.request("releaseMutex", "s", claim: 1) }
         return try await node.request("acquire", "t", lock, slotOf: 1) == ["occupied"]
@@ -178,7 +167,7 @@ private let hazards: [Hazard] = [
         testDescription: "a request for a semaphore does not take a slot that has a lease of it",
         safeguard: "string.sub(slot, 26, 26) ~= SOLE or string.sub(resource", replacement: "string.sub(resource"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "1", "l"])
         return try await node.request("acquire", "s", ["sf", "1", "l"], slotOf: 1) == ["occupied"]
     },
@@ -186,7 +175,7 @@ private let hazards: [Hazard] = [
         testDescription: "a request does not overtake a waiter for more permits",
         safeguard: "(waiting == 0 or kind == OVERTAKING_SEMAPHORE)", replacement: "true"
     ) { nodes, _ in
-        let (one, two) = (try await nodes(long), try await nodes(long))
+        let (one, two) = (try await nodes(), try await nodes())
         _ = try await one.request("acquire", "s", ["sf", "1", "c", 2])
         return try await two.request("acquire", "s", ["sf", "1", "c", 1, "1"]) == ["-1"]
     },
@@ -194,10 +183,10 @@ private let hazards: [Hazard] = [
         testDescription: "a dead waiter is passed over",
         safeguard: "waiter_state == DONE or session.expires <= now", replacement: "waiter_state == DONE"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("acquire", "s", ["sf", "0", "l"])
         _ = try await living.request("acquire", "s", ["sf", "0", "l"])
-        try await untilDead(dying, redis)
+        try await dying.expire()
         try await living.signal("s")
         return try await living.claim(1, redis)?.state == "h"
     },
@@ -206,7 +195,7 @@ private let hazards: [Hazard] = [
         safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number))\n  end\n  return 0",
         replacement: "end\n  return 0"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("release", "s", number: 2, claim: 1)
         return try await node.request("acquire", "s", ["sf", "1", "l"], number: 1) == ["stale"]
     },
@@ -214,7 +203,7 @@ private let hazards: [Hazard] = [
         testDescription: "a request that arrives after its cancel takes nothing, in a slot that a mutex has used",
         safeguard: "or is_sole or slot_number == claim_number", replacement: "or slot_number == claim_number"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", lock)
         _ = try await node.request("releaseMutex", "s", claim: 1)
         _ = try await node.request("acquireInGroup", "t", member("g"))
@@ -226,7 +215,7 @@ private let hazards: [Hazard] = [
         safeguard: "if slot_number ~= claim_number or claim_state == DONE then",
         replacement: "if claim_state == DONE then"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "1", "l"])
         _ = try await node.request("release", "s", claim: 1)
         _ = try await node.request("acquire", "s", ["sf", "1", "l"], slotOf: 1)
@@ -238,9 +227,9 @@ private let hazards: [Hazard] = [
         safeguard: "free, grants_wanted = free + count, true\n    if claim_state == GRANTED",
         replacement: "if claim_state == GRANTED"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
-        try await untilDead(dying, redis)
+        try await dying.expire()
         _ = try await living.end("endPermits", "s", claim: 1, of: dying)
         return try await resource(redis)?.free == 1
     },
@@ -248,10 +237,10 @@ private let hazards: [Hazard] = [
         testDescription: "a confirmed permit of a dead session is not returned",
         safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, slot_number))", replacement: ""
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
         try await dying.confirm(1)
-        try await untilDead(dying, redis)
+        try await dying.expire()
         _ = try await living.end("endPermits", "s", claim: 1, of: dying)
         return try await resource(redis)?.free == 0
     },
@@ -261,10 +250,10 @@ private let hazards: [Hazard] = [
         replacement: "if not passes and ARGV[8] == '1' then\n  call('HSET', state, slot_field, encode(SLOT, DONE, "
             + "number))\n  return -1\nend"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
         _ = try await dying.request("acquire", "t", ["sf", "0", "c", 1, "1"], slotOf: 1)
-        try await untilDead(dying, redis)
+        try await dying.expire()
         _ = try await living.end("endPermits", "s", claim: 1, of: dying)
         return try await resource(redis)?.free == 1
     },
@@ -272,7 +261,7 @@ private let hazards: [Hazard] = [
         testDescription: "a confirmation that arrives late does not confirm its slot's next permit",
         safeguard: "slot_state == GRANTED and slot_number == tonumber(number)", replacement: "slot_state == GRANTED"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "2", "c"])
         _ = try await node.request("acquire", "s", ["sf", "2", "c"], slotOf: 1)
         try await node.confirm(1)
@@ -283,9 +272,9 @@ private let hazards: [Hazard] = [
         safeguard: "if slot_number == claim_number and ARGV[2] == '' then",
         replacement: "if slot and ARGV[2] == '' then"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("acquire", "s", ["sf", "2", "c"])
-        try await untilDead(dying, redis)
+        try await dying.expire()
         _ = try await dying.request("acquire", "s", ["sf", "2", "l"], slotOf: 1)
         _ = try await living.end("endPermits", "s", claim: 1, of: dying)
         let id = await dying.id(2)
@@ -295,9 +284,9 @@ private let hazards: [Hazard] = [
         testDescription: "the sweep of an expired session finds its claims",
         safeguard: "if slots_used > slots then session_record", replacement: "if false then session_record"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
-        try await untilDead(dying, redis)
+        try await dying.expire()
         let id = await dying.id(1)
         return try await living.run("sweep", [.string(dying.session), ""]).contains(id)
     },
@@ -305,7 +294,7 @@ private let hazards: [Hazard] = [
         testDescription: "a heartbeat finds that Redis has lost the end of the history",
         safeguard: "if slot_number < tonumber(ARGV[4]) then is_data_lost = 1 end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         try await lose(redis) { try await node.signal("s") }
         return try await node.run("heartbeat", [.string(node.session), 60_000_000, 0, 1])[2] == "1"
     },
@@ -313,7 +302,7 @@ private let hazards: [Hazard] = [
         testDescription: "a grant to the session that signals counts as a notice",
         safeguard: "session.slots, session_record = slots, nil", replacement: "session.slots = slots"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "0", "c"])
         try await node.signal("s")
         return try await node.run("heartbeat", [.string(node.session), 60_000_000, "", ""])[1] == "1"
@@ -322,7 +311,7 @@ private let hazards: [Hazard] = [
         testDescription: "fences grow",
         safeguard: " + 1\nif tick < now then tick = now end", replacement: ""
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         let first = try await node.request("acquire", "s", ["sf", "2", "l"])
         let second = try await node.request("acquire", "s", ["sf", "2", "l"])
         return UInt64(first[0])! < UInt64(second[0])!
@@ -331,7 +320,7 @@ private let hazards: [Hazard] = [
         testDescription: "a lease of a destroyed semaphore adds no permit to a new one of the same name",
         safeguard: "if resource and claim_tick >= created then", replacement: "if resource then"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "1", "l"])
         _ = try await node.request("destroy", "s", ["sf"])
         _ = try await node.request("create", "s", ["sf", "1"])
@@ -342,7 +331,7 @@ private let hazards: [Hazard] = [
         testDescription: "only the holder releases a mutex",
         safeguard: "string.sub(named, TAIL) == string.sub(ARGV[1], 3) .. ':' .. ARGV[4]", replacement: "true"
     ) { nodes, redis in
-        let (one, two) = (try await nodes(long), try await nodes(long))
+        let (one, two) = (try await nodes(), try await nodes())
         _ = try await one.request("acquire", "s", lock)
         _ = try await two.request("releaseMutex", "s", number: 2, claim: 1)
         return try await resource(redis) != nil
@@ -351,7 +340,7 @@ private let hazards: [Hazard] = [
         testDescription: "a mutex is released to its first waiter",
         safeguard: "string.sub(named, 1, 11) == MUTEX_WITHOUT_WAITERS\n  and ", replacement: ""
     ) { nodes, redis in
-        let (one, two) = (try await nodes(long), try await nodes(long))
+        let (one, two) = (try await nodes(), try await nodes())
         _ = try await one.request("acquire", "s", lock)
         _ = try await two.request("acquire", "s", lock)
         _ = try await one.request("releaseMutex", "s", claim: 1)
@@ -361,7 +350,7 @@ private let hazards: [Hazard] = [
         testDescription: "a release of a mutex that arrives again does not end the next holder's claim",
         safeguard: "claim_state = DONE\n  -- If groups", replacement: "-- If groups"
     ) { nodes, redis in
-        let (one, two) = (try await nodes(long), try await nodes(long))
+        let (one, two) = (try await nodes(), try await nodes())
         _ = try await one.request("acquire", "s", lock)
         _ = try await one.request("releaseMutex", "s", claim: 1)
         _ = try await two.request("acquire", "s", lock)
@@ -372,11 +361,11 @@ private let hazards: [Hazard] = [
         testDescription: "a mutex that a dead session had released stays with the next holder",
         safeguard: "claim_state = DONE\n  -- If groups", replacement: "-- If groups"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.seconds(1)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("acquire", "s", lock)
         _ = try await dying.request("releaseMutex", "s", claim: 1)
         _ = try await living.request("acquire", "s", lock)
-        try await untilDead(dying, redis)
+        try await dying.expire()
         _ = try await living.end("endPermits", "s", claim: 1, of: dying)
         return try await living.claim(1, redis)?.state == "h"
     },
@@ -384,7 +373,7 @@ private let hazards: [Hazard] = [
         testDescription: "the release of a destroyed mutex that groups used leaves no line",
         safeguard: "call('ZREM', index, HOLDER_LINE .. name .. '\\0' .. claim_id)\nend", replacement: "end"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquireInGroup", "s", lock)
         _ = try await node.request("destroy", "s", ["mf"])
         _ = try await node.request("releaseMutex", "s", claim: 1)
@@ -394,7 +383,7 @@ private let hazards: [Hazard] = [
         testDescription: "another session cannot release the claim of a living session",
         safeguard: "if decode(NUMBER, session) > time[1] * 1000000 + time[2] then return {'alive'} end", replacement: ""
     ) { nodes, redis in
-        let (one, two) = (try await nodes(long), try await nodes(long))
+        let (one, two) = (try await nodes(), try await nodes())
         _ = try await one.request("acquire", "s", ["sf", "1", "l"])
         _ = try await two.end("endPermits", "s", claim: 1, of: one)
         return try await resource(redis)?.free == 0
@@ -403,8 +392,8 @@ private let hazards: [Hazard] = [
         testDescription: "an expired session is refused",
         safeguard: "if expires <= now then return {'lost', 'ended'} end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(.milliseconds(400))
-        try await untilDead(node, redis)
+        let node = try await nodes()
+        try await node.expire()
         return try await node.request("acquire", "s", ["sf", "1", "l"]).first == "lost"
     },
     Hazard(
@@ -412,7 +401,7 @@ private let hazards: [Hazard] = [
         safeguard: "if permits ~= requested and limit ~= requested then return {'conflict', kind, limit} end",
         replacement: ""
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("create", "s", ["sf", "3"])
         return try await node.request("create", "s", ["sf", "4"]).first == "conflict"
     },
@@ -420,7 +409,7 @@ private let hazards: [Hazard] = [
         testDescription: "a condition keeps no notification for later waiters",
         safeguard: "if kind == CONDITION and free > waiting then", replacement: "if false then"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         // More waiters than one script wakes: `recheck` wakes the others.
         for _ in 0..<130 { _ = try await node.request("acquire", "s", ["cf", "0", "c"]) }
         _ = try await node.request("signal", "s", ["cf", "0", 1000])
@@ -433,7 +422,7 @@ private let hazards: [Hazard] = [
         testDescription: "a condition without waiters does not exist",
         safeguard: "(kind == CONDITION or kind == PHASER", replacement: "(kind == PHASER"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("signal", "s", ["cf", "0"])
         return try await resource(redis) == nil
     },
@@ -442,7 +431,7 @@ private let hazards: [Hazard] = [
         safeguard: "passes = #call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1') == 0",
         replacement: "passes = true"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", ["sf", "3", "l", 2])
         _ = try await node.request("acquire", "s", ["sf", "3", "l", 2, "0", "0"])
         return try await node.request("acquire", "s", ["sf", "3", "l", 1, "1", "0"]) == ["-1"]
@@ -451,9 +440,9 @@ private let hazards: [Hazard] = [
         testDescription: "dead waiters do not open a barrier",
         safeguard: "session and decode(NUMBER, session) > now or false", replacement: "true"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         try await dying.arrive(1, parties: "2")
-        try await untilDead(dying, redis)
+        try await dying.expire()
         try await living.arrive(1, parties: "2")
         return try await resource(redis)?.signalled == 0
     },
@@ -461,7 +450,7 @@ private let hazards: [Hazard] = [
         testDescription: "a party that passed a barrier cannot leave it afterwards",
         safeguard: "elseif ARGV[5] == 'w' then", replacement: "elseif false then"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         try await node.arrive(2, parties: "2")
         return try await node.request("releaseParty", "s", ["w"], claim: 1).count == 2
     },
@@ -469,7 +458,7 @@ private let hazards: [Hazard] = [
         testDescription: "an open generation of a barrier takes no later arrivals",
         safeguard: "or string.sub(line, tick_at, tick_at + 7) > tail then break end", replacement: "then break end"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         // One script grants 128. A party whose line is gone cannot be granted, and its place stays empty.
         try await node.arrive(130, parties: "130")
         let lines = try await Audit(redis).lines.filter { $0[0] == UInt8(ascii: "q") }
@@ -481,7 +470,7 @@ private let hazards: [Hazard] = [
         testDescription: "a party of an open generation that is not granted yet cannot leave",
         safeguard: "if ARGV[5] == 'w' then return {'again'} end", replacement: ""
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         try await node.arrive(130, parties: "130")
         return try await node.request("releaseParty", "s", ["w"], claim: 130) == ["again"]
     },
@@ -489,7 +478,7 @@ private let hazards: [Hazard] = [
         testDescription: "a party that arrived after an open generation can leave",
         safeguard: "queue_tick <= tail and ", replacement: ""
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         try await node.arrive(301, parties: "300")
         return try await node.request("releaseParty", "s", ["w"], claim: 301).first != "again"
     },
@@ -497,7 +486,7 @@ private let hazards: [Hazard] = [
         testDescription: "a party that dies after its generation opened does not break the barrier",
         safeguard: "and not has_passed then", replacement: "then"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         try await node.arrive(130, "bb", parties: "130")
         _ = try await node.request("releaseParty", "s", claim: 130)
         return try await node.claim(129, redis)?.state == "g"
@@ -506,7 +495,7 @@ private let hazards: [Hazard] = [
         testDescription: "an ID counts down a latch once",
         safeguard: "if is_first then", replacement: "if true then"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "2", "me"]) }
         return try await node.request("waitForLatch", "s", ["ld", "2", "c", 1, "1"]) == ["-1"]
     },
@@ -514,7 +503,7 @@ private let hazards: [Hazard] = [
         testDescription: "a repeated countdown counts once",
         safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""], number: 1) }
         return try await resource(redis)?.signalled == 1
     },
@@ -523,7 +512,7 @@ private let hazards: [Hazard] = [
         safeguard: "{slot_field, encode(SLOT, DONE, number) .. reply}",
         replacement: "{slot_field, encode(SLOT, DONE, number)}"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""]) }
         return try await node.request("countDown", "s", ["ld", "3", ""], number: 1) == ["2"]
     },
@@ -531,9 +520,9 @@ private let hazards: [Hazard] = [
         testDescription: "the death of a participant breaks a latch with that policy",
         safeguard: "if by_other and kind == LATCH_BROKEN_BY_DEATH then", replacement: "if false then"
     ) { nodes, redis in
-        let (dying, living) = (try await nodes(.milliseconds(400)), try await nodes(long))
+        let (dying, living) = (try await nodes(), try await nodes())
         _ = try await dying.request("participate", "s", ["lf", "1", "p"])
-        try await untilDead(dying, redis)
+        try await dying.expire()
         _ = try await living.end("endParticipant", "s", claim: 1, of: dying)
         return try await living.request("waitForLatch", "s", ["lf", "1", "c", 1, "1"]) == ["broken"]
     },
@@ -541,7 +530,7 @@ private let hazards: [Hazard] = [
         testDescription: "a mutex that is locked can be used by groups",
         safeguard: "(FAMILY ~= GROUPS or ARGV[6] ~= MEMBER)", replacement: "true"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquire", "s", lock)
         return try await node.request("acquireInGroup", "s", member("g")) == ["0"]
     },
@@ -549,7 +538,7 @@ private let hazards: [Hazard] = [
         testDescription: "the waiters of a group enter with its first member",
         safeguard: "if members[note] == 1 then entering_group = string.sub(note, 2) end", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquireInGroup", "s", lock)
         _ = try await node.request("acquireInGroup", "s", member("g"))
         _ = try await node.request("acquireInGroup", "s", lock)
@@ -562,7 +551,7 @@ private let hazards: [Hazard] = [
         safeguard: "passes = members > 0 or free >= wanted and waiting == 0",
         replacement: "passes = free >= wanted and waiting == 0"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquireInGroup", "s", member("g"))
         return try await node.request("acquireInGroup", "s", member("g")) != ["0"]
     },
@@ -570,7 +559,7 @@ private let hazards: [Hazard] = [
         testDescription: "a group is inside until its last member leaves",
         safeguard: "if group_created <= claim_tick and members > 1 then", replacement: "if false then"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("acquireInGroup", "s", member("g")) }
         _ = try await node.request("releaseInGroup", "s", claim: 1)
         return try await node.request("acquireInGroup", "s", lock + [1, "1"]) == ["-1"]
@@ -579,7 +568,7 @@ private let hazards: [Hazard] = [
         testDescription: "the last member of a group to leave returns its permit",
         safeguard: "hdel[1] = group_field\n      count = 1", replacement: "hdel[1] = group_field"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquireInGroup", "s", member("g"))
         _ = try await node.request("releaseInGroup", "s", claim: 1)
         return try await node.request("acquireInGroup", "s", lock + [1, "1"]) != ["-1"]
@@ -588,7 +577,7 @@ private let hazards: [Hazard] = [
         testDescription: "a group inside a destroyed resource is not inside a new one of the same name",
         safeguard: "if group_created == created then members = count end", replacement: "members = count"
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         _ = try await node.request("acquireInGroup", "s", member("g"))
         _ = try await node.request("destroy", "s", ["mf"])
         _ = try await node.request("acquireInGroup", "s", lock)
@@ -598,7 +587,7 @@ private let hazards: [Hazard] = [
         testDescription: "a lease whose line is gone adds no permit to a mutex that groups use",
         safeguard: "== 0 then is_current = false end", replacement: "== 0 then end"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("acquireInGroup", "s", lock) }
         let id = await node.id(1)
         _ = try await redis.send("ZREM", "rdc:{default:0}:index", .bytes(Array("hs\0\(id)".utf8)))
@@ -609,7 +598,7 @@ private let hazards: [Hazard] = [
         testDescription: "a released item is available again",
         safeguard: "if resource and claim_tick >= created and kind == ITEMS then", replacement: "if false then"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         try await put("x", node)
         let claim = try await node.takeItem()
         _ = try await node.request("releaseItem", "s#items", claim: claim)
@@ -619,7 +608,7 @@ private let hazards: [Hazard] = [
         testDescription: "two claims do not get the same item",
         safeguard: "call('ZREM', index, line)\n", replacement: ""
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for item in ["x", "y"] as [RedisArgument] { try await put(item, node) }
         let (one, two) = (try await node.takeItem(), try await node.takeItem())
         return try await node.claim(one, redis)?.note != node.claim(two, redis)?.note
@@ -628,7 +617,7 @@ private let hazards: [Hazard] = [
         testDescription: "a claim that is not held is not passed on",
         safeguard: "if slot_state ~= HELD or slot_number ~= tonumber(ARGV[6]) then return {'none'} end", replacement: ""
     ) { nodes, _ in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for _ in 0..<2 { _ = try await node.request("acquire", "s", ["kf", "1", "l"]) }
         return try await node.request("pass", "s#items", ["if", "0", "t:s", "x"], claim: 2) == ["none"]
     },
@@ -636,7 +625,7 @@ private let hazards: [Hazard] = [
         testDescription: "a meeting is kept until all parties have read it",
         safeguard: "if unread > 1 then", replacement: "if false then"
     ) { nodes, redis in
-        let node = try await nodes(long)
+        let node = try await nodes()
         for value in ["x", "y"] { _ = try await node.request("arrive", "s", ["eo", "2", "e", .string(value)]) }
         _ = try await node.request("releaseParty", "s", claim: 1)
         return try await Audit(redis).meetings.count == 1

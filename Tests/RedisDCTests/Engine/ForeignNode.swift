@@ -12,16 +12,13 @@ final class ForeignNode: Sendable {
     private let alter: @Sendable (String) -> String
     private let requests = Requests()
 
-    init(
-        _ redis: RedisClient, ttl: Duration = .seconds(60), alter: @escaping @Sendable (String) -> String = { $0 }
-    ) async throws {
+    init(_ redis: RedisClient, alter: @escaping @Sendable (String) -> String = { $0 }) async throws {
         self.redis = redis
         self.alter = alter
-        let microseconds = Int(ttl / .microseconds(1))
         let reply = try await run(
             "join",
             [
-                .string(session), "epoch of a foreign node", .integer(microseconds), "1 layout 2",
+                .string(session), "epoch of a foreign node", 60_000_000, "1 layout 2",
                 "elsewhere 1 foreign",
             ])
         try #require(reply.first == "ok")
@@ -62,9 +59,8 @@ final class ForeignNode: Sendable {
     func run(_ name: String, _ arguments: [RedisArgument]) async throws -> [String] {
         let parts = try #require(Self.scripts[name])
         let source = try (["layout"] + parts).map { try Self.source($0) }.joined(separator: "\n")
-        let keys = ["book", "index", "sessions"].map { "rdc:{default:0}:\($0)" }
         return Self.elements(
-            try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments))
+            try await redis.script(RedisScript(alter(source)), keys: Self.keys, arguments: arguments))
     }
 
     private static func elements(_ reply: RESPValue) -> [String] {
@@ -98,9 +94,23 @@ final class ForeignNode: Sendable {
         _ = try await run("confirm", [.string(session), .string("\(await requests.slot(of: claim)):\(claim)")])
     }
 
+    /// Lets the session expire now, as if it had sent no heartbeat.
+    func expire() async throws {
+        let script = """
+            local session = SESSION_FIELD .. ARGV[1]
+            local _, notices, slots = decode(SESSION, call('HGET', state, session))
+            call('HSET', state, session, encode(SESSION, 1, notices, slots))
+            return call('ZADD', sessions, 'XX', 1, ARGV[1])
+            """
+        _ = try await redis.script(
+            RedisScript(Self.source("layout") + "\n" + script), keys: Self.keys, arguments: [.string(session)])
+    }
+
     var channel: SubscriptionTopic { .channel("rdc:{default:0}:wake:\(session)") }
 
     // MARK: Scripts
+
+    private static let keys = ["book", "index", "sessions"].map { "rdc:{default:0}:\($0)" }
 
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../../Sources/RedisDC/Scripts")

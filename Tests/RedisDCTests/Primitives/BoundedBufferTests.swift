@@ -65,10 +65,10 @@ extension PrimitiveTests {
                 let victim = try Child("redisdc-worker", ["engine-part", server.url, "b", "consumer"])
                 try await until("it has the item") { try await redis.send("LLEN", "log").integer == 1 }
                 try await victim.kill9()
-                // A producer that leases a place and dies before it puts an item there. It lives long enough for its
-                // request on a busy machine.
-                let dying = try await ForeignNode(redis, ttl: .seconds(3))
+                // A producer that leases a place and dies before it puts an item there.
+                let dying = try await ForeignNode(redis)
                 #expect(try await dying.request("acquire", "b", ["kf", "2", "l"]) != ["0"])
+                try await dying.expire()
                 try await buffer.put("second", timeout: .seconds(60))
                 // The order of the items depends on the order in which the two sessions expire.
                 let items = [

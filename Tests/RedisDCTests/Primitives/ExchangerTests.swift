@@ -101,10 +101,11 @@ extension PrimitiveTests {
                 async let second = place.exchange("b", timeout: .seconds(60))
                 #expect(try await Set([first.others, second.others]) == [["a"], ["b"]])
                 // A party that meets another and dies before it fetches the values.
-                let dying = try await ForeignNode(redis, ttl: .milliseconds(300))
+                let dying = try await ForeignNode(redis)
                 #expect(try await dying.request("arrive", "m", ["eo", "2", "e", "\"c\""]) == ["0"])
                 #expect(try await place.exchange("d", timeout: .seconds(60)).values == ["c", "d"])
                 #expect(try await Audit(redis).meetings.count == 1)
+                try await dying.expire()
                 try await until("what it did not fetch is gone") { try await Audit(redis).meetings.isEmpty }
                 try await Audit(redis).check()
             }

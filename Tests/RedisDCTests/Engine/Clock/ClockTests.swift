@@ -124,7 +124,7 @@ extension EngineTests {
         func backward() async throws {
             try await withClock { clock, one, two, redis in
                 let lease = try await one.mutex("m").lock()
-                let dead = try await ForeignNode(redis, ttl: .seconds(10))
+                let dead = try await ForeignNode(redis)
                 let granted = try await dead.request("acquire", "d", ["mf", "1", "m"])
                 #expect(granted != ["0"])
                 let waiting = Task { try await two.mutex("d").lock(timeout: .seconds(120)) }
