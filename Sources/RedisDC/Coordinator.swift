@@ -71,6 +71,7 @@ public final class Coordinator: Sendable {
     let redis: any Redis
     let clock: MonotonicClock
     private let engines: [Engine]
+    private let cohorts = Cohorts()
     private let hub: EventHub
     private let service = ServiceRun("Coordinator")
     private let partitionsAgree = Locked(false)
@@ -210,12 +211,18 @@ public final class Coordinator: Sendable {
     /// - Parameters:
     ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
     ///   - isReentrant: whether a task that holds the mutex may lock it again.
+    ///   - locality: whether all tasks of all processes wait in one queue, or the process acquires
+    ///     the mutex for its tasks. Processes and calls with different values exclude each other.
     /// - Throws: `.invalidArgument`. Nothing is sent.
-    public func mutex(_ name: String, isReentrant: Bool = false) throws(RedisDCError) -> DistributedMutex {
+    public func mutex(
+        _ name: String, isReentrant: Bool = false, locality: Locality = .strict
+    ) throws(RedisDCError) -> DistributedMutex {
         try ResourceName.validate(name)
-        let resource = Resource(name: name, kind: .mutex, permits: 1)
+        try locality.validate(name)
+        let (resource, engine) = (Resource(name: name, kind: .mutex, permits: 1), engine(of: name))
         return DistributedMutex(
-            resource: resource, engine: engine(of: name), coordinator: self, isReentrant: isReentrant)
+            resource: resource, engine: engine, coordinator: self, isReentrant: isReentrant, locality: locality,
+            cohort: cohorts.cohort(of: resource, locality, engine))
     }
 
     func engine(of name: String) -> Engine { engines[keyspace.partition(of: name)] }

@@ -29,7 +29,12 @@ import Synchronization
 ///   `.lost` or `.stopped` and discard the result or the error of the body.
 public final class Lease: Sendable {
     private struct Hold {
-        var claim: UInt64
+        /// What is released: a claim, or a turn within a cohort.
+        enum Subject {
+            case claim(UInt64)
+            case turn(UInt64, Cohort)
+        }
+        var subject: Subject
         var fence: UInt64
         var count: Int
         var life: SessionLife
@@ -45,15 +50,25 @@ public final class Lease: Sendable {
     private let isSuspended = Atomic<Bool>(false)
 
     init(_ grant: EngineStateMachine.Grant, name: String, count: Int, engine: Engine) {
-        hold = Locked(Hold(claim: grant.claim, fence: grant.fence, count: count, life: grant.life))
+        hold = Locked(Hold(subject: .claim(grant.claim), fence: grant.fence, count: count, life: grant.life))
         watch = grant.watch ?? LeaseWatch()
         self.name = name
         self.engine = engine
     }
 
+    init(_ turn: CohortStateMachine.Turn, of cohort: Cohort, life: SessionLife, watch: LeaseWatch) {
+        hold = Locked(Hold(subject: .turn(turn.number, cohort), fence: turn.fence, count: 1, life: life))
+        self.watch = watch
+        name = cohort.resource.name
+        engine = cohort.engine
+    }
+
     deinit {
         guard !isReleased.load(ordering: .acquiring) else { return }
-        engine.releaseSoon(claim)
+        switch subject {
+        case .claim(let claim): engine.releaseSoon(claim)
+        case .turn(let number, let cohort): cohort.releaseSoon(number)
+        }
     }
 
     /// The fencing token of the grant: a number that grows with every grant in the namespace's
@@ -66,7 +81,22 @@ public final class Lease: Sendable {
     /// The number of permits that are held.
     public var count: Int { hold.withLock { $0.count } }
 
-    var claim: UInt64 { hold.withLock { $0.claim } }
+    private var subject: Hold.Subject { hold.withLock { $0.subject } }
+
+    /// The claim in Redis. That of a cohort leaves the cohort, and becomes this lease's own.
+    ///
+    /// - Throws: when the lease was lost.
+    func ownClaim() throws(RedisDCError) -> UInt64 {
+        switch subject {
+        case .claim(let claim): return claim
+        case .turn(let number, let cohort):
+            guard let claim = cohort.detach(number, watch) else {
+                throw watch.error ?? RedisDCError(.lost, "\"\(name)\" is no longer held")
+            }
+            hold.withLock { $0.subject = .claim(claim) }
+            return claim
+        }
+    }
 
     /// The time for which Redis keeps the lease if no further heartbeat succeeds, by the process's
     /// own clock and minus a safety margin. Zero when the lease is lost or released, and while its
@@ -109,13 +139,17 @@ public final class Lease: Sendable {
         let error = watch.error
         watch.finish()
         if let error { throw error }
-        try await engine.release(claim)
+        switch subject {
+        case .claim(let claim): try await engine.release(claim)
+        case .turn(let number, let cohort): try await cohort.release(number)
+        }
     }
 
     /// Ends the lease and gives its permit to another resource, atomically. If that fails, the
     /// lease is released.
     func pass(to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
         try check()
+        let claim = try ownClaim()
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         do {
             try await engine.pass(claim, to: resource, item: item)
@@ -143,7 +177,7 @@ public final class Lease: Sendable {
     /// `grant` is `nil`.
     func replaceGrant(_ grant: EngineStateMachine.Grant?) {
         if let grant {
-            hold.withLock { ($0.claim, $0.fence, $0.life) = (grant.claim, grant.fence, grant.life) }
+            hold.withLock { ($0.subject, $0.fence, $0.life) = (.claim(grant.claim), grant.fence, grant.life) }
             grant.watch?.onLoss { [watch] in watch.lose($0) }
         }
         isSuspended.store(false, ordering: .releasing)

@@ -36,6 +36,8 @@ enum Scripts {
         .permits, .slot, .newCall, .freeSlot, .resource, .setTurnstile, .call, .grant, .write,
     ])
     static let reduce = engine([.reduce, .grant, .write])
+    /// Reserves more fences for a cohort that holds a mutex.
+    static let extendFences = engine([.extendFences])
     static let recheck = engine([.permits, .recheck, .grant, .write])
 
     // MARK: Latches
@@ -97,7 +99,7 @@ enum Scripts {
 /// A part of a script: a file of Scripts/.
 private enum Part: Equatable {
     case acquire, arrive, call, clear, clearStep, countDown, create, destroy, endGroup, endItem, endMeeting,
-        endParticipant, endPermits, endSlot, freeSlot, grant, groupAcquire, groupGrant, groups, inspect, latch, list,
+        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect, latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
         sessionJoin, sessionLeave, sessionSweep, setTurnstile, signal, slot, write
@@ -119,6 +121,7 @@ private enum Part: Equatable {
             case .endParticipant: PackageResources.end_participant_lua
             case .endPermits: PackageResources.end_permits_lua
             case .endSlot: PackageResources.end_slot_lua
+            case .extendFences: PackageResources.extend_fences_lua
             case .freeSlot: PackageResources.free_slot_lua
             case .grant: PackageResources.grant_lua
             case .groupAcquire: PackageResources.group_acquire_lua

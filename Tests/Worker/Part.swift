@@ -13,6 +13,14 @@ struct Part {
         case "write": try await coordinator.readWriteLock(name).withWriteLock { _ in try await forever() }
         case "light-switch":
             try await coordinator.mutex(name).lightSwitch(words[1]).withLock { _ in try await forever() }
+        case "cohort-linger", "cohort-turn":
+            // Has many turns and records their fences, then keeps the mutex, unused or not.
+            let mutex = try coordinator.mutex(name, locality: .cohort(linger: .seconds(60)))
+            for _ in 0..<200 {
+                try await mutex.withLock { _ = try await redis.send("RPUSH", "log", .string("\($0.fence)")) }
+            }
+            if words[0] == "cohort-turn" { try await mutex.withLock { _ in try await forever() } }
+            try await forever()
         case "exchanger":
             _ = try await coordinator.exchanger(name, of: String.self).exchange(words[1])
         case "consumer":

@@ -74,6 +74,7 @@ extension Engine {
             case .send(let request): send(request)
             case .finish(let id, let result): granted(id, result)
             case .lose(let claim, let error): lose(claim, error)
+            case .recall(let cohort): cohort.recall(.waiting)
             }
         }
         arm()
@@ -210,10 +211,19 @@ extension Engine {
         case .unsubscribed(let error) where error.code == .clientStopped:
             let error = RedisDCError(error, key: keys.wakeUpChannel(of: life.id))
             for (id, error) in machine.clientStopped(error) { finish(id, .failure(error)) }
-        case .unsubscribed: perform(machine.subscriptionChanged(life.id, isSubscribed: false, now: now))
+        case .unsubscribed:
+            perform(machine.subscriptionChanged(life.id, isSubscribed: false, now: now))
+            doubtCohorts()
         case .hint(let bytes): perform(machine.hint(life.id, String(decoding: bytes, as: UTF8.self), now: now))
-        case .gap: perform(machine.gap(life.id, now: now))
+        case .gap:
+            perform(machine.gap(life.id, now: now))
+            doubtCohorts()
         }
+    }
+
+    /// Lets the cohorts know that others may be waiting without their knowledge.
+    private func doubtCohorts() {
+        for claim in machine.claims.values { claim.request.cohort?.recall(.unknown) }
     }
 }
 

@@ -16,12 +16,15 @@ extension Engine {
     ///
     /// - Parameter timeout: `nil` sets no limit; 0 does not wait.
     nonisolated func operation(_ request: AcquireRequest, timeout: Duration?) throws(RedisDCError) -> EngineOperation {
-        if let timeout, timeout < .zero {
-            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
-        }
-        if timeout == .zero { return operation(.acquire(request.withoutQueueing, nil)) }
-        let limit = timeout.map { WaitLimit(timeout: $0, deadline: now + min($0, .maxWait)) }
-        return operation(.acquire(request, limit))
+        let limit = try waitLimit(timeout)
+        return operation(.acquire(timeout == .zero ? request.withoutQueueing : request, limit))
+    }
+
+    /// Returns the limit of a wait; `nil` for none, and for a timeout of 0, which does not wait.
+    nonisolated func waitLimit(_ timeout: Duration?) throws(RedisDCError) -> WaitLimit? {
+        guard let timeout, timeout != .zero else { return nil }
+        if timeout < .zero { throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more") }
+        return WaitLimit(timeout: timeout, deadline: now + min(timeout, .maxWait))
     }
 
     /// Waits until the operation has its result, and records it in metrics and traces.
@@ -88,6 +91,13 @@ extension Engine {
     /// Releases all but `keep` of a lease's permits.
     nonisolated func reduce(_ claim: UInt64, keep: Int) async throws(RedisDCError) -> Int {
         try await use(claim, .reduce(keep: keep)).count()
+    }
+
+    /// Reserves more fences for the cohort that holds a lease.
+    ///
+    /// - Returns: the last fence that it may use, and whether others wait; `nil` when no more can be reserved.
+    nonisolated func extendFences(_ claim: UInt64) async throws(RedisDCError) -> (end: UInt64, isAwaited: Bool)? {
+        try await use(claim, .extendFences).fences()
     }
 
     /// Reads the data of a lease: the item that it takes from a buffer, or the values that all parties of a meeting

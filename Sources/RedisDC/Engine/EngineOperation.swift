@@ -50,6 +50,11 @@ where Progress == EngineWork, Output == EngineStateMachine.Outcome, Failure == R
         return .timedOut(request.purpose, after: .zero)
     }
 
+    /// The last fence that a cohort may use, and whether others wait for the mutex.
+    func fences() throws(RedisDCError) -> (end: UInt64, isAwaited: Bool)? {
+        if case .fences(let end, let isAwaited)? = try result?.get() { (end, isAwaited) } else { nil }
+    }
+
     func count() throws(RedisDCError) -> Int {
         if case .done(let count)? = try result?.get() { count } else { 0 }
     }

@@ -8,6 +8,8 @@ extension EngineStateMachine {
         case finish(ID, Finish)
         /// The lease is lost.
         case lose(ID, RedisDCError)
+        /// Another process waits for the mutex that this process's cohort holds.
+        case recall(CohortClaim)
     }
 
     /// Handles a message on the wake-up channel: pairs of a claim's number and a fence, or of a number and a word.
@@ -20,11 +22,16 @@ extension EngineStateMachine {
             guard let number = UInt64(words[index]) else { continue }
             let word = words[index + 1]
             let parts = word.split(separator: "/")
-            if word != "try" { live.notices += 1 }
+            if word != "try", word != "recall" { live.notices += 1 }
             if let fence = parts.first.flatMap({ UInt64($0) }) {
                 actions += grantSeen(number, fence, parts.count == 2 ? UInt64(parts[1]) ?? 0 : 0, now)
             } else if let claimID = live.claimIDs[number], let claim = claims[claimID] {
-                actions += wordSeen(claimID, claim, word)
+                if word == "recall" {
+                    // It may overtake the reply with the grant.
+                    if let cohort = claim.request.cohort { actions.append(.recall(cohort)) }
+                } else {
+                    actions += wordSeen(claimID, claim, word)
+                }
             }
         }
         return actions
@@ -167,15 +174,12 @@ extension EngineStateMachine {
         switch claim.state {
         case .held:
             forget(id)
-            let resource = claim.request.resource
-            let error = RedisDCError(.lost, "Redis has lost the record of the lease of \(resource)")
+            let error = RedisDCError(.lost, "Redis has lost the record of the lease of \(claim.request.resource)")
             // Frees the slot.
-            let release = Operation.release(resource, claim: number, claim.family)
-            return [.lose(id, error), .send(makeRequest(release, .background, slot: claim.slot))]
+            return [.lose(id, error), .send(makeRequest(claim.release(number), .background, slot: claim.slot))]
         case .queued:
             // Redis has lost the place in the queue. What is left of the claim ends, which frees its slot.
-            let release = Operation.release(claim.request.resource, claim: number, claim.family)
-            let end = makeRequest(release, .background, slot: claim.slot)
+            let end = makeRequest(claim.release(number), .background, slot: claim.slot)
             live.claimIDs[number] = nil
             claims[id]!.state = .idle
             claims[id]!.slot = nil

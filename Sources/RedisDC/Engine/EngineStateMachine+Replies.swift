@@ -136,7 +136,11 @@ extension EngineStateMachine {
             if case .pass(_, let number, _, _) = operation {
                 if case .done = reply { live.claimIDs[number].map { forgetEnded($0) } } else { restoreHeld(number) }
             }
-            return [.finish(id, outcome(of: operation, reply))] + requestForWaiters(operation, reply)
+            var actions: [ReplyAction] = [.finish(id, outcome(of: operation, reply))]
+            if case (.extendFences, .none) = (operation, reply), let request = reconcile() {
+                actions.append(.send(request))
+            }
+            return actions + requestForWaiters(operation, reply)
         case .heartbeat(let sent): return heartbeatAnswered(sent, reply, now)
         case .reconcile(let known, let found): return reconcileAnswered(known, found, reply, now)
         case .sweep(let hasClaims, let isSecond): return sweepAnswered(operation, reply, hasClaims, isSecond)
@@ -178,6 +182,7 @@ extension EngineStateMachine {
         let isLease = claims[id]!.request.mode != .consume
         let grant = Grant(
             claim: id, fence: fence, arrival: arrival, life: life, watch: isLease ? LeaseWatch() : nil)
+        if !live.channel.isSubscribed { claims[id]!.request.cohort?.recall(.unknown) }
         if isLease {
             claims[id]!.state = .held(number, fence: fence)
         } else if let slot = forget(id)?.slot {
@@ -300,6 +305,9 @@ extension EngineStateMachine {
         switch reply {
         case .done(let count, _): return .success(.done(count))
         case .values(let values): return .success(.values(values))
+        case .granted(let end, let waiting):
+            if case .extendFences = operation { return .success(.fences(end: end, isAwaited: waiting > 0)) }
+            return .failure(RedisDCError(.serverError, "unexpected reply \(reply) for \"\(name)\""))
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
             let found = Resource.describe(
@@ -322,7 +330,7 @@ extension EngineStateMachine {
                     .notFound,
                     "semaphore \"\(name)\" does not exist; create it with coordinator.semaphore(_:permits:)"))
         case .gone: return .failure(RedisDCError(.destroyed, "\"\(name)\" was destroyed"))
-        case .granted, .queued, .lost, .stale, .occupied, .family, .again, .heartbeat, .page, .sweep:
+        case .queued, .lost, .stale, .occupied, .family, .again, .heartbeat, .page, .sweep:
             return .failure(RedisDCError(.serverError, "unexpected reply \(reply) for \"\(name)\""))
         }
     }

@@ -310,7 +310,7 @@ extension EngineStateMachine {
             return EngineRequest(session: life.id, number: unreleased.lastNumber, slot: slot, operation: operation)
         }
         var requests = unreleased.claims.map { claim, number in
-            request(.release(claim.request.resource, claim: number, claim.family), slot: claim.slot)
+            request(claim.release(number), slot: claim.slot)
         }
         for share in unreleased.slots.takeConfirmations(inSharesOf: Self.maxConfirmations) {
             requests.append(request(.confirm(share), slot: nil))

@@ -41,7 +41,8 @@ struct EngineStateMachine {
     struct Grant: Sendable {
         var claim: ID
         var fence: UInt64
-        /// The generation and index of an arrival at a barrier: see ``EngineReply/granted(fence:arrival:)``.
+        /// The generation and index of an arrival at a barrier: see ``EngineReply/granted(fence:arrival:)``. For the claim
+        /// of a cohort a ``CohortClaim/Reservation``.
         var arrival: UInt64
         var life: SessionLife
         /// Notified when the lease is lost. `nil` when the permits were consumed.
@@ -56,6 +57,8 @@ struct EngineStateMachine {
         /// The count of ``EngineReply/done(count:more:)``.
         case done(Int)
         case values([[UInt8]])
+        /// The last fence that a cohort may use, and whether others wait for the mutex.
+        case fences(end: UInt64, isAwaited: Bool)
     }
 
     /// The failure of a request.
@@ -111,6 +114,11 @@ struct EngineStateMachine {
         var family: Family
         /// Whether the release of the claim that this one replaces (`AcquireRequest.Detail.releases`) has begun.
         var hasReleasedReplacedClaim = false
+
+        /// The operation that ends the claim, which the request with this number has made.
+        func release(_ number: UInt64) -> Operation {
+            .release(request.resource, claim: number, family, cohort: request.cohort)
+        }
 
         /// The number of the request that made the claim.
         var number: UInt64? {
@@ -224,6 +232,8 @@ struct EngineStateMachine {
         case reduce(keep: Int)
         /// Reads the item that it takes, or the values of a meeting.
         case read
+        /// Reserves more fences for the cohort that holds it.
+        case extendFences
         /// Turns it into a permit of another resource.
         indirect case pass(to: Resource, item: [UInt8]?)
     }
@@ -239,6 +249,9 @@ struct EngineStateMachine {
             switch leaseOperation {
             case .reduce(let keep): operation = .reduce(name: name, claim: number, keep: keep)
             case .read: operation = .read(name: name, claim: number)
+            case .extendFences:
+                guard let cohort = held.request.cohort else { return .none }
+                operation = .extendFences(name: name, claim: number, cohort)
             case .pass(let resource, let item):
                 machine.claims[claim]!.state = .releasing(number, fence: fence, nil)
                 operation = .pass(resource, claim: number, from: name, item: item)
@@ -272,8 +285,7 @@ struct EngineStateMachine {
             let resource = claim.request.resource
             // A party must not leave a barrier once the others have passed it together with this party.
             let end: Operation =
-                claim.request.action == .arrive
-                ? .leave(resource, claim: number) : .release(resource, claim: number, claim.family)
+                claim.request.action == .arrive ? .leave(resource, claim: number) : claim.release(number)
             return .send(makeRequest(end, .end(id), slot: claim.slot))
         case .abandoned, .held, .releasing: return .none
         }
@@ -327,7 +339,7 @@ struct EngineStateMachine {
     mutating func beginRelease(_ id: ID, releaser: ID?) -> EngineRequest? {
         guard let claim = claims[id], case .held(let number, let fence) = claim.state else { return nil }
         claims[id]!.state = .releasing(number, fence: fence, releaser)
-        return makeRequest(.release(claim.request.resource, claim: number, claim.family), .end(id), slot: claim.slot)
+        return makeRequest(claim.release(number), .end(id), slot: claim.slot)
     }
 
     /// Appends a claim or call to the backlog.

@@ -100,7 +100,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     ) async throws -> Result {
         let lease = try await engine.lease(AcquireRequest(resource: items, mode: .lease), timeout: timeout)
         return try await lease.whileHeld { lease in
-            guard let bytes = try await engine.read(lease.claim).first else {
+            guard let bytes = try await engine.read(lease.ownClaim()).first else {
                 throw RedisDCError(.lost, "the item of bounded buffer \"\(name)\" is gone: the buffer was destroyed")
             }
             let result = try await body(bytes)

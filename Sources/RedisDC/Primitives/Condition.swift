@@ -61,19 +61,20 @@ public struct Condition: Sendable {
                     + "pass the lease of mutex \"\(mutex.name)\"")
         }
         try lease.check()
-        let request = AcquireRequest(resource: resource, failsOnLoss: true, detail: .releases(lease.claim))
+        let claim = try lease.ownClaim()
+        let request = AcquireRequest(resource: resource, failsOnLoss: true, detail: .releases(claim))
         lease.suspend()
         let outcome: Result<Bool, RedisDCError>
         do { outcome = .success(try await engine.acquire(request, timeout: timeout) != nil) } catch {
             outcome = .failure(error)
         }
-        try await reacquire(lease)
+        try await reacquire(lease, claim)
         guard try outcome.get() else { throw .timedOut("wait for condition \"\(name)\"", after: timeout) }
     }
 
-    private func reacquire(_ lease: Lease) async throws(RedisDCError) {
+    private func reacquire(_ lease: Lease, _ claim: UInt64) async throws(RedisDCError) {
         let engine = mutex.engine
-        if await engine.holds(lease.claim) {
+        if await engine.holds(claim) {
             lease.replaceGrant(nil)
             return
         }

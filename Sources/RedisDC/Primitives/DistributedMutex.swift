@@ -14,7 +14,7 @@ import Hiredis
 /// - While ``Lease/isHeld`` is true, no other task holds the lock, however slow the process or the
 ///   network is; the limits below name the exceptions. When heartbeats fail, Redis loses data or an
 ///   operator releases the lock, the body is cancelled and `withLock` throws `.lost`.
-/// - First come, first served. Only its holder, an operator (``forceRelease()``) and the end of the
+/// - First come, first served, unless ``Locality/cohort(limit:linger:)`` says otherwise. Only its holder, an operator (``forceRelease()``) and the end of the
 ///   holder's session release the lock.
 /// - A wait that is cancelled or times out holds nothing when it throws. Only when Redis does not
 ///   answer within 250 ms does it throw while its claim may still exist; the release then continues
@@ -46,6 +46,10 @@ public struct DistributedMutex: Sendable {
     let coordinator: Coordinator
     /// Whether a task that holds the mutex may lock it again.
     public let isReentrant: Bool
+    /// Whether the tasks of this process hand the mutex over among themselves.
+    public let locality: Locality
+    /// `nil` for a strict mutex.
+    let cohort: Cohort?
 
     /// The name of the mutex.
     public var name: String { resource.name }
@@ -93,7 +97,8 @@ public struct DistributedMutex: Sendable {
     ///   resource), `.destroyed`, `.invalidArgument`, `.lost`, `.notConnected`, and what
     ///   ``Coordinator`` lists for all operations.
     public func lock(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
-        try await engine.lease(request, timeout: timeout)
+        if let cohort { return try await cohort.lock(timeout: timeout) }
+        return try await engine.lease(request, timeout: timeout)
     }
 
     /// Acquires the lock if it is free now.
@@ -101,6 +106,9 @@ public struct DistributedMutex: Sendable {
     /// - Returns: the lease, or `nil` when the lock is held.
     /// - Throws: what ``lock(timeout:)`` throws, except `.timedOut`.
     public func tryLock() async throws(RedisDCError) -> Lease? {
+        if let cohort {
+            do { return try await cohort.lock(timeout: .zero) } catch where error.code == .timedOut { return nil }
+        }
         guard let grant = try await engine.acquire(request, timeout: .zero) else { return nil }
         return Lease(grant, name: name, count: 1, engine: engine)
     }

@@ -142,7 +142,7 @@ public struct ReadWriteLock: Sendable {
                 "cannot downgrade a lease of \"\(lease.name)\": pass a lease of read-write lock \"\(name)\"")
         }
         try lease.check()
-        guard try await engine.reduce(lease.claim, keep: 1) > 0 else {
+        guard try await engine.reduce(lease.ownClaim(), keep: 1) > 0 else {
             throw RedisDCError(.lost, "read-write lock \"\(name)\" is no longer held")
         }
         lease.keep(1)

@@ -17,6 +17,10 @@ if resource then
   if kind ~= DESTROYED and kind ~= BROKEN and string.sub(kind, 1, 1) ~= string.sub(ARGV[4], 1, 1) then
     return {'conflict', kind, limit}
   end
+  if kind == MUTEX and signalled > 0 then
+    -- The clock passes the fences that a cohort may use.
+    tick, signalled = math.max(decode(NUMBER, call('HGET', state, 'clock')), signalled), 0
+  end
   kind = DESTROYED
 end
 hset[1], hset[2] = slot_field, encode(SLOT, DONE, number) .. (resource and '1' or '0')

@@ -1,4 +1,6 @@
 -- Ends a claim on permits: removes a waiter from the queue, releases the permits of a holder.
+-- ARGV
+--   [5] used: the last fence that a cohort has used. Without it, all that it has reserved count as used.
 if family == GROUPS then return {'family', family} end
 if mode == ITEM then return {'family', mode} end
 if string.sub(slot, name_at) ~= resource_field then
@@ -12,6 +14,11 @@ if claim_state == WAITING then
 else
   if is_named then
     tail = ''
+    if slot_mode == COHORT then
+      -- The clock passes the fences that the cohort has used.
+      tick = math.max(decode(NUMBER, call('HGET', state, 'clock')), tonumber(ARGV[5] or signalled))
+      signalled = 0
+    end
   elseif claim_state == HELD then
     zrem[1] = HOLDER_LINE .. name .. '\0' .. claim_id
   end

@@ -14,5 +14,5 @@ if ended_slot then
 else
   hdel[#hdel + 1] = slot_field
 end
-local now, tick, session_field, session_record
+local now, session_field, session_record
 local reply = kind == BROKEN and waiting > 0 and {'more', 1} or 1

@@ -80,6 +80,10 @@ if grants_wanted and kind and waiting > 0 and free > 0 and kind ~= DESTROYED and
               waiter_state, waiter_tick = HELD, tick
               if waiter_mode == SOLE then
                 tail = waiter_id
+              elseif waiter_mode == COHORT then
+                tail, signalled = waiter_id, tick + FENCES - 1
+                -- After the fence, whether others wait behind the cohort: 2, or 1 if not.
+                fence = fence .. (waiting > 0 and '/2' or '/1')
               else
                 zadd[#zadd + 1] = '0'
                 zadd[#zadd + 1] = HOLDER_LINE .. name .. '\0' .. waiter_id

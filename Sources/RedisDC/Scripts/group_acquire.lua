@@ -10,11 +10,18 @@
 local mode, wanted, priority = ARGV[6], ARGV[7] and tonumber(ARGV[7]) or 1, ARGV[9] or ORDINARY
 local name, claim_id = string.sub(resource_field, 3), string.sub(slot_field, 3) .. ':' .. ARGV[2]
 local hset, hdel, zadd, zrem = {}, {}, {}, {}
+local fences_used, recall = 0, nil
 if family == PERMITS then
   family = GROUPS
   -- Holders have lines in this family.
   local holder = string.sub(resource, TAIL)
   if holder ~= '' then zadd[1], zadd[2] = '0', HOLDER_LINE .. name .. '\0' .. holder end
+  if kind == MUTEX and signalled > 0 then
+    -- A cohort holds it, and may use what it has reserved. In this family there are no cohorts.
+    fences_used, signalled = signalled, 0
+    local holder_sid, holder_number = string.match(holder, '^(%w+):%d+:(%d+)$')
+    if holder_sid then recall = {[holder_sid] = holder_number .. ' recall'} end
+  end
 end
 local passes = free >= wanted and (waiting == 0 or kind == OVERTAKING_SEMAPHORE and mode ~= MEMBER)
 local note, members = '', 0
@@ -37,7 +44,7 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-tick = math.max(decode(NUMBER, call('HGET', state, 'clock')) + 1, now)
+tick = math.max(decode(NUMBER, call('HGET', state, 'clock')) + 1, now, fences_used + 1)
 created = created or tick
 local claim_state, reply = WAITING, 0
 -- The first write of each case is one that Redis refuses at maxmemory, so that nothing is written then.
@@ -66,4 +73,4 @@ end
 hset[#hset + 1] = slot_field
 hset[#hset + 1] = encode(CLAIM, claim_state, number, wanted, tick, mode, priority) .. resource_field .. note
 local sessions_read = {}
-local wakeups
+local wakeups = recall

@@ -10,7 +10,8 @@ local record = call('HGET', state, RESOURCE_FIELD .. name)
 if not record then return {} end
 local kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, record)
 local time = call('TIME')
-local reply = {time[1] * 1000000 + time[2], kind, permits, limit, free, waiting, created, signalled, consumed}
+local reply = {time[1] * 1000000 + time[2], kind, permits, limit, free, waiting, created,
+  kind == MUTEX and 0 or signalled, consumed}
 local holders_from, holders_to = '[' .. HOLDER_LINE .. name .. '\0', '(' .. HOLDER_LINE .. name .. '\1'
 local named_holder = kind == MUTEX and family == PERMITS and string.sub(record, TAIL) or ''
 reply[#reply + 1] = named_holder ~= '' and 1 or call('ZLEXCOUNT', index, holders_from, holders_to)

@@ -24,7 +24,8 @@ end
 local claim_state, slot_number = DONE, 0
 if slot then claim_state, slot_number = decode(SLOT, slot) end
 -- The record of a mutex names the holder: see release_mutex.lua.
-local is_named = claim_state == HELD and string.sub(slot, 26, 26) == SOLE and family ~= GROUPS
+local slot_mode = claim_state == HELD and string.sub(slot, 26, 26)
+local is_named = (slot_mode == SOLE or slot_mode == COHORT) and family ~= GROUPS
 if is_named and tail ~= claim_id then
   claim_state = DONE
   -- If groups used the mutex, which was destroyed, its line is left.
@@ -39,4 +40,5 @@ local _, _, count, claim_tick, mode, priority, name_at = decode(CLAIM, slot)
 -- The record of the slot when the claim has ended; none for an expired session.
 local ended_slot
 local by_other = true
+local tick
 if ARGV[2] ~= '' then ended_slot = encode(SLOT, DONE, slot_number) .. ARGV[2] end

@@ -21,7 +21,8 @@ end
 local claim_state, slot_number = DONE, 0
 if slot then claim_state, slot_number = decode(SLOT, slot) end
 -- The record of a mutex names the holder: see release_mutex.lua.
-local is_sole = claim_state == HELD and string.sub(slot, 26, 26) == SOLE
+local slot_mode = claim_state == HELD and string.sub(slot, 26, 26)
+local is_sole = slot_mode == SOLE or slot_mode == COHORT
 local is_named = is_sole and family ~= GROUPS
 if is_named and tail ~= claim_id then
   claim_state = DONE
@@ -50,3 +51,4 @@ local _, _, count, claim_tick, mode, priority, name_at = decode(CLAIM, slot)
 -- The record of the slot when the claim has ended.
 local ended_slot = encode(SLOT, DONE, number)
 local by_other = false
+local tick

@@ -29,7 +29,7 @@ for i = 1, #fields do
         local line = QUEUE_LINE .. name .. '\0' .. priority .. encode(TICK, claim_tick) .. claim_id
         if not call('ZSCORE', index, line) then slot_state, name = DONE, '' end
       end
-      if mode == SOLE and slot_state == HELD then
+      if (mode == SOLE or mode == COHORT) and slot_state == HELD then
         -- The record of a mutex names the holder, or the line in a family that does not name it.
         local resource = call('HGET', state, RESOURCE_FIELD .. name)
         local claim_id = string.sub(fields[i], 3) .. ':' .. format('%d', number)
@@ -37,6 +37,7 @@ for i = 1, #fields do
           and not call('ZSCORE', index, HOLDER_LINE .. name .. '\0' .. claim_id) then
           slot_state, name = DONE, ''
         end
+        if mode == COHORT then count = 0 end
       end
     end
   end

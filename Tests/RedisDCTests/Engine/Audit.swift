@@ -32,6 +32,8 @@ struct Audit {
         var waiting: Int
         var created: Double
         var signalled: Int
+        /// The last fence that the cohort which holds a mutex may use.
+        var lastFence: Double
         var consumed: Int
         /// The claim that holds a mutex without groups.
         var holder: String
@@ -77,7 +79,7 @@ struct Audit {
         }
         // The slot of a mutex's claim may say `held` after its release: the record names the holder.
         claims = claims.filter { id, claim in
-            claim.mode != "m" || claim.state != "h" || resources[claim.name]?.holder == id
+            !"mk".contains(claim.mode) || claim.state != "h" || resources[claim.name]?.holder == id
                 || resources[claim.name]?.family == "g"
         }
         sessions = Set(replies[1].array?.compactMap(\.string) ?? [])
@@ -104,17 +106,18 @@ struct Audit {
 
     private static func resource(_ bytes: [UInt8]) -> Resource {
         let n = doubles(bytes[3...], 7)
+        let isMutex = bytes[0] == UInt8(ascii: "m")
         return Resource(
             kind: Character(UnicodeScalar(bytes[0])), family: Character(UnicodeScalar(bytes[2])), permits: Int(n[3]),
-            limit: Int(n[4]), free: Int(n[1]), waiting: Int(n[0]), created: n[5], signalled: Int(n[6]),
-            consumed: Int(n[2]), holder: String(decoding: bytes[59...], as: UTF8.self))
+            limit: Int(n[4]), free: Int(n[1]), waiting: Int(n[0]), created: n[5], signalled: isMutex ? 0 : Int(n[6]),
+            lastFence: isMutex ? n[6] : 0, consumed: Int(n[2]), holder: String(decoding: bytes[59...], as: UTF8.self))
     }
 
     /// Checks that permits are conserved, and that index and records agree.
     func check(_ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) {
         var expected: Set<[UInt8]> = []
         for (id, claim) in claims {
-            if claim.state == "h", claim.mode != "m" || resources[claim.name]?.family == "g" {
+            if claim.state == "h", !"mk".contains(claim.mode) || resources[claim.name]?.family == "g" {
                 expected.insert(Array("h\(claim.name)\0\(id)".utf8))
             }
             if claim.state == "w" {

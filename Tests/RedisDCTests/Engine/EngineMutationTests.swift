@@ -246,8 +246,8 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a refused request confirms nothing",
-        safeguard: "if not passes and ARGV[8] == '1' then return -1 end",
-        replacement: "if not passes and ARGV[8] == '1' then\n  call('HSET', state, slot_field, encode(SLOT, DONE, "
+        safeguard: "  if ARGV[8] == '1' then return -1 end\nend",
+        replacement: "end\nif not passes and ARGV[8] == '1' then\n  call('HSET', state, slot_field, encode(SLOT, DONE, "
             + "number))\n  return -1\nend"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(), try await nodes())

@@ -42,6 +42,7 @@ struct MachineRun {
         case send(EngineRequest)
         case finish(UInt64, EngineStateMachine.Finish)
         case lose(UInt64, RedisDCError)
+        case recall(CohortClaim)
         case event(CoordinatorEvent)
     }
 
@@ -57,7 +58,7 @@ struct MachineRun {
                 }
             case .subscribe: (wantsListen, unanswered) = (true, [:])
             case .join: wantsJoin = true
-            case .finish, .lose, .event: break
+            case .finish, .lose, .recall, .event: break
             }
         }
         actions += new
@@ -142,7 +143,7 @@ struct MachineRun {
 
     mutating func shutdownRequests() -> [String] {
         machine.shutdownRequests().map { request in
-            guard case .release(_, let claim, _) = request.operation else { return "something else" }
+            guard case .release(_, let claim, _, _) = request.operation else { return "something else" }
             return "release of \(claim)"
         }.sorted()
     }
@@ -161,6 +162,7 @@ struct MachineRun {
         case .subscribe: return "subscribe"
         case .join: return "join"
         case .lose(let id, _): return "lose \(id)"
+        case .recall: return "recall"
         case .event(.sessionStarted): return "event started"
         case .event(.sessionLost(_, let reason)): return "event lost \(reason == .expired ? "expired" : "dataLost")"
         case .event(.dataLost): return "event dataLost"
@@ -173,7 +175,7 @@ struct MachineRun {
             let what: String =
                 switch request.operation {
                 case .claim: "acquire \(request.number)"
-                case .release(_, let claim, _): "release \(request.number) of \(claim)"
+                case .release(_, let claim, _, _): "release \(request.number) of \(claim)"
                 case .end(let claim, _, _, let isForced):
                     "\(isForced ? "force" : "end") \(request.number) of \(claim.session):\(claim.number)"
                 case .sweep(let session, let below):
@@ -296,6 +298,7 @@ extension EngineStateMachine.HintAction: MachineAction {
         case .send(let request): [.send(request)]
         case .finish(let id, let result): [.finish(id, result)]
         case .lose(let id, let error): [.lose(id, error)]
+        case .recall(let claim): [.recall(claim)]
         }
     }
 }

@@ -206,7 +206,7 @@ struct ReconcileStateMachineTests {
         run.reply(1, .granted(fence: 7))
         run.call(9) { $0.release(1, releaser: 9, now: $1) }
         #expect(run.taken() == ["send acquire 1", "send acquire 1", "finish 1 granted 7", "send release 2 of 1"])
-        guard case .release(_, _, .groups)? = run.requests[2]?.operation else {
+        guard case .release(_, _, .groups, _)? = run.requests[2]?.operation else {
             Issue.record("the release is not for groups")
             return
         }

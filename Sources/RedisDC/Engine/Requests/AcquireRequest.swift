@@ -33,6 +33,8 @@ final class AcquireRequest: Sendable {
         case brings([UInt8])
         /// The claim to release as soon as this one is queued or granted: a condition's mutex.
         case releases(UInt64)
+        /// The lease of a mutex is for the tasks of this process, one after the other.
+        case cohort(CohortClaim)
     }
 
     let resource: Resource
@@ -77,10 +79,13 @@ final class AcquireRequest: Sendable {
         case (.arrive, _): resource.kind == .exchanger ? "e" : "a"
         case (.register, _): resource.kind == .phaser ? "r" : "p"
         case (.acquire, .consume): "c"
-        case (.acquire, .lease): resource.kind == .mutex ? "m" : "l"
+        case (.acquire, .lease): cohort != nil ? "k" : resource.kind == .mutex ? "m" : "l"
         case (.acquire, .group): "t"
         }
     }
+
+    /// The cohort of this process that the lease is for.
+    var cohort: CohortClaim? { if case .cohort(let cohort)? = detail { cohort } else { nil } }
 
     /// The family that serves the claim's release.
     var family: Family {

@@ -28,7 +28,11 @@ struct EngineRequest: Sendable {
         }
         switch operation {
         case .claim(let acquire): return head + acquire.arguments
-        case .release(_, let claim, _), .read(_, let claim): return head + [.string(String(claim))]
+        case .release(_, let claim, _, let cohort):
+            return head + [.string(String(claim))] + (cohort.map { [.string(String($0.lastFence))] } ?? [])
+        case .extendFences(_, let claim, let cohort):
+            return head + [.string(String(claim)), .string(String(cohort.lastFence))]
+        case .read(_, let claim): return head + [.string(String(claim))]
         case .leave(_, let claim): return head + [.string(String(claim)), "w"]
         case .reduce(_, let claim, let keep): return head + [.string(String(claim)), .integer(keep)]
         case .end(let claim, let name, _, let isForced):

@@ -28,8 +28,8 @@ struct ClaimID: Sendable, Hashable, CustomStringConvertible {
 enum Operation: Sendable {
     /// Acquires permits, or waits for them.
     case claim(AcquireRequest)
-    /// Ends a claim of the caller in any state.
-    case release(Resource, claim: UInt64, Family = .permits)
+    /// Ends a claim of the caller in any state. `cohort`: the process's cohort, if the claim is its.
+    case release(Resource, claim: UInt64, Family = .permits, cohort: CohortClaim? = nil)
     /// Removes a claim from the queue, unless it has been granted.
     case leave(Resource, claim: UInt64)
     /// Ends a claim of an expired session; with `isForced` of any session.
@@ -44,6 +44,8 @@ enum Operation: Sendable {
     case countDown(Resource, id: String?)
     /// Releases all but `keep` of a lease's permits.
     case reduce(name: String, claim: UInt64, keep: Int)
+    /// Reserves more fences for a cohort, and reads whether others wait.
+    case extendFences(name: String, claim: UInt64, CohortClaim)
     /// Reads the data of a lease: an item, or the values that all parties of a meeting have brought.
     case read(name: String, claim: UInt64)
     /// Turns a lease of one resource into a permit of another.
@@ -92,9 +94,11 @@ extension Operation {
         case .claim(let acquire): acquire.resource.name
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
             .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _),
-            .release(let resource, _, _), .leave(let resource, _):
+            .release(let resource, _, _, _), .leave(let resource, _):
             resource.name
-        case .end(_, let name, _, _), .reduce(let name, _, _), .read(let name, _), .recheck(let name): name
+        case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _),
+            .recheck(let name):
+            name
         case .heartbeat, .reconcile, .confirm, .sweep: ""
         }
     }
@@ -106,7 +110,8 @@ extension Operation {
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
             .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
             resource
-        case .release, .leave, .end, .reduce, .read, .recheck, .heartbeat, .reconcile, .confirm, .sweep: nil
+        case .release, .leave, .end, .reduce, .extendFences, .read, .recheck, .heartbeat, .reconcile, .confirm, .sweep:
+            nil
         }
     }
 
@@ -114,7 +119,9 @@ extension Operation {
     var takesSlot: Bool {
         switch self {
         case .claim, .signal, .create, .resize, .setTurnstile, .countDown, .destroy: true
-        case .release, .leave, .end, .reduce, .read, .pass, .recheck, .heartbeat, .reconcile, .confirm, .sweep: false
+        case .release, .leave, .end, .reduce, .extendFences, .read, .pass, .recheck, .heartbeat, .reconcile, .confirm,
+            .sweep:
+            false
         }
     }
 
@@ -122,9 +129,10 @@ extension Operation {
     func script(_ family: Family?) -> RedisScript {
         switch self {
         case .claim(let acquire): acquire.script(family)
-        case .release(let resource, _, let expected):
+        case .release(let resource, _, let expected, let cohort):
             switch family ?? expected {
-            case .permits, .clearing: resource.kind == .mutex ? Scripts.releaseMutex : Scripts.release
+            case .permits, .clearing:
+                resource.kind == .mutex && cohort == nil ? Scripts.releaseMutex : Scripts.release
             case .groups: Scripts.releaseInGroup
             case .meetings: Scripts.releaseParty
             case .participant: Scripts.releaseParticipant
@@ -145,6 +153,7 @@ extension Operation {
         case .setTurnstile: Scripts.setTurnstile
         case .countDown: Scripts.countDown
         case .reduce: Scripts.reduce
+        case .extendFences: Scripts.extendFences
         case .read: Scripts.read
         case .pass: Scripts.pass
         case .recheck:

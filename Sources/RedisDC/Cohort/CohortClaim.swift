@@ -1,0 +1,49 @@
+// What a cohort, the engine and its requests know together about one claim on a mutex.
+import Synchronization
+
+/// A claim on a mutex for all tasks of this process.
+///
+/// The engine's requests read the last fence from it, and the engine reports here that others wait. This may happen
+/// before the cohort knows of the grant.
+final class CohortClaim: Sendable {
+    /// What is known about other processes that wait for the mutex.
+    enum Demand: UInt8, Comparable, Sendable {
+        /// None waits. The first one that does will be reported.
+        case none
+        /// They may wait without being reported, because messages do not arrive.
+        case unknown
+        case waiting
+
+        static func < (a: Demand, b: Demand) -> Bool { a.rawValue < b.rawValue }
+    }
+
+    /// What Redis has reserved and reported with the grant. The raw value is in the reply and in the message.
+    enum Reservation: UInt64 {
+        /// Nothing is known: the reply or the message was lost, or groups use the mutex.
+        case unknown = 0
+        /// A range of fences, and nobody waits behind the cohort.
+        case unawaited = 1
+        /// A range of fences, and others wait behind the cohort.
+        case awaited = 2
+    }
+
+    private let fence = Atomic<UInt64>(0)
+    private let state = Atomic<UInt8>(Demand.none.rawValue)
+    private let onRecall: @Sendable (CohortClaim) -> Void
+
+    /// - Parameter onRecall: called after each change of ``demand``, on any thread.
+    init(onRecall: @escaping @Sendable (CohortClaim) -> Void) { self.onRecall = onRecall }
+
+    /// The last fence that a task of this process has been given; 0 before the first.
+    var lastFence: UInt64 {
+        get { fence.load(ordering: .acquiring) }
+        set { fence.store(newValue, ordering: .releasing) }
+    }
+
+    var demand: Demand { Demand(rawValue: state.load(ordering: .acquiring))! }
+
+    /// Reports that others wait, or may wait.
+    func recall(_ demand: Demand) {
+        if state.max(demand.rawValue, ordering: .acquiringAndReleasing).oldValue < demand.rawValue { onRecall(self) }
+    }
+}
