@@ -59,12 +59,15 @@ extension WaiterRunner {
     }
 
     /// Returns when the operation has its result. A cancelled task still waits for it: see ``abandon(_:_:)``.
+    ///
+    /// - Parameter afterStart: called as soon as the operation is on its way to the actor. What it sends there comes next.
     @inlinable
-    package nonisolated func carryOut(_ operation: Operation) async {
+    package nonisolated func carryOut(_ operation: Operation, afterStart: () -> Void = {}) async {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
                 operation.continuation = continuation
                 start(operation)
+                afterStart()
             }
         } onCancel: {
             cancel(operation.id)

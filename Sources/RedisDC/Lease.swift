@@ -72,7 +72,8 @@ public final class Lease: Sendable {
     }
 
     /// The fencing token of the grant: a number that grows with every grant in the namespace's
-    /// partition and never repeats.
+    /// partition and never repeats. With ``Locality/cohort(limit:linger:)`` it grows with every
+    /// grant of the same mutex, and grants of other names may have equal ones.
     ///
     /// The protected resource stores the highest fence that it has seen and refuses requests with a
     /// lower one. When a ``Condition`` acquires the mutex again, the lease gets a new fence.

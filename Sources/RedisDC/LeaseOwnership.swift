@@ -11,37 +11,45 @@ final class LeaseOwnership: Sendable {
     @TaskLocal private static var inherited: LeaseOwnership?
 
     private let task: TaskIdentity?
-    private let leases: [Lease]
+    private let lease: Lease
+    /// The leases that the task owned before.
+    private let outer: LeaseOwnership?
     /// When the body has returned its task may end, and a new task may get its identity and, by
     /// inheritance, this value.
     private let hasEnded = Atomic<Bool>(false)
 
-    private init(_ leases: [Lease]) {
+    private init(_ lease: Lease, _ outer: LeaseOwnership?) {
         task = .current
-        self.leases = leases
+        (self.lease, self.outer) = (lease, outer)
     }
 
-    /// The leases that the current task owns, innermost last.
-    static var ofCurrentTask: [Lease] {
+    /// What the current task owns; `nil` for nothing.
+    static var ofCurrentTask: LeaseOwnership? {
         guard let inherited, !inherited.hasEnded.load(ordering: .acquiring), inherited.task == .current else {
-            return []
+            return nil
         }
-        return inherited.leases
+        return inherited
     }
 
     /// The lease on `name` that the current task owns, or `nil`.
     static func lease(on name: String, of engine: Engine) -> Lease? {
-        let leases = ofCurrentTask
-        if leases.isEmpty { return nil }
-        return leases.last { ByteName($0.name) == ByteName(name) && $0.engine === engine }
+        var ownership = ofCurrentTask
+        while let owned = ownership {
+            if owned.lease.engine === engine, ByteName(owned.lease.name) == ByteName(name) { return owned.lease }
+            ownership = owned.outer
+        }
+        return nil
     }
 
-    /// Runs `body`, during which the current task owns `leases` and no others.
+    /// Runs `body`, during which the current task owns a lease, and what another task owned that waits for this one.
+    ///
+    /// - Parameter lease: `nil` for none but those of the other task.
     static func with<Result>(
-        _ leases: [Lease], isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+        _ lease: Lease?, _ outer: LeaseOwnership?, isolation: isolated (any Actor)? = #isolation,
+        _ body: () async throws -> Result
     ) async rethrows -> Result {
-        if leases.isEmpty { return try await body() }
-        let ownership = LeaseOwnership(leases)
+        guard let owned = lease ?? outer?.lease else { return try await body() }
+        let ownership = LeaseOwnership(owned, lease == nil ? outer?.outer : outer)
         defer { ownership.hasEnded.store(true, ordering: .releasing) }
         return try await $inherited.withValue(ownership) {
             // Isolates this closure. The standard library's parameter would otherwise take `body` off the caller's actor.

@@ -31,7 +31,7 @@ public enum Locality: Sendable, Hashable {
     ///   - limit: how many grants in a row may stay within the process while another one waits, 1
     ///     to 1,000,000.
     ///   - linger: how long the process keeps the unused mutex, 0 to 60 seconds.
-    case cohort(limit: Int = 64, linger: Duration = .milliseconds(50))
+    case cohort(limit: Int = 128, linger: Duration = .milliseconds(50))
 
     /// - Throws: `.invalidArgument` for a value out of range.
     func validate(_ name: String) throws(RedisDCError) {

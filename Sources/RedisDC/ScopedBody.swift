@@ -24,10 +24,10 @@ extension Lease {
             throw RedisDCError(.cancelled, "cannot run the body that holds \"\(name)\": the task was cancelled")
         }
         // The calling task waits while the body runs, so the body's task owns what the calling task owns.
-        let owned = LeaseOwnership.ofCurrentTask + (isOwnedByTask ? [self] : [])
+        let outer = LeaseOwnership.ofCurrentTask
         engine.bodyBegan()
         let result = await engine.instruments.holding {
-            await cancelledOnLoss(owning: owned, isolation: isolation, body)
+            await cancelledOnLoss(isOwnedByTask, outer, isolation: isolation, body)
         }
         engine.bodyEnded()
         try await release()
@@ -35,7 +35,8 @@ extension Lease {
     }
 
     private func cancelledOnLoss<Result>(
-        owning leases: [Lease], isolation: isolated (any Actor)?, _ body: (Lease) async throws -> Result
+        _ isOwnedByTask: Bool, _ outer: LeaseOwnership?, isolation: isolated (any Actor)?,
+        _ body: (Lease) async throws -> Result
     ) async -> Swift.Result<Result, any Error> {
         await withoutActuallyEscaping(body) { body in
             // One child task uses both, isolated as the caller is, while the caller waits for the end of the group: no two
@@ -44,12 +45,20 @@ extension Lease {
             nonisolated(unsafe) var result: Swift.Result<Result, any Error>?
             await withTaskGroup(of: Void.self, isolation: isolation) { group in
                 let end = BodyEnd()
-                onLoss { _ in end.reach(.lost) }
-                group.addTask { [self] in
-                    result = await run(owning: leases, isolation: isolation, body)
+                let child = { @Sendable [self] () async in
+                    result = await run(isOwnedByTask, outer, isolation: isolation, body)
                     end.reach(.finished)
                 }
-                if await end.value() == .lost { group.cancelAll() }
+                if #available(macOS 26, *) {
+                    // Begins at once, without a change of thread.
+                    group.addImmediateTask { await child() }
+                } else {
+                    group.addTask { await child() }
+                }
+                if !end.isReached {
+                    onLoss { _ in end.reach(.lost) }
+                    if await end.value() == .lost { group.cancelAll() }
+                }
                 await group.waitForAll()
             }
             return result!
@@ -57,11 +66,14 @@ extension Lease {
     }
 
     private func run<Result>(
-        owning leases: [Lease], isolation: isolated (any Actor)?, _ body: (Lease) async throws -> Result
+        _ isOwnedByTask: Bool, _ outer: LeaseOwnership?, isolation: isolated (any Actor)?,
+        _ body: (Lease) async throws -> Result
     ) async -> sending Swift.Result<Result, any Error> {
         do {
             // Safe for the same reason: the value goes back to the caller, whose isolation this is.
-            nonisolated(unsafe) let value = try await LeaseOwnership.with(leases, isolation: isolation) {
+            nonisolated(unsafe) let value = try await LeaseOwnership.with(
+                isOwnedByTask ? self : nil, outer, isolation: isolation
+            ) {
                 try await body(self)
             }
             return .success(value)

@@ -9,6 +9,8 @@ package protocol RedisDecorator: EventLoopRedis {
 extension RedisDecorator {
     package var serialExecutor: any SerialExecutor { redis.serialExecutor }
 
+    package var isCurrent: Bool { redis.isCurrent }
+
     package func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
 
     package func drain(

@@ -51,7 +51,10 @@ struct EngineMix {
         case 6..<8:
             try await pool.withPermits(count, timeout: .milliseconds(100)) { _ in try await Task.sleep(for: pause) }
         default:
-            try await coordinator.mutex("door").withLock(timeout: .milliseconds(500)) { [redis] lease in
+            // Processes that keep the mutex for a while, and strict ones.
+            let locality: Locality = seed % 2 == 0 ? .strict : .cohort(limit: 3, linger: .milliseconds(2))
+            let door = try coordinator.mutex("door", locality: locality)
+            try await door.withLock(timeout: .milliseconds(500)) { [redis] lease in
                 let fence = String(lease.fence)
                 _ = try await redis.send("RPUSH", "log", .string("in \(fence)"))
                 try await Task.sleep(for: pause)

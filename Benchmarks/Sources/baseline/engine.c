@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The parts of each script, in the order of Scripts.swift in the library.
-static const char *const parts[SCRIPTS][9] = {
+// The parts of each script, in the order of Scripts.swift in the library, and NULL.
+static const char *const parts[SCRIPTS][10] = {
     [JOIN] = {"session_join"},
     [LEAVE] = {"session_leave"},
     [ACQUIRE] = {"permits", "slot", "new_claim", "free_slot", "resource", "acquire"},

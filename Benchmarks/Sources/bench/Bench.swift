@@ -26,7 +26,7 @@ struct Bench {
         }
         let (url, prefix) = (arguments[0], arguments[2])
         // These workers read lines from their parent first, and call exitWithParent() after that.
-        if !["waiters", "contended", "listeners"].contains(job) { ParentInput.exitWithParent() }
+        if !["waiters", "contended", "local-contended", "listeners"].contains(job) { ParentInput.exitWithParent() }
         switch job {
         case "handoff": report(try await Handoff.run(url: url, rounds: count, prefix: prefix, placement: placement))
         case "handoff-peer": try await Handoff.peer(url: url, rounds: count, prefix: prefix, placement: placement)
@@ -46,6 +46,15 @@ struct Bench {
             print(try await Pushes.run(url: url, tasks: 64, each: count / 64, prefix: prefix, placement: placement))
         case "pairs":
             print(try await LockPairs.run(url: url, tasks: 1, each: count, prefix: prefix, placement: placement))
+        case "local-pairs":
+            let locality = try LocalMutex.locality(arguments.dropFirst(4).first)
+            print(
+                try await LocalMutex.pairs(
+                    url: url, count: count, prefix: prefix, placement: placement, locality: locality))
+        case "local-contended":
+            let locality = try LocalMutex.locality(arguments.dropFirst(4).first)
+            try await LocalMutex.contend(
+                url: url, tasks: count, prefix: prefix, placement: placement, locality: locality)
         case "mutexes":
             print(try await LockPairs.run(url: url, tasks: 64, each: count / 64, prefix: prefix, placement: placement))
         case "waiters":

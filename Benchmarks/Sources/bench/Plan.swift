@@ -5,7 +5,7 @@ import RedisDCTesting
 /// machine affects all of them alike.
 struct Plan {
     enum Group: String, CaseIterable {
-        case handoff, pubsub, fanout, pushes, pairs, mutexes, waiters, contended, crowd, primitives
+        case handoff, pubsub, fanout, pushes, pairs, locality, mutexes, waiters, contended, crowd, primitives
         case send, receipt, listeners, drain
         case mailMemory = "mail-memory"
         case mailCrowd = "mail-crowd"
@@ -80,6 +80,7 @@ struct Plan {
         case .fanout: try fanOut(server.url, &table)
         case .pushes: try push(server, &table)
         case .pairs: try pairs(server.url, &table)
+        case .locality: try locality(server.url, &table)
         case .mutexes: try mutexes(server, &table)
         case .waiters: try waiters(server, &table)
         case .contended: try contended(server.url, &table)

@@ -14,8 +14,10 @@ struct EventLoopAdapter: EventLoopRedis {
 
     var serialExecutor: any SerialExecutor { eventLoop.executor }
 
+    var isCurrent: Bool { eventLoop.inEventLoop }
+
     func execute(_ body: @escaping @Sendable () -> Void) {
-        if eventLoop.inEventLoop { body() } else { eventLoop.execute(body) }
+        if isCurrent { body() } else { eventLoop.execute(body) }
     }
 
     func post(

@@ -9,6 +9,9 @@ package protocol EventLoopRedis: Redis {
     /// The executor on which replies arrive.
     var serialExecutor: any SerialExecutor { get }
 
+    /// Whether the caller is on `serialExecutor`.
+    var isCurrent: Bool { get }
+
     /// Runs `body` on `serialExecutor`: immediately when the caller is on it, otherwise as soon as
     /// possible. `body` must not block.
     func execute(_ body: @escaping @Sendable () -> Void)
@@ -36,8 +39,10 @@ extension Redis {
 extension RedisClient: EventLoopRedis {
     package var serialExecutor: any SerialExecutor { eventLoop.executor }
 
+    package var isCurrent: Bool { eventLoop.inEventLoop }
+
     package func execute(_ body: @escaping @Sendable () -> Void) {
-        if eventLoop.inEventLoop { body() } else { eventLoop.execute(body) }
+        if isCurrent { body() } else { eventLoop.execute(body) }
     }
 
     package func drain(

@@ -5,12 +5,23 @@ import NIOConcurrencyHelpers
 ///
 /// It queues jobs itself and runs them in batches, because the event loop's queue needs a closure
 /// and a lock for each entry. Only the first job of a batch pays for them.
+///
+/// An event loop serves its sockets only when it has nothing to run. Tasks that wake each other all
+/// the time would never let it, so when they have done so for a while, the next batch waits for a
+/// moment.
 final class LoopExecutor: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
         var spare: [UnownedJob] = []
         var isScheduled = false
+        var isRunning = false
+        /// When the first of a row of batches began, of which each has made the next one runnable.
+        var rowBegan = NIODeadline.distantPast
     }
+
+    private static let maxRow = TimeAmount.microseconds(500)
+    /// Longer than the loop takes to look for work, so that it finds none.
+    private static let pause = TimeAmount.microseconds(10)
 
     private let eventLoop: any EventLoop
     private let state = NIOLockedValueBox(State())
@@ -19,18 +30,33 @@ final class LoopExecutor: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let isFirst = state.withLockedValue { state in
+        let isOnLoop = eventLoop.inEventLoop
+        let (isFirst, pauses) = state.withLockedValue { state in
             state.jobs.append(job)
-            defer { state.isScheduled = true }
-            return !state.isScheduled
+            if state.isScheduled { return (false, false) }
+            state.isScheduled = true
+            // Jobs that another thread or a socket has made runnable do not continue a row.
+            guard isOnLoop, state.isRunning else {
+                if isOnLoop { state.rowBegan = .distantPast }
+                return (true, false)
+            }
+            let now = NIODeadline.now()
+            if state.rowBegan == .distantPast { state.rowBegan = now }
+            if now - state.rowBegan < Self.maxRow { return (true, false) }
+            state.rowBegan = .distantPast
+            return (true, true)
         }
-        if isFirst { eventLoop.execute { self.run() } }
+        guard isFirst else { return }
+        if pauses {
+            eventLoop.scheduleTask(in: Self.pause) { self.run() }
+        } else {
+            eventLoop.execute { self.run() }
+        }
     }
 
     private func run() {
-        // Jobs that these make runnable run in the loop's next turn, so that the sockets are served in between.
         var jobs = state.withLockedValue { state in
-            state.isScheduled = false
+            (state.isScheduled, state.isRunning) = (false, true)
             let jobs = state.jobs
             state.jobs = state.spare
             state.spare = []
@@ -38,6 +64,9 @@ final class LoopExecutor: TaskExecutor {
         }
         for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
         jobs.removeAll(keepingCapacity: jobs.capacity <= 1024)
-        state.withLockedValue { [jobs] in if $0.spare.capacity < jobs.capacity { $0.spare = jobs } }
+        state.withLockedValue { [jobs] state in
+            state.isRunning = false
+            if state.spare.capacity < jobs.capacity { state.spare = jobs }
+        }
     }
 }

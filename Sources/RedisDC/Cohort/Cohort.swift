@@ -31,7 +31,8 @@ final class Cohort: Sendable {
         let recall = Recall()
         let machine = CohortStateMachine(
             settings: CohortStateMachine.Settings(
-                limit: limit, linger: linger, checkInterval: engine.settings.heartbeatInterval)
+                limit: limit, linger: linger, checkInterval: engine.settings.heartbeatInterval,
+                purpose: "acquire \(resource)")
         ) { CohortClaim { claim in recall.cohort.withLock { $0.object }?.recalled(claim) } }
         state = Locked(State(machine: machine))
         recall.cohort.withLock { $0.object = self }
@@ -70,7 +71,12 @@ final class Cohort: Sendable {
         }
         let id: UInt64
         switch action {
-        case .begin(let turn, let life): return Lease(turn, of: self, life: life, watch: watch!)
+        case .begin(let turn, let life):
+            let lease = Lease(turn, of: self, life: life, watch: watch!)
+            // A task that always finds the mutex at hand must not keep the client's executor from the sockets: the session
+            // would end.
+            if turn.number % 64 == 0, engine.redis.isCurrent { await Task.yield() }
+            return lease
         case .fail: throw notAvailable
         case .wait(let waiter): id = waiter
         case .request(let waiter, let claim):
@@ -78,8 +84,7 @@ final class Cohort: Sendable {
             request(claim, isAttempt: isAttempt)
         case .replace(let waiter, let claim, let releasing):
             id = waiter
-            engine.releaseSoon(releasing)
-            request(claim, isAttempt: isAttempt)
+            request(claim, isAttempt: isAttempt, releasing: releasing)
         }
         if limit != nil { arm() }
         return try await outcome(of: id).get()
@@ -118,8 +123,7 @@ final class Cohort: Sendable {
         }
     }
 
-    private var purpose: String { "acquire \(resource)" }
-    private var notAvailable: RedisDCError { .timedOut(purpose, after: .zero) }
+    private var notAvailable: RedisDCError { .timedOut("acquire \(resource)", after: .zero) }
 
     // MARK: Release
 
@@ -138,27 +142,25 @@ final class Cohort: Sendable {
     /// - Returns: the claim to release.
     private func endTurn(_ turn: UInt64) -> UInt64? {
         let now = engine.now
-        let (action, watch) = state.withLock { state -> (CohortStateMachine.ReleaseAction, LeaseWatch?) in
+        let (action, watch, pause) = state.withLock {
+            state -> (CohortStateMachine.ReleaseAction, LeaseWatch?, Duration?) in
             let action = state.machine.release(turn, now: now)
             switch action {
             case .none: break
             case .begin: state.turnWatch = LeaseWatch()
             case .linger, .release, .replace: state.turnWatch = nil
             }
-            return (action, state.turnWatch)
+            return (action, state.turnWatch, pauseUntilTick(&state, now))
         }
+        if let pause { tick(after: pause) }
         switch action {
-        case .none: return nil
-        case .linger:
-            arm()
-            return nil
+        case .none, .linger: return nil
         case .begin(let id, let turn, let life):
             finish(id, .success(Lease(turn, of: self, life: life, watch: watch!)))
             return nil
         case .release(let claim): return claim
         case .replace(let claim, let releasing):
-            engine.releaseSoon(releasing)
-            request(claim)
+            request(claim, releasing: releasing)
             return nil
         }
     }
@@ -181,9 +183,21 @@ final class Cohort: Sendable {
 
     // MARK: The claim
 
-    private func request(_ claim: CohortClaim, isAttempt: Bool = false) {
+    /// Requests a claim.
+    ///
+    /// - Parameter releasing: the claim that this one replaces. It is released when the request is on its way, so that it
+    ///   is in the queue when the next process gets the mutex, which then knows that others wait.
+    private func request(_ claim: CohortClaim, isAttempt: Bool = false, releasing: UInt64? = nil) {
+        var releasing = releasing
+        if isAttempt, let claim = releasing {
+            // An attempt would find the mutex held.
+            engine.releaseSoon(claim)
+            releasing = nil
+        }
         // Detached: the request serves all tasks, and not only the one that happens to begin it.
-        let task = Task.detached { [self] in await carryOutRequest(claim, isAttempt: isAttempt) }
+        let task = Task.detached { [self, releasing] in
+            await carryOutRequest(claim, isAttempt: isAttempt, releasing: releasing)
+        }
         let isCancelled = state.withLock { state in
             if state.machine.isRequesting(claim) { state.request = task }
             return state.machine.isCancelled(claim)
@@ -191,11 +205,11 @@ final class Cohort: Sendable {
         if isCancelled { task.cancel() }
     }
 
-    private func carryOutRequest(_ claim: CohortClaim, isAttempt: Bool) async {
+    private func carryOutRequest(_ claim: CohortClaim, isAttempt: Bool, releasing: UInt64?) async {
         let request = AcquireRequest(resource: resource, mode: .lease, detail: .cohort(claim))
         do throws(RedisDCError) {
             let operation = try engine.operation(request, timeout: isAttempt ? .zero : nil)
-            await engine.carryOut(operation)
+            await engine.carryOut(operation) { if let releasing { engine.releaseSoon(releasing) } }
             if let grant = try operation.grant() {
                 granted(grant, claim)
             } else {
@@ -232,7 +246,7 @@ final class Cohort: Sendable {
                 finish(id, .success(Lease(turn, of: self, life: life, watch: watch!)))
             case .fail(let id, let error): finish(id, .failure(error))
             case .release(let claim): engine.releaseSoon(claim)
-            case .request(let claim): request(claim)
+            case .request(let claim, let releasing): request(claim, releasing: releasing)
             }
         }
     }
@@ -256,15 +270,21 @@ final class Cohort: Sendable {
     /// Sets the timer for the machine's next tick. It keeps the cohort alive while that has something to do.
     private func arm() {
         let now = engine.now
-        let pause = state.withLock { state -> Duration? in
-            guard let next = state.machine.nextTick else { return nil }
-            // Deadlines of waiters that have left must not keep the cohort for long.
-            let at = min(next, now + engine.settings.heartbeatInterval)
-            if let timerAt = state.timerAt, timerAt <= at { return nil }
-            state.timerAt = at
-            return max(.zero, at - now)
-        }
-        guard let pause else { return }
+        if let pause = state.withLock({ pauseUntilTick(&$0, now) }) { tick(after: pause) }
+    }
+
+    /// Returns the time after which a tick is needed; `nil` when there is nothing to do, or a timer is set that is early
+    /// enough.
+    private func pauseUntilTick(_ state: inout State, _ now: Duration) -> Duration? {
+        guard let next = state.machine.nextTick else { return nil }
+        // Deadlines of waiters that have left must not keep the cohort for long.
+        let at = min(next, now + engine.settings.heartbeatInterval)
+        if let timerAt = state.timerAt, timerAt <= at { return nil }
+        state.timerAt = at
+        return max(.zero, at - now)
+    }
+
+    private func tick(after pause: Duration) {
         Task.detached { [self] in
             try? await engine.clock.sleep(pause)
             tick()
@@ -275,7 +295,7 @@ final class Cohort: Sendable {
         let now = engine.now
         let actions = state.withLock { state in
             state.timerAt = nil
-            return state.machine.tick({ .timedOut(self.purpose, after: $0) }, now: now)
+            return state.machine.tick(now: now)
         }
         for action in actions {
             switch action {

@@ -23,6 +23,8 @@ struct CohortStateMachine {
         var linger: Duration
         /// The interval at which a held claim is compared with Redis, in case a recall was lost.
         var checkInterval: Duration
+        /// What the tasks do, for error messages.
+        var purpose: String
     }
 
     /// One task's turn.
@@ -61,8 +63,9 @@ struct CohortStateMachine {
 
     enum State {
         case none
-        /// A claim is requested, unless everybody has left: then the request is being cancelled.
-        case requesting(CohortClaim, isCancelled: Bool)
+        /// A claim is requested, unless everybody has left: then the request is being cancelled. `isAttempt`: the request
+        /// may not queue.
+        case requesting(CohortClaim, isAttempt: Bool, isCancelled: Bool)
         case held(Tenure)
     }
 
@@ -104,7 +107,7 @@ struct CohortStateMachine {
         case wait(ID)
         /// The task waits in the queue, and the claim must be requested.
         case request(ID, CohortClaim)
-        /// As `request`, after the release of the other claim.
+        /// As `request`. Then the other claim is released.
         case replace(ID, CohortClaim, releasing: ID)
         /// A task of this process has the mutex or waits for it, and this one may not wait.
         case fail
@@ -120,15 +123,16 @@ struct CohortStateMachine {
         case .held(let tenure):
             guard case .lingering = tenure.use else { return isAttempt ? .fail : .wait(enqueue(limit)) }
             if let turn = beginTurn(now) { return .begin(turn, tenure.life) }
-            return .replace(enqueue(limit, isAttempt), beginRequest(), releasing: tenure.id)
+            return .replace(enqueue(limit, isAttempt), beginRequest(isAttempt: isAttempt), releasing: tenure.id)
+        case .requesting(_, isAttempt: true, isCancelled: false): return .wait(enqueue(limit, isAttempt))
         case .requesting: return isAttempt ? .fail : .wait(enqueue(limit))
-        case .none: return .request(enqueue(limit, isAttempt), beginRequest())
+        case .none: return .request(enqueue(limit, isAttempt), beginRequest(isAttempt: isAttempt))
         }
     }
 
-    private mutating func beginRequest() -> CohortClaim {
+    private mutating func beginRequest(isAttempt: Bool = false) -> CohortClaim {
         let claim = makeClaim()
-        state = .requesting(claim, isCancelled: false)
+        state = .requesting(claim, isAttempt: isAttempt, isCancelled: false)
         return claim
     }
 
@@ -174,19 +178,20 @@ struct CohortStateMachine {
 
     /// Whether this claim is being requested.
     func isRequesting(_ claim: CohortClaim) -> Bool {
-        if case .requesting(let requested, _) = state { requested === claim } else { false }
+        if case .requesting(let requested, _, _) = state { requested === claim } else { false }
     }
 
     /// Whether the request of this claim is to be cancelled.
     func isCancelled(_ claim: CohortClaim) -> Bool {
-        if case .requesting(let requested, true) = state { requested === claim } else { false }
+        if case .requesting(let requested, _, true) = state { requested === claim } else { false }
     }
 
     enum RequestAction {
         case begin(ID, Turn, SessionLife)
         case fail(ID, RedisDCError)
         case release(ID)
-        case request(CohortClaim)
+        /// Requests a claim, and then releases the other one.
+        case request(CohortClaim, releasing: ID? = nil)
     }
 
     /// Handles the grant of the requested claim.
@@ -205,7 +210,14 @@ struct CohortStateMachine {
                 claim: claim, id: grant.claim, life: grant.life, use: .lingering(since: now),
                 endOfFences: reservation == .unknown ? grant.fence : grant.fence + Self.fences - 1,
                 demand: max(demand, claim.demand), check: .due(at: now + settings.checkInterval)))
-        return settleLeaving() + next(now)
+        return settleLeaving() + next(now) + failAttempts(.timedOut(settings.purpose, after: .zero))
+    }
+
+    /// Ends the attempts that wait, because the mutex is not free.
+    private mutating func failAttempts(_ error: RedisDCError) -> [RequestAction] {
+        let attempts = waiters.filter(\.value.isAttempt).keys.sorted()
+        for id in attempts { waiters[id] = nil }
+        return attempts.map { .fail($0, error) }
     }
 
     /// Handles a request that failed or was cancelled.
@@ -214,14 +226,11 @@ struct CohortStateMachine {
     ///   - error: the error of the waiters.
     ///   - isAttempt: the request could not queue, and the mutex was not free. Who may wait for it requests again.
     mutating func requestEnded(_ claim: CohortClaim, _ error: RedisDCError, isAttempt: Bool) -> [RequestAction] {
-        guard case .requesting(let requested, let isCancelled) = state, requested === claim else { return [] }
+        guard case .requesting(let requested, _, let isCancelled) = state, requested === claim else { return [] }
         state = .none
         var actions = settleLeaving()
         if isAttempt {
-            for (id, _) in waiters.filter({ $0.value.isAttempt }) {
-                waiters[id] = nil
-                actions.append(.fail(id, error))
-            }
+            actions += failAttempts(error)
         } else if !isCancelled {
             while let id = dequeue() { actions.append(.fail(id, error)) }
         }
@@ -240,7 +249,7 @@ struct CohortStateMachine {
         guard case .held(let tenure) = state else { return [] }
         if !waiters.isEmpty, let turn = beginTurn(now), let id = dequeue() { return [.begin(id, turn, tenure.life)] }
         state = .none
-        return waiters.isEmpty ? [.release(tenure.id)] : [.release(tenure.id), .request(beginRequest())]
+        return waiters.isEmpty ? [.release(tenure.id)] : [.request(beginRequest(), releasing: tenure.id)]
     }
 
     // MARK: Release
@@ -252,7 +261,7 @@ struct CohortStateMachine {
         case linger
         case begin(ID, Turn, SessionLife)
         case release(ID)
-        /// Releases the claim and requests another one.
+        /// Requests another claim, behind those who wait, and then releases this one.
         case replace(CohortClaim, releasing: ID)
     }
 
@@ -302,10 +311,12 @@ struct CohortStateMachine {
     /// Handles a waiter that was cancelled or has timed out.
     mutating func abandon(_ id: ID, _ error: RedisDCError) -> AbandonAction {
         guard waiters.removeValue(forKey: id) != nil else { return .none }
-        guard waiters.isEmpty, case .requesting(let claim, let isCancelled) = state else { return .fail(id, error) }
+        guard waiters.isEmpty, case .requesting(let claim, let isAttempt, let isCancelled) = state else {
+            return .fail(id, error)
+        }
         leaving.append((id, error))
         if isCancelled { return .none }
-        state = .requesting(claim, isCancelled: true)
+        state = .requesting(claim, isAttempt: isAttempt, isCancelled: true)
         return .cancelRequest
     }
 
@@ -342,7 +353,7 @@ struct CohortStateMachine {
         case abandon(ID, RedisDCError)
     }
 
-    /// The time at which ``tick(_:now:)`` must be called next; `nil` when there is none.
+    /// The time at which ``tick(now:)`` must be called next; `nil` when there is none.
     var nextTick: Duration? {
         var next = deadlines.min?.at
         guard case .held(let tenure) = state else { return next }
@@ -355,13 +366,13 @@ struct CohortStateMachine {
     }
 
     /// Handles the passing of time.
-    ///
-    /// - Parameter timedOut: makes the error of a waiter that has waited for this long.
-    mutating func tick(_ timedOut: (Duration) -> RedisDCError, now: Duration) -> [TickAction] {
+    mutating func tick(now: Duration) -> [TickAction] {
         var actions: [TickAction] = []
         while let first = deadlines.min, first.at <= now {
             deadlines.removeMin()
-            if let limit = waiters[first.id]?.limit { actions.append(.abandon(first.id, timedOut(limit.timeout))) }
+            if let limit = waiters[first.id]?.limit {
+                actions.append(.abandon(first.id, .timedOut(settings.purpose, after: limit.timeout)))
+            }
         }
         guard case .held(var tenure) = state else { return actions }
         if case .lingering(let since) = tenure.use, since + settings.linger <= now {

@@ -107,7 +107,7 @@ public struct DistributedMutex: Sendable {
     /// - Throws: what ``lock(timeout:)`` throws, except `.timedOut`.
     public func tryLock() async throws(RedisDCError) -> Lease? {
         if let cohort {
-            do { return try await cohort.lock(timeout: .zero) } catch where error.code == .timedOut { return nil }
+            do { return try await cohort.lock(timeout: .zero) } catch  where error.code == .timedOut { return nil }
         }
         guard let grant = try await engine.acquire(request, timeout: .zero) else { return nil }
         return Lease(grant, name: name, count: 1, engine: engine)

@@ -5,8 +5,8 @@
 --   [7] wanted: number of permits, 1 by default
 --   [8] if_free: 1 replies -1 when the permits cannot be granted now; 0 or nothing queues then
 --   [9] priority: 0 precedes all waiters with 1 and does not queue behind them; 1 or nothing by default
--- The first request that a cohort stands in the way of recalls the mutex: a message asks the cohort's process to release
--- it soon.
+-- The first request that finds the mutex with a cohort recalls it: a message asks the cohort's process to release it
+-- soon.
 -- Reply: the fence, or 1 for permits to consume; 0: queued; -1: see [8]; {fence, 1} for a cohort; {fence, count} if the
 --   request is repeated after the grant; {'over', word} if its claim was ended by another (see DONE), or a refusal.
 local mode, wanted, priority = ARGV[6], ARGV[7] and tonumber(ARGV[7]) or 1, ARGV[9] or ORDINARY

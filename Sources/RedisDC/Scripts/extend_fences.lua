@@ -5,8 +5,8 @@
 --   [3] the field of the mutex: t:NAME
 --   [4] NUMBER of the claim
 --   [5] used: the last fence that the cohort has used
--- Reply: {the last fence that it may use, number of waiters}, or {'none'} if the mutex's record does not name the claim:
---   it is not held, or groups use the mutex.
+-- Reply: {the last fence that it may use, number of waiters}, or {'none'} if the mutex's record does not name the
+--   claim: it is not held, or groups use the mutex.
 local resource = call('HGET', state, ARGV[3])
 if not resource or string.sub(resource, TAIL) ~= string.sub(ARGV[1], 3) .. ':' .. ARGV[4] then return {'none'} end
 local kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, resource)

@@ -4,8 +4,7 @@
 -- If the request is for the resource that the claim is on, resource.lua compares them.
 if slot_state == WAITING then return {'occupied'} end
 if slot_state == HELD and string.sub(slot, 28) ~= resource_field then
-  local slot_mode = string.sub(slot, 26, 26)
-  if slot_mode ~= SOLE and slot_mode ~= COHORT then return {'occupied'} end
+  if string.sub(slot, 26, 26) ~= SOLE then return {'occupied'} end
   local held = call('HGET', state, string.sub(slot, 28))
   local holder = string.sub(slot_field, 3) .. ':' .. format('%d', slot_number)
   if held and (string.sub(held, TAIL) == holder

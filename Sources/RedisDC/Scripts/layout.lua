@@ -35,8 +35,9 @@ local format = string.format
 --   c:SID:SLOT  slot: its state, the NUMBER of the last request that it has served, and a claim or a kept reply
 --   t:NAME      resource: kind (two letters), family, waiting (number of waiters), free (permits available now),
 --               consumed (permits used up), permits (at creation), limit (total now, after resizing), created (tick),
---               signalled (permits added; for a mutex the last fence that its cohort may use, or 0); then TAIL: for a mutex of the family PERMITS the claim that holds it, for a
---               kind of MEETINGS the tick in the queue of the last party of the open generation, and their number
+--               signalled (permits added; for a mutex the last fence that its cohort may use, or 0); then TAIL: for a
+--               mutex of the family PERMITS the claim that holds it, for a kind of MEETINGS the tick in
+--               the queue of the last party of the open generation, and their number
 --   g:NAME\0GROUP   group that has entered: number of its members, `created` of the resource
 --   v:NAME\0TICK    item of a buffer
 --   e:NAME\0TICK    meeting at an exchanger: what its parties brought (MessagePack)
@@ -69,10 +70,10 @@ local WAITING = 'w'
 local GRANTED = 'g'
 local HELD = 'h'
 
--- Modes of a claim. SOLE is the lease of a mutex, whose record names the holder (release_mutex.lua). COHORT is that of a
--- process that hands the mutex over among its own tasks: each gets a fence from its FENCES. The note of a
--- MEMBER is its group, that of an ITEM the item's tick. The note of a MEETING is what the party brings, and after the
--- grant the tick of the meeting.
+-- Modes of a claim. SOLE is the lease of a mutex, whose record names the holder (release_mutex.lua). COHORT is that of
+-- a process that hands the mutex over among its own tasks: each gets a fence from its FENCES. The note of a MEMBER is
+-- its group, that of an ITEM the item's tick. The note of a MEETING is what the party brings, and after the grant the
+-- tick of the meeting.
 local CONSUME = 'c'
 local LEASE = 'l'
 local SOLE = 'm'

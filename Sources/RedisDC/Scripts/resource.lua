@@ -12,8 +12,7 @@ if resource then
   kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, resource)
   if slot_state == HELD then
     local holder = string.sub(slot_field, 3) .. ':' .. format('%d', slot_number)
-    local slot_mode = string.sub(slot, 26, 26)
-    if slot_mode ~= SOLE and slot_mode ~= COHORT or string.sub(resource, TAIL) == holder
+    if string.sub(slot, 26, 26) ~= SOLE or string.sub(resource, TAIL) == holder
       or family == GROUPS and call('ZSCORE', index, HOLDER_LINE .. string.sub(resource_field, 3) .. '\0' .. holder) then
       return {'occupied'}
     end

@@ -16,8 +16,7 @@ for slot = first, slots - 1 do fields[#fields + 1] = SLOT_FIELD .. sid .. ':' ..
 local is_idle = true
 for i, record in ipairs(slots > 0 and call('HMGET', state, unpack(fields)) or {}) do
   local is_ended = not record or string.sub(record, 1, 1) == DONE
-  local mode = is_ended or string.sub(record, 26, 26)
-  if (mode == SOLE or mode == COHORT) and string.sub(record, 1, 1) == HELD then
+  if not is_ended and string.sub(record, 26, 26) == SOLE and string.sub(record, 1, 1) == HELD then
     -- The record of the mutex says whether it is held (release_mutex.lua).
     local _, number = decode(SLOT, record)
     local resource = call('HGET', state, string.sub(record, 28))

@@ -337,6 +337,30 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("tasks on the client's executor that use the mutex all the time let others have it", arguments: [1, 4])
+        func onExecutor(tasks: Int) async throws {
+            try await withServer { _, redis, other in
+                try await withCoordinator(redis: redis) { one in
+                    try await withCoordinator(redis: other) { two in
+                        let mutex = try one.mutex("m", locality: .cohort())
+                        let stop = Flag()
+                        try await withThrowingTaskGroup(of: Void.self) { group in
+                            for _ in 0..<tasks {
+                                group.addTask(executorPreference: redis.executor) {
+                                    while !stop.isSet {
+                                        try await mutex.withLock { _ in }
+                                    }
+                                }
+                            }
+                            for _ in 0..<20 { try await two.mutex("m").withLock(timeout: .seconds(30)) { _ in } }
+                            stop.set()
+                            try await group.waitForAll()
+                        }
+                    }
+                }
+            }
+        }
+
         @Test("conditions, reentrancy and several locks work as with a strict mutex")
         func withOthers() async throws {
             try await withCoordinators { _, one, two, redis in

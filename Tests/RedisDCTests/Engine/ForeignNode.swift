@@ -147,6 +147,7 @@ final class ForeignNode: Sendable {
             "permits", "slot", "new_call", "free_slot", "resource", "set_turnstile", "call", "grant", "write",
         ],
         "reduce": ["reduce", "grant", "write"],
+        "extendFences": ["extend_fences"],
         "recheck": ["permits", "recheck", "grant", "write"],
         "waitForLatch": ["permits", "slot", "new_claim", "free_slot", "resource", "latch", "acquire"],
         "countDown": [

@@ -11,6 +11,9 @@ public struct HistoryMix: Sendable {
         "door0": 1, "door1": 1, "pool": 3, "tokens": 2, "catalogue": ReadWriteLock.maxReaders, "meeting": 2,
     ].merging((0..<latches).map { ("latch\($0)", latchCount) }) { $1 }
 
+    /// Those that some processes keep for themselves for a while.
+    public static let mutexes: Set<String> = ["door0", "door1"]
+
     private static let latches = 12
     private static let latchCount = 4
 
@@ -54,18 +57,20 @@ public struct HistoryMix: Sendable {
         // From 1 ms, usually too short, to 256 ms.
         let timeout = Duration.microseconds(1000 << Int.random(in: 0...8, using: &generator))
         let door = "door\(Int.random(in: 0...1, using: &generator))"
+        // An attempt may fail while a mutex stays with another process unused, which the model does not know.
+        let locality: Locality = seed % 2 == 0 ? .strict : .cohort(limit: 2, linger: .zero)
         let count = Int.random(in: 1...2, using: &generator)
         switch Int.random(in: 0..<18, using: &generator) {
         case 0..<3:
-            let mutex = try coordinator.mutex(door)
+            let mutex = try coordinator.mutex(door, locality: locality)
             try await lease(AcquireRequest(task, .take, door, 1, timeout), pause) {
                 try await mutex.lock(timeout: timeout)
             }
         case 3:
-            let mutex = try coordinator.mutex(door)
+            let mutex = try coordinator.mutex(door, locality: locality)
             try await lease(AcquireRequest(task, .tryTake, door, 1), pause) { try await mutex.tryLock() }
         case 4:
-            let mutex = try coordinator.mutex(door)
+            let mutex = try coordinator.mutex(door, locality: locality)
             try await cancelled(AcquireRequest(task, .take, door, 1), after: pause) { request in
                 try await lease(request, pause) { try await mutex.lock() }
             }

@@ -53,8 +53,11 @@ public struct KindMix: Sendable {
         let timeout = Duration.microseconds(500 << Int.random(in: 0...6, using: &random))
         let pause = Duration.microseconds(Int.random(in: 0...1500, using: &random))
         let isFirst = Bool.random(using: &random)
+        let locality: Locality =
+            Bool.random(using: &random) ? .strict : .cohort(limit: 3, linger: .milliseconds(5))
         let attempt = Attempt(
-            node: node, watch: watch, id: id, kind: kind, isFirst: isFirst, timeout: timeout, pause: pause)
+            node: node, watch: watch, id: id, kind: kind, isFirst: isFirst, timeout: timeout, pause: pause,
+            locality: locality)
         let cancelAfter: Duration? =
             cancels && Bool.random(using: &random) ? .microseconds(Int.random(in: 0...4000, using: &random)) : nil
         do {
@@ -88,6 +91,8 @@ private struct Attempt: Sendable {
     let isFirst: Bool
     let timeout: Duration
     let pause: Duration
+    /// Of the mutexes.
+    let locality: Locality
 
     func make() async throws {
         switch kind {
@@ -98,7 +103,10 @@ private struct Attempt: Sendable {
             try await node.semaphore("pool", permits: 3).withPermits(isFirst ? 1 : 2, timeout: timeout) { lease in
                 try await inside("pool", isFirst ? 1 : 2, of: 3, lease)
             }
-        case .mutex: try await node.mutex("m").withLock(timeout: timeout) { try await inside("m", 1, of: 1, $0) }
+        case .mutex:
+            try await node.mutex("m", locality: locality).withLock(timeout: timeout) {
+                try await inside("m", 1, of: 1, $0)
+            }
         case .readWriteLock:
             let lock = try node.readWriteLock("rw")
             if isFirst {
@@ -111,7 +119,7 @@ private struct Attempt: Sendable {
                 }
             }
         case .lightSwitch:
-            let room = try node.mutex("room")
+            let room = try node.mutex("room", locality: locality)
             if id.utf8.reduce(0, { $0 &+ Int($1) }).isMultiple(of: 3) {
                 try await room.withLock(timeout: timeout) { try await inside("room", 1000, of: 1000, $0) }
             } else {
@@ -121,7 +129,7 @@ private struct Attempt: Sendable {
                 }
             }
         case .condition:
-            let mutex = try node.mutex("cm")
+            let mutex = try node.mutex("cm", locality: locality)
             let condition = try mutex.condition("c")
             try await mutex.withLock(timeout: timeout) { lease in
                 if isFirst {
@@ -179,7 +187,7 @@ private struct Attempt: Sendable {
             try await term.release()
         case .severalLocks:
             let names = isFirst ? ["m", "n"] : ["n", "m"]
-            try await node.withLocks(names.map { try node.mutex($0) }, timeout: timeout) { leases in
+            try await node.withLocks(names.map { try node.mutex($0, locality: locality) }, timeout: timeout) { leases in
                 for (name, lease) in zip(names, leases) { await watch.enters(name, 1, of: 1, "", lease) }
                 try await pausing()
                 for lease in leases { await watch.leaves(lease) }

@@ -40,10 +40,18 @@ extension History {
 
     // MARK: Checks of linear cost
 
-    /// Checks that a fence is higher than those of all grants that returned before its request, for
-    /// all resources together, and that no fence is granted twice.
+    /// Checks that a fence is higher than those of all grants that returned before its request, and
+    /// that no fence is granted twice: for each mutex, which may be with a cohort, and for all other
+    /// resources together.
     func fenceFaults() -> [String] {
         let grants = calls.indices.filter { calls[$0].fence > 0 }
+        let groups = Dictionary(grouping: grants) { place in
+            HistoryMix.mutexes.contains(calls[place].resource) ? calls[place].resource : ""
+        }
+        return groups.values.flatMap { fenceFaults(among: $0) }
+    }
+
+    private func fenceFaults(among grants: [Int]) -> [String] {
         let byCall = grants.sorted { calls[$0].called < calls[$1].called }
         let byReturn = grants.sorted { calls[$0].returned! < calls[$1].returned! }
         var faults: [String] = []
