@@ -117,7 +117,10 @@ extension PrimitiveTests {
                 let waiting = Task { await errorOf { try await barrier.arriveAndWait() } }
                 try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
                 let other = try two.barrier("b", parties: 3, failure: .breaks)
-                #expect(await errorOf { try await other.arriveAndWait(timeout: .milliseconds(20)) }?.code == .timedOut)
+                let leaving = Task { await errorOf { try await other.arriveAndWait() } }
+                try await until("both wait") { try await two.inspect("b")?.waiterCount == 2 }
+                leaving.cancel()
+                #expect(await leaving.value?.code == .cancelled)
                 #expect(await waiting.value?.code == .broken)
                 #expect(await errorOf { try await other.arriveAndWait() }?.code == .broken)
                 #expect(try await two.inspect("b")?.kind == .broken)
