@@ -107,6 +107,13 @@ public struct RedisConfiguration: Sendable {
 
     /// Limits on the size of a reply.
     public var limits = Limits()
+    /// The maximum number of bytes of commands that wait to be sent on a connection, at least
+    /// 1,024. Default 64 MiB.
+    ///
+    /// When the network or the server accepts commands more slowly than tasks send them, further
+    /// calls wait until there is room, in their order and until their timeout. Each command counts
+    /// 256 bytes beside its own. One that is larger than the limit is sent when no other waits.
+    public var maxUnsentBytes = 64 * 1024 * 1024
     /// The backends that receive the client's logs, metrics and spans.
     public var instruments = RedisInstruments()
 
@@ -141,5 +148,6 @@ extension RedisConfiguration {
         try require(
             limits.replyBytes >= 1024 && limits.replyElements >= 1 && limits.replyDepth >= 1,
             "limits is \(limits), expected at least 1024 bytes, 1 element and depth 1")
+        try require(maxUnsentBytes >= 1024, "maxUnsentBytes is \(maxUnsentBytes), expected at least 1024")
     }
 }

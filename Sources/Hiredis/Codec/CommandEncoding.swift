@@ -5,17 +5,23 @@ extension ByteBuffer {
     /// Appends the command as an array of bulk strings. Its size is computed first, so that it is
     /// written in one piece.
     mutating func writeCommand(_ command: RedisCommand) {
-        var size = headerSize(command.arguments.count)
-        for argument in command.arguments {
-            let count = argument.byteCount
-            size += headerSize(count) + count + 2
-        }
+        let size = command.encodedSize
         writeWithUnsafeMutableBytes(minimumWritableBytes: size) { target in
             var writer = CommandWriter(target: target)
             writer.writeHeader(UInt8(ascii: "*"), command.arguments.count)
             for argument in command.arguments { writer.write(argument) }
             assert(writer.position == size)
             return writer.position
+        }
+    }
+}
+
+extension RedisCommand {
+    /// The number of bytes of the command on the wire.
+    var encodedSize: Int {
+        arguments.reduce(headerSize(arguments.count)) { size, argument in
+            let count = argument.byteCount
+            return size + headerSize(count) + count + 2
         }
     }
 }

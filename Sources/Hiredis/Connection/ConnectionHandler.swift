@@ -17,6 +17,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var machine = ConnectionStateMachine<Caller>()
     private var context: ChannelHandlerContext?
     private var unwritten = ByteBuffer()
+    /// Large commands that are not written, and what was before each of them.
+    private var unwrittenPieces: [ByteBuffer] = []
+    /// What the unwritten commands have taken of the outbox's room.
+    private var unwrittenSize = 0
     private var timer: (deadline: NIODeadline, scheduled: Scheduled<Void>)?
     private var closeReason: RedisError?
     private var isClosed = false
@@ -71,9 +75,21 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
         outbox.recycle(batch.submissions)
         guard let earliest else { return }
-        if unwritten.readableBytes == 0 { unwritten = batch.bytes } else { unwritten.writeImmutableBuffer(batch.bytes) }
+        for piece in batch.pieces { append(piece) }
         writeWhatIsLeft()
         arm(earliest)
+    }
+
+    /// Appends bytes to those that are to be written. Large ones are not copied.
+    private func append(_ piece: ByteBuffer) {
+        if unwritten.readableBytes == 0 {
+            unwritten = piece
+        } else if piece.readableBytes < Outbox.largeSize {
+            unwritten.writeImmutableBuffer(piece)
+        } else {
+            unwrittenPieces.append(unwritten)
+            unwritten = piece
+        }
     }
 
     /// - Returns: the time of the next deadline check, or `nil` when the command is refused.
@@ -83,9 +99,11 @@ final class ConnectionHandler: ChannelInboundHandler {
             id: submission.id, context: submission.caller, expectedReplies: submission.expectedReplies,
             deadline: deadline)
         if case .fail(let caller, let error) = machine.enqueue(slot, now: now) {
+            outbox.room.give(submission.size)
             refuse(caller, error)
             return nil
         }
+        unwrittenSize += submission.size
         return silenceLimit.map { min(deadline, now + $0) } ?? deadline
     }
 
@@ -98,7 +116,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
+    /// Abandons a command. It may still be in the outbox, if the thread that has to wake the event loop for it is slow.
     func cancel(_ id: UInt64) {
+        if !outbox.isEmpty { drainOutbox() }
         if let failure = machine.cancel(id) { fail(failure) }
     }
 
@@ -173,10 +193,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func writeWhatIsLeft() {
         guard let context, context.channel.isWritable, unwritten.readableBytes > 0 else { return }
         // Emptied first, because a large write changes the writability, which calls this function recursively.
-        let bytes = unwritten
-        unwritten = ByteBuffer()
+        let (bytes, pieces, size) = (unwritten, unwrittenPieces, unwrittenSize)
+        (unwritten, unwrittenPieces, unwrittenSize) = (ByteBuffer(), [], 0)
         machine.wroteAll()
+        for piece in pieces { context.write(wrapOutboundOut(piece), promise: nil) }
         context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+        // Last, because it may resume callers that send again.
+        if size > 0 { outbox.room.give(size) }
     }
 
     private func ended(_ reason: RedisError) {
@@ -184,7 +207,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         isClosed = true
         timer?.scheduled.cancel()
         timer = nil
-        unwritten = ByteBuffer()
+        (unwritten, unwrittenPieces) = (ByteBuffer(), [])
         receive = nil
         var unsent = reason
         unsent.mayHaveRun = false

@@ -3,16 +3,23 @@ import NIOConcurrencyHelpers
 
 /// The queue in which tasks on any thread put commands for the connection's event loop.
 ///
-/// A command is encoded on the caller's thread directly into the outgoing buffer. The first command
-/// of a batch wakes the event loop, which takes all commands that have accumulated and writes them
-/// with one flush. This is the automatic pipelining.
+/// A command is encoded on the caller's thread directly into the outgoing buffer; a large one is
+/// encoded before, into a buffer of its own, so that the event loop does not wait for it. The first
+/// command of a batch wakes the event loop, which takes all commands that have accumulated and
+/// writes them with one flush. This is the automatic pipelining.
 final class Outbox: Sendable {
     struct Batch {
-        var bytes: ByteBuffer
+        /// The bytes of the commands, in their order.
+        var pieces: [ByteBuffer]
         var submissions: [Submission]
     }
 
+    /// The size from which a command has a buffer of its own.
+    static let largeSize = 16 * 1024
+
     private struct State {
+        /// Large commands, and what was before each of them.
+        var pieces: [ByteBuffer] = []
         var bytes = ByteBuffer()
         /// The size of recent batches. Memory for the next one is allocated outside the lock.
         var usualSize = 0
@@ -29,13 +36,28 @@ final class Outbox: Sendable {
         case closed(RedisError)
     }
 
+    let room: SendRoom
     private let state = NIOLockedValueBox(State())
+
+    init(maxUnsentBytes: Int = .max) { room = SendRoom(limit: maxUnsentBytes) }
 
     /// Adds a command.
     func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) -> Submitted {
-        state.withLockedValue { state in
+        var large: ByteBuffer?
+        if submission.size >= Self.largeSize {
+            var bytes = ByteBuffer()
+            encode(&bytes)
+            large = bytes
+        }
+        return state.withLockedValue { state in
             if let error = state.closed { return .closed(error) }
-            encode(&state.bytes)
+            if let large {
+                if state.bytes.readableBytes > 0 { state.pieces.append(state.bytes) }
+                state.bytes = ByteBuffer()
+                state.pieces.append(large)
+            } else {
+                encode(&state.bytes)
+            }
             state.submissions.append(submission)
             if state.isScheduled { return .added }
             state.isScheduled = true
@@ -43,15 +65,18 @@ final class Outbox: Sendable {
         }
     }
 
+    var isEmpty: Bool { state.withLockedValue { $0.submissions.isEmpty } }
+
     /// Removes and returns all commands that have accumulated. Return the batch's storage with
     /// `recycle`.
     func take(_ allocator: ByteBufferAllocator) -> Batch {
         let fresh = allocator.buffer(capacity: state.withLockedValue { $0.usualSize })
         return state.withLockedValue { state in
             state.isScheduled = false
-            let batch = Batch(bytes: state.bytes, submissions: state.submissions)
-            state.usualSize = min(64 * 1024, max(batch.bytes.readableBytes, state.usualSize / 2))
-            state.bytes = fresh
+            state.usualSize = min(64 * 1024, max(state.bytes.readableBytes, state.usualSize / 2))
+            var batch = Batch(pieces: state.pieces, submissions: state.submissions)
+            if state.bytes.readableBytes > 0 { batch.pieces.append(state.bytes) }
+            (state.pieces, state.bytes) = ([], fresh)
             state.submissions = state.spare
             state.spare = []
             return batch
@@ -68,10 +93,11 @@ final class Outbox: Sendable {
 
     /// Refuses further submissions, and returns those that never reached the event loop.
     func close(_ error: RedisError) -> [Submission] {
-        state.withLockedValue { state in
+        room.close(error)
+        return state.withLockedValue { state in
             if state.closed == nil { state.closed = error }
             defer { state.submissions = [] }
-            state.bytes = ByteBuffer()
+            (state.pieces, state.bytes) = ([], ByteBuffer())
             return state.submissions
         }
     }

@@ -68,7 +68,7 @@ actor RedisConnection {
         let silenceLimit = role == .lane ? nil : TimeAmount(transport.configuration.silenceLimit)
         let limits = ReplyLimits(transport.configuration.limits)
         return try await transport.connect { channel in
-            let outbox = Outbox()
+            let outbox = Outbox(maxUnsentBytes: transport.configuration.maxUnsentBytes)
             let closing = ClosePromise()
             let handler = ConnectionHandler(
                 eventLoop: channel.eventLoop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
@@ -103,11 +103,18 @@ actor RedisConnection {
     nonisolated func send(
         _ command: RedisCommand, timeout: TimeAmount?, settle: (@Sendable (RESPValue) -> Void)? = nil
     ) async -> Result<RESPValue, RedisError> {
+        let size = command.encodedSize + SendRoom.overhead
+        var timeout = timeout
+        if !outbox.room.take(size) {
+            do { timeout = try await outbox.room.wait(size, timeout: timeout, eventLoop) } catch {
+                return .failure(error)
+            }
+        }
         let id = Self.makeID()
-        return await withTaskCancellationHandler {
+        return await withTaskCancellationHandler { [timeout] in
             await withUnsafeContinuation { continuation in
                 let caller = Caller(answer: .resume(continuation), settle: settle)
-                submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: timeout)) {
+                submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: timeout, size: size)) {
                     $0.writeCommand(command)
                 }
                 // A cancellation that came before the submission found nothing to cancel.
@@ -126,12 +133,21 @@ actor RedisConnection {
             guard let command = commands.first else { return .success(.array([])) }
             return await send(command, timeout: timeout).map { .array([$0]) }
         }
+        let size = commands.reduce(0) { $0 + $1.encodedSize + SendRoom.overhead }
+        var timeout = timeout
+        if !outbox.room.take(size) {
+            do { timeout = try await outbox.room.wait(size, timeout: timeout, eventLoop) } catch {
+                return .failure(error)
+            }
+        }
         let id = Self.makeID()
-        return await withTaskCancellationHandler {
+        return await withTaskCancellationHandler { [timeout] in
             await withUnsafeContinuation { continuation in
                 let caller = Caller(answer: .resume(continuation), settle: nil)
-                submit(Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)) {
-                    buffer in
+                submit(
+                    Submission(
+                        id: id, caller: caller, expectedReplies: commands.count, timeout: timeout, size: size)
+                ) { buffer in
                     for command in commands { buffer.writeCommand(command) }
                 }
                 if Task.isCancelled { cancel(id) }
@@ -145,19 +161,26 @@ actor RedisConnection {
     nonisolated func sendUninterrupted(
         _ command: RedisCommand, id: UInt64, settle: @escaping @Sendable (RESPValue) -> Void
     ) async -> Result<RESPValue, RedisError> {
-        await withUnsafeContinuation { continuation in
+        let size = command.encodedSize + SendRoom.overhead
+        outbox.room.takeAnyway(size)
+        return await withUnsafeContinuation { continuation in
             let caller = Caller(answer: .resume(continuation), settle: settle)
-            submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil)) { $0.writeCommand(command) }
+            submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil, size: size)) {
+                $0.writeCommand(command)
+            }
         }
     }
 
-    /// Sends one command for a caller on the event loop, and calls `completion` there.
+    /// Sends one command for a caller on the event loop, and calls `completion` there. It does not
+    /// wait for room: its callers limit what they send by themselves.
     nonisolated func post(
         _ command: RedisCommand, timeout: TimeAmount?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
         let caller = Caller(answer: .call(completion), settle: nil)
-        submit(Submission(id: Self.makeID(), caller: caller, expectedReplies: 1, timeout: timeout)) {
+        let size = command.encodedSize + SendRoom.overhead
+        outbox.room.takeAnyway(size)
+        submit(Submission(id: Self.makeID(), caller: caller, expectedReplies: 1, timeout: timeout, size: size)) {
             $0.writeCommand(command)
         }
     }
@@ -207,6 +230,11 @@ actor RedisConnection {
     nonisolated func untilClosed() async -> RedisError { await closing.value() }
 
     nonisolated var isClosed: Bool { closing.isFinished }
+
+    /// The bytes of commands that wait to be sent.
+    nonisolated var unsentBytes: Int { outbox.room.takenBytes }
+    /// For tests: the number of callers that wait for room.
+    nonisolated var waiterCount: Int { outbox.room.waiterCount }
 }
 
 extension ReplyLimits {

@@ -262,6 +262,15 @@ struct ConnectionHandlerTests {
         try await connection.onLoop { $0.cancel(77) }
     }
 
+    @Test("a cancellation that overtakes its command on the way to the event loop is not lost")
+    func overtaken() async throws {
+        let connection = try await TestedConnection()
+        // Nobody has told the event loop to look into the outbox.
+        let victim = try await connection.submit(["A"], id: 77)
+        try await connection.onLoop { $0.cancel(77) }
+        #expect(await victim.value.error?.code == .cancelled)
+    }
+
     // MARK: End of a connection
 
     @Test("a reply beyond the limits closes with .replyTooLarge and fails all commands")

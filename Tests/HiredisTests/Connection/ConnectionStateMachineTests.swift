@@ -51,6 +51,19 @@ struct ConnectionStateMachineTests {
         #expect(own == ("b", .integer(2)))
     }
 
+    @Test(
+        "100,000 commands that are not quite in the order of their ids are cancelled in linear time",
+        .timeLimit(.minutes(1)))
+    func manyCancelled() {
+        let machine = MachineBox()
+        let ids = (0..<100_000).map { UInt64($0 ^ 5) }
+        for id in ids { machine.enqueue(id, "\(id)", now: second(0)) }
+        for id in ids.reversed() where machine.cancel(id)?.context != "\(id)" {
+            Issue.record("another command than \(id) was cancelled")
+            return
+        }
+    }
+
     @Test("a repeated, late or unmatched cancel has no effect")
     func cancelledInVain() {
         let machine = MachineBox()

@@ -36,6 +36,25 @@ struct OutboxTests {
         caller.answer(.success(.null))
     }
 
+    @Test("large commands keep their place between small ones, and are not copied")
+    func large() async throws {
+        let (caller, _) = await makeCaller()
+        let outbox = Outbox()
+        let large = RedisCommand(["SET", .bytes([UInt8](repeating: 7, count: Outbox.largeSize))])
+        let commands: [RedisCommand] = [["A"], large, ["B"], ["C"], large, large]
+        for (id, command) in commands.enumerated() {
+            var submission = submission(UInt64(id), caller)
+            submission.size = command.encodedSize
+            _ = outbox.submit(submission) { $0.writeCommand(command) }
+        }
+        let batch = try #require(outbox.takeBatch())
+        #expect(batch.pieces.count == 5)
+        var expected = ByteBuffer()
+        for command in commands { expected.writeCommand(command) }
+        #expect(batch.bytes == expected)
+        caller.answer(.success(.null))
+    }
+
     @Test("close returns the submissions that were not taken, and later ones are refused with the first reason")
     func close() async {
         let (caller, _) = await makeCaller()
@@ -138,6 +157,10 @@ struct OutboxTests {
         }
         #expect(try await connection.isOpen())
     }
+}
+
+extension Outbox.Batch {
+    fileprivate var bytes: ByteBuffer { pieces.reduce(into: ByteBuffer()) { $0.writeImmutableBuffer($1) } }
 }
 
 extension Outbox {
