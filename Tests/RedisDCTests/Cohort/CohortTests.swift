@@ -59,8 +59,8 @@ extension PrimitiveTests {
                 #expect(await visits.overlaps == 0)
                 #expect(await visits.all.count == 1600)
                 #expect(await visits.hasGrowingFences)
-                // Heartbeats, and the commands of this test.
-                #expect(try await commands(redis) - before < 100)
+                // Heartbeats, and the commands of this test. Each request would be several commands.
+                #expect(try await commands(redis) - before < 1000)
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.claims.count == 1)
