@@ -19,9 +19,9 @@ final class LoopExecutor: TaskExecutor {
         var rowBegan = NIODeadline.distantPast
     }
 
-    private static let maxRow = TimeAmount.microseconds(500)
+    private static let maxRow = TimeAmount.milliseconds(1)
     /// Longer than the loop takes to look for work, so that it finds none.
-    private static let pause = TimeAmount.microseconds(10)
+    private static let pause = TimeAmount.microseconds(100)
 
     private let eventLoop: any EventLoop
     private let state = NIOLockedValueBox(State())
@@ -31,27 +31,16 @@ final class LoopExecutor: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let isOnLoop = eventLoop.inEventLoop
-        let (isFirst, pauses) = state.withLockedValue { state in
+        let isFirst = state.withLockedValue { state in
             state.jobs.append(job)
-            if state.isScheduled { return (false, false) }
+            // Otherwise the batch that runs sees to it.
+            if state.isScheduled || isOnLoop && state.isRunning { return false }
+            // A socket has made the job runnable: a new row begins.
+            if isOnLoop { state.rowBegan = .distantPast }
             state.isScheduled = true
-            // Jobs that another thread or a socket has made runnable do not continue a row.
-            guard isOnLoop, state.isRunning else {
-                if isOnLoop { state.rowBegan = .distantPast }
-                return (true, false)
-            }
-            let now = NIODeadline.now()
-            if state.rowBegan == .distantPast { state.rowBegan = now }
-            if now - state.rowBegan < Self.maxRow { return (true, false) }
-            state.rowBegan = .distantPast
-            return (true, true)
+            return true
         }
-        guard isFirst else { return }
-        if pauses {
-            eventLoop.scheduleTask(in: Self.pause) { self.run() }
-        } else {
-            eventLoop.execute { self.run() }
-        }
+        if isFirst { eventLoop.execute { self.run() } }
     }
 
     private func run() {
@@ -64,9 +53,22 @@ final class LoopExecutor: TaskExecutor {
         }
         for job in jobs { job.runSynchronously(on: asUnownedTaskExecutor()) }
         jobs.removeAll(keepingCapacity: jobs.capacity <= 1024)
-        state.withLockedValue { [jobs] state in
+        let now = NIODeadline.now()
+        let next = state.withLockedValue { [jobs] state -> (isNeeded: Bool, pauses: Bool) in
             state.isRunning = false
             if state.spare.capacity < jobs.capacity { state.spare = jobs }
+            if state.isScheduled || state.jobs.isEmpty { return (false, false) }
+            state.isScheduled = true
+            if state.rowBegan == .distantPast { state.rowBegan = now }
+            if now - state.rowBegan < Self.maxRow { return (true, false) }
+            state.rowBegan = .distantPast
+            return (true, true)
+        }
+        guard next.isNeeded else { return }
+        if next.pauses {
+            eventLoop.scheduleTask(in: Self.pause) { self.run() }
+        } else {
+            eventLoop.execute { self.run() }
         }
     }
 }

@@ -50,16 +50,17 @@ extension PrimitiveTests {
         func loss() async throws {
             try await withCoordinators { _, one, two, _ in
                 let mutex = try one.mutex("m")
-                let wasCancelled = Flag()
+                let (isInside, wasCancelled) = (Flag(), Flag())
                 let holding = Task {
                     try await mutex.withLock { _ in
+                        isInside.set()
                         do { try await Task.sleep(for: .seconds(3600)) } catch {
                             wasCancelled.set()
                             throw error
                         }
                     }
                 }
-                try await until("it is held") { try await two.inspect("m")?.holderCount == 1 }
+                try await until("the body runs") { isInside.isSet }
                 try await two.forceRelease("m")
                 #expect(await errorOf { try await holding.value }?.code == .lost)
                 #expect(wasCancelled.isSet)
@@ -100,16 +101,17 @@ extension PrimitiveTests {
             try await withServer { _, redis, _ in
                 let coordinator = try Coordinator(redis: redis)
                 let running = Task { await coordinator.run() }
-                let (isCancelled, mayEnd, hasEnded) = (Flag(), Flag(), Flag())
+                let (isInside, isCancelled, mayEnd, hasEnded) = (Flag(), Flag(), Flag(), Flag())
                 let holding = Task {
                     try await coordinator.mutex("m").withLock { _ in
+                        isInside.set()
                         try? await Task.sleep(for: .seconds(3600))
                         isCancelled.set()
                         while !mayEnd.isSet { await Task.yield() }
                         hasEnded.set()
                     }
                 }
-                try await until("it is held") { try await coordinator.inspect("m")?.holderCount == 1 }
+                try await until("the body runs") { isInside.isSet }
                 let stopping = Task {
                     running.cancel()
                     await running.value
