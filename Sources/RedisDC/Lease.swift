@@ -29,7 +29,7 @@ import Synchronization
 ///   `.lost` or `.stopped` and discard the result or the error of the body.
 public final class Lease: Sendable {
     private struct Hold {
-        /// What is released: a claim, or a turn within a cohort.
+        /// The object of the release: a claim, or a turn within a cohort.
         enum Subject {
             case claim(UInt64)
             case turn(UInt64, Cohort)

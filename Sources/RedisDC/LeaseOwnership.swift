@@ -23,7 +23,7 @@ final class LeaseOwnership: Sendable {
         (self.lease, self.outer) = (lease, outer)
     }
 
-    /// What the current task owns; `nil` for nothing.
+    /// The leases that the current task owns; `nil` if it owns none.
     static var ofCurrentTask: LeaseOwnership? {
         guard let inherited, !inherited.hasEnded.load(ordering: .acquiring), inherited.task == .current else {
             return nil

@@ -19,7 +19,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var unwritten = ByteBuffer()
     /// Large commands that are not written, and what was before each of them.
     private var unwrittenPieces: [ByteBuffer] = []
-    /// What the unwritten commands have taken of the outbox's room.
+    /// The number of bytes that the unwritten commands occupy in the outbox's ``SendRoom``.
     private var unwrittenSize = 0
     private var timer: (deadline: NIODeadline, scheduled: Scheduled<Void>)?
     private var closeReason: RedisError?

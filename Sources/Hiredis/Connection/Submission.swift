@@ -28,6 +28,6 @@ struct Submission: Sendable {
     /// One, or the number of commands in a pipeline.
     var expectedReplies: Int
     var timeout: TimeAmount?
-    /// What it takes of the connection's ``SendRoom``.
+    /// The number of bytes that it occupies in the connection's ``SendRoom``.
     var size = 0
 }

@@ -123,6 +123,9 @@ final class Cohort: Sendable {
         }
     }
 
+    /// For tests: the number of tasks that wait for their turn.
+    var waiterCount: Int { state.withLock { $0.machine.waiterCount } }
+
     private var notAvailable: RedisDCError { .timedOut("acquire \(resource)", after: .zero) }
 
     // MARK: Release

@@ -1,4 +1,4 @@
-// What a cohort, the engine and its requests know together about one claim on a mutex.
+// The state of a cohort's claim on a mutex that the cohort shares with the engine and its requests.
 import Synchronization
 
 /// A claim on a mutex for all tasks of this process.
@@ -6,7 +6,7 @@ import Synchronization
 /// The engine's requests read the last fence from it, and the engine reports here that others wait. This may happen
 /// before the cohort knows of the grant.
 final class CohortClaim: Sendable {
-    /// What is known about other processes that wait for the mutex.
+    /// Whether other processes wait for the mutex, as far as this process knows.
     enum Demand: UInt8, Comparable, Sendable {
         /// None waits. The first one that does will be reported.
         case none
@@ -17,7 +17,7 @@ final class CohortClaim: Sendable {
         static func < (a: Demand, b: Demand) -> Bool { a.rawValue < b.rawValue }
     }
 
-    /// What Redis has reserved and reported with the grant. The raw value is in the reply and in the message.
+    /// The fences that Redis has reserved with the grant, and the waiters that it has reported. The raw value is in the reply and in the message.
     enum Reservation: UInt64 {
         /// Nothing is known: the reply or the message was lost, or groups use the mutex.
         case unknown = 0

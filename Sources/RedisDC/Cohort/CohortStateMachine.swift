@@ -23,7 +23,7 @@ struct CohortStateMachine {
         var linger: Duration
         /// The interval at which a held claim is compared with Redis, in case a recall was lost.
         var checkInterval: Duration
-        /// What the tasks do, for error messages.
+        /// The operation in the error messages of the tasks, such as `acquire mutex "orders"`.
         var purpose: String
     }
 
@@ -97,6 +97,7 @@ struct CohortStateMachine {
         (self.settings, self.makeClaim) = (settings, makeClaim)
     }
 
+    /// The number of tasks that wait for their turn.
     var waiterCount: Int { waiters.count }
 
     // MARK: Lock

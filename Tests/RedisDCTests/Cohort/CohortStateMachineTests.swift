@@ -229,6 +229,11 @@ struct CohortStateMachineTests {
         #expect(Set(run.ended.keys) == asked, "seed \(seed)")
     }
 
+    @Test("the scripts reserve as many fences as the process uses")
+    func range() throws {
+        #expect(try ForeignNode.source("layout").contains("local FENCES = \(CohortStateMachine.fences)\n"))
+    }
+
     @Test("the last fence of a range is used once, and then another claim is requested")
     func exhausted() {
         var run = CohortRun()

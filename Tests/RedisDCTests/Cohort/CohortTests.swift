@@ -1,12 +1,13 @@
 // A mutex that the tasks of a process hand over among themselves, with real servers.
 import Foundation
 import Hiredis
-import RedisDC
 import RedisDCTesting
 import TestSupport
 import Testing
 
-/// Who had the mutex, in order, and whether two had it at a time.
+@testable import RedisDC
+
+/// A log of the holders in their order. It counts those who entered before the last one had left.
 private actor Visits {
     private(set) var all: [(owner: String, fence: UInt64)] = []
     private(set) var overlaps = 0
@@ -242,7 +243,7 @@ extension PrimitiveTests {
                 for _ in 0..<100 { try await mutex.withLock { _ in } }
                 let lease = try await mutex.lock()
                 let waiting = Task { try await mutex.lock() }
-                try await Task.sleep(for: .milliseconds(20))
+                try await until("it waits") { mutex.cohort?.waiterCount == 1 }
                 #expect(try await two.mutex("m").forceRelease())
                 try await until("the turn is lost") { !lease.isHeld }
                 #expect(await errorOf { try await lease.release() }?.code == .lost)
@@ -260,7 +261,7 @@ extension PrimitiveTests {
             }
         }
 
-        @Test("when Redis loses its data, the turn is lost, and waiting tasks get the mutex anew")
+        @Test("when Redis loses its data, the turn is lost, and waiting tasks acquire the mutex again")
         func dataLoss() async throws {
             try await withCoordinators { _, one, _, redis in
                 let mutex = try one.mutex("m", locality: .cohort())
@@ -442,7 +443,7 @@ extension PrimitiveTests {
                     try await mutex.lock(timeout: .seconds(30)).release()
                     let lease = try await mutex.lock()
                     let waiting = Task { await errorOf { _ = try await mutex.lock() } }
-                    try await Task.sleep(for: .milliseconds(10))
+                    try await until("it waits") { mutex.cohort?.waiterCount == 1 }
                     return (lease, waiting)
                 }
                 #expect(!failure.0.isHeld)

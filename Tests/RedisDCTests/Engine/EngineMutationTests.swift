@@ -1,6 +1,6 @@
 import Foundation
 import Hiredis
-import RedisDC
+@testable import RedisDC
 import TestSupport
 import Testing
 
@@ -732,8 +732,7 @@ private let hazards: [Hazard] = [
     },
 ]
 
-/// FENCES of layout.lua.
-private let cohortFences = 1 << 20
+private let cohortFences = Int(CohortStateMachine.fences)
 
 extension ForeignNode {
     /// Acquires the mutex `s` for a cohort by the first request, and returns the fence.
