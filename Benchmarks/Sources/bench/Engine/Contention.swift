@@ -11,13 +11,10 @@ enum Contention {
         let lines = try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
             let mutex = try coordinator.mutex("contended")
             try await mutex.withLock { _ in }
-            FileHandle.standardOutput.write(Data("ready\n".utf8))
-            let times = ParentInput.next().split(separator: " ").compactMap { Int64($0) }
-            ParentInput.exitWithParent()
-            guard times.count == 2 else { throw BenchError("expected a start and an end") }
+            let (start, end) = try ParentInput.measurement()
             return try await placement.run(redis) {
-                while monotonicNow() < times[0] { try await Task.sleep(for: .milliseconds(1)) }
-                return try await contend(mutex, until: times[1])
+                while monotonicNow() < start { try await Task.sleep(for: .milliseconds(1)) }
+                return try await contend(mutex, until: end)
             }
         }
         FileHandle.standardOutput.write(Data(lines.utf8))
