@@ -148,13 +148,13 @@ public final class PostOffice: Sendable {
     /// them; a cross-partition send that was recorded is finished by any running post office.
     ///
     /// - Parameters:
-    ///   - messages: 1 to 1,000 messages. The body of each has at most
+    ///   - messages: 1 to 768 messages. The body of each has at most
     ///     ``PostOfficeConfiguration/maxMessageBytes``. All messages together, with types, headers and
     ///     collapse keys, times the number of recipients, have at most 1 MiB.
     ///   - recipients: the names of 1 to 256 mailboxes, each 1 to 512 bytes of UTF-8 without
     ///     control characters and braces. A mailbox that does not exist is created. A recipient
     ///     that is named twice gets the messages once. Messages times recipients are at most
-    ///     2,048, and at most 64 for messages with a collapse key.
+    ///     768, and at most 64 for messages with a collapse key.
     ///   - id: identifies the send, so that it can be repeated safely: within
     ///     ``PostOfficeConfiguration/sendIDLifetime``, a call with the same id, messages and
     ///     recipients has no second effect and returns the indices of the first call; a finished
@@ -185,7 +185,7 @@ public final class PostOffice: Sendable {
     /// Duration and cancellation are those of the send of the same messages to all recipients.
     ///
     /// - Parameters:
-    ///   - messages: for each of 1 to 256 recipients, 1 or more messages in order; at most 1,000
+    ///   - messages: for each of 1 to 256 recipients, 1 or more messages in order; at most 768
     ///     messages for all recipients together. The other limits are those of the send of the same
     ///     messages to all recipients.
     ///   - id: as for the send of the same messages to all recipients.

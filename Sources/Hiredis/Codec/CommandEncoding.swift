@@ -2,17 +2,29 @@
 import NIOCore
 
 extension ByteBuffer {
-    /// Appends the command as an array of bulk strings. Its size is computed first, so that it is
-    /// written in one piece.
-    mutating func writeCommand(_ command: RedisCommand) {
-        let size = command.encodedSize
-        writeWithUnsafeMutableBytes(minimumWritableBytes: size) { target in
-            var writer = CommandWriter(target: target)
+    /// Appends commands.
+    ///
+    /// - Parameter size: their ``encodedSize``, so that they are written in one piece.
+    mutating func write(_ commands: some Collection<RedisCommand>, size: Int) {
+        writeWithUnsafeMutableBytes(minimumWritableBytes: size) { commands.encode(into: $0) }
+    }
+}
+
+extension Collection<RedisCommand> {
+    /// The number of bytes of all commands on the wire.
+    var encodedSize: Int { reduce(0) { $0 + $1.encodedSize } }
+
+    /// Writes each command as an array of bulk strings, and returns the number of bytes.
+    ///
+    /// - Parameter target: at least ``encodedSize`` bytes.
+    func encode(into target: UnsafeMutableRawBufferPointer) -> Int {
+        var writer = CommandWriter(target: target)
+        for command in self {
             writer.writeHeader(UInt8(ascii: "*"), command.arguments.count)
             for argument in command.arguments { writer.write(argument) }
-            assert(writer.position == size)
-            return writer.position
         }
+        assert(writer.position == encodedSize)
+        return writer.position
     }
 }
 

@@ -45,10 +45,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// Accepts a command from a task on this event loop. It is written immediately when no other
     /// command is in flight. Otherwise it is written together with other commands of this turn of
     /// the loop: as soon as they are a fair share of all commands in flight, or when the turn ends.
-    func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
+    func submit(_ submission: Submission, _ commands: some Collection<RedisCommand>) {
         let isAlone = machine.isIdle
         guard let deadline = enqueue(submission, now: eventLoop.now) else { return }
-        encode(&unwritten)
+        unwritten.write(commands, size: submission.encodedSize)
         arm(deadline)
         if isAlone || machine.hasShare {
             writeWhatIsLeft()
@@ -123,7 +123,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     func write(_ commands: [RedisCommand]) {
-        for command in commands { unwritten.writeCommand(command) }
+        unwritten.write(commands, size: commands.encodedSize)
         writeWhatIsLeft()
     }
 

@@ -3,10 +3,11 @@ import NIOConcurrencyHelpers
 
 /// The queue in which tasks on any thread put commands for the connection's event loop.
 ///
-/// A command is encoded on the caller's thread directly into the outgoing buffer; a large one is
-/// encoded before, into a buffer of its own, so that the event loop does not wait for it. The first
-/// command of a batch wakes the event loop, which takes all commands that have accumulated and
-/// writes them with one flush. This is the automatic pipelining.
+/// A command is encoded on the caller's thread before the lock is taken, so that the event loop
+/// does not wait for it: a small one on the stack, from where it is copied into the outgoing buffer,
+/// a large one into a buffer of its own. The first command of a batch wakes the event loop, which
+/// takes all commands that have accumulated and writes them with one flush. This is the automatic
+/// pipelining.
 final class Outbox: Sendable {
     struct Batch {
         /// The bytes of the commands, in their order.
@@ -41,23 +42,28 @@ final class Outbox: Sendable {
 
     init(maxUnsentBytes: Int = .max) { room = SendRoom(limit: maxUnsentBytes) }
 
-    /// Adds a command.
-    func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) -> Submitted {
-        var large: ByteBuffer?
-        if submission.size >= Self.largeSize {
+    /// Adds a command, or a pipeline of commands.
+    func submit(_ submission: Submission, _ commands: some Collection<RedisCommand>) -> Submitted {
+        let size = submission.encodedSize
+        guard size < Self.largeSize else {
             var bytes = ByteBuffer()
-            encode(&bytes)
-            large = bytes
-        }
-        return state.withLockedValue { state in
-            if let error = state.closed { return .closed(error) }
-            if let large {
+            bytes.write(commands, size: size)
+            return add(submission) { [bytes] state in
                 if state.bytes.readableBytes > 0 { state.pieces.append(state.bytes) }
                 state.bytes = ByteBuffer()
-                state.pieces.append(large)
-            } else {
-                encode(&state.bytes)
+                state.pieces.append(bytes)
             }
+        }
+        return withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { scratch in
+            let count = commands.encode(into: scratch)
+            return add(submission) { $0.bytes.writeBytes(UnsafeRawBufferPointer(rebasing: scratch[..<count])) }
+        }
+    }
+
+    private func add(_ submission: Submission, _ append: (inout State) -> Void) -> Submitted {
+        state.withLockedValue { state in
+            if let error = state.closed { return .closed(error) }
+            append(&state)
             state.submissions.append(submission)
             if state.isScheduled { return .added }
             state.isScheduled = true

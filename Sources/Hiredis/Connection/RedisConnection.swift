@@ -103,26 +103,7 @@ actor RedisConnection {
     nonisolated func send(
         _ command: RedisCommand, timeout: TimeAmount?, settle: (@Sendable (RESPValue) -> Void)? = nil
     ) async -> Result<RESPValue, RedisError> {
-        let size = command.encodedSize + SendRoom.overhead
-        var timeout = timeout
-        if !outbox.room.take(size) {
-            do { timeout = try await outbox.room.wait(size, timeout: timeout, eventLoop) } catch {
-                return .failure(error)
-            }
-        }
-        let id = Self.makeID()
-        return await withTaskCancellationHandler { [timeout] in
-            await withUnsafeContinuation { continuation in
-                let caller = Caller(answer: .resume(continuation), settle: settle)
-                submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: timeout, size: size)) {
-                    $0.writeCommand(command)
-                }
-                // A cancellation that came before the submission found nothing to cancel.
-                if Task.isCancelled { cancel(id) }
-            }
-        } onCancel: {
-            cancel(id)
-        }
+        await send(CollectionOfOne(command), timeout: timeout, settle: settle)
     }
 
     /// Sends several commands in one write. The reply is an array with one reply for each.
@@ -133,7 +114,15 @@ actor RedisConnection {
             guard let command = commands.first else { return .success(.array([])) }
             return await send(command, timeout: timeout).map { .array([$0]) }
         }
-        let size = commands.reduce(0) { $0 + $1.encodedSize + SendRoom.overhead }
+        return await send(commands, timeout: timeout, settle: nil)
+    }
+
+    private nonisolated func send(
+        _ commands: some Collection<RedisCommand> & Sendable, timeout: TimeAmount?,
+        settle: (@Sendable (RESPValue) -> Void)?
+    ) async -> Result<RESPValue, RedisError> {
+        let encodedSize = commands.encodedSize
+        let size = encodedSize + commands.count * SendRoom.overhead
         var timeout = timeout
         if !outbox.room.take(size) {
             do { timeout = try await outbox.room.wait(size, timeout: timeout, eventLoop) } catch {
@@ -143,13 +132,13 @@ actor RedisConnection {
         let id = Self.makeID()
         return await withTaskCancellationHandler { [timeout] in
             await withUnsafeContinuation { continuation in
-                let caller = Caller(answer: .resume(continuation), settle: nil)
+                let caller = Caller(answer: .resume(continuation), settle: settle)
                 submit(
                     Submission(
-                        id: id, caller: caller, expectedReplies: commands.count, timeout: timeout, size: size)
-                ) { buffer in
-                    for command in commands { buffer.writeCommand(command) }
-                }
+                        id: id, caller: caller, expectedReplies: commands.count, encodedSize: encodedSize,
+                        timeout: timeout),
+                    commands)
+                // A cancellation that came before the submission found nothing to cancel.
                 if Task.isCancelled { cancel(id) }
             }
         } onCancel: {
@@ -161,13 +150,12 @@ actor RedisConnection {
     nonisolated func sendUninterrupted(
         _ command: RedisCommand, id: UInt64, settle: @escaping @Sendable (RESPValue) -> Void
     ) async -> Result<RESPValue, RedisError> {
-        let size = command.encodedSize + SendRoom.overhead
-        outbox.room.takeAnyway(size)
-        return await withUnsafeContinuation { continuation in
+        await withUnsafeContinuation { continuation in
             let caller = Caller(answer: .resume(continuation), settle: settle)
-            submit(Submission(id: id, caller: caller, expectedReplies: 1, timeout: nil, size: size)) {
-                $0.writeCommand(command)
-            }
+            let submission = Submission(
+                id: id, caller: caller, expectedReplies: 1, encodedSize: command.encodedSize, timeout: nil)
+            outbox.room.takeAnyway(submission.size)
+            submit(submission, CollectionOfOne(command))
         }
     }
 
@@ -178,11 +166,10 @@ actor RedisConnection {
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
         let caller = Caller(answer: .call(completion), settle: nil)
-        let size = command.encodedSize + SendRoom.overhead
-        outbox.room.takeAnyway(size)
-        submit(Submission(id: Self.makeID(), caller: caller, expectedReplies: 1, timeout: timeout, size: size)) {
-            $0.writeCommand(command)
-        }
+        let submission = Submission(
+            id: Self.makeID(), caller: caller, expectedReplies: 1, encodedSize: command.encodedSize, timeout: timeout)
+        outbox.room.takeAnyway(submission.size)
+        submit(submission, CollectionOfOne(command))
     }
 
     nonisolated static func makeID() -> UInt64 { nextID.wrappingAdd(1, ordering: .relaxed).newValue }
@@ -195,12 +182,12 @@ actor RedisConnection {
     /// Passes a command to the handler or the outbox. Callers may use unsafe continuations, because
     /// every path through the state machine resumes them exactly once, which the machine's tests
     /// check event by event.
-    private nonisolated func submit(_ submission: Submission, encode: (inout ByteBuffer) -> Void) {
+    private nonisolated func submit(_ submission: Submission, _ commands: some Collection<RedisCommand>) {
         if eventLoop.inEventLoop {
-            handler.value.submit(submission, encode: encode)
+            handler.value.submit(submission, commands)
             return
         }
-        switch outbox.submit(submission, encode: encode) {
+        switch outbox.submit(submission, commands) {
         case .added: break
         case .first: eventLoop.execute { [handler] in handler.value.drainOutbox() }
         case .closed(let error): submission.caller.answer(.failure(error))

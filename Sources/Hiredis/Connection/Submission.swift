@@ -27,7 +27,10 @@ struct Submission: Sendable {
     var caller: Caller
     /// One, or the number of commands in a pipeline.
     var expectedReplies: Int
+    /// The number of bytes of the commands.
+    var encodedSize: Int
     var timeout: TimeAmount?
+
     /// The number of bytes that it occupies in the connection's ``SendRoom``.
-    var size = 0
+    var size: Int { encodedSize + expectedReplies * SendRoom.overhead }
 }

@@ -7,25 +7,27 @@ extension RedisClient {
     public func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue {
-        let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
+        func command(_ name: RedisArgument, _ script: String) -> RedisCommand {
+            RedisCommand(name, script: script, keys: keys, arguments: arguments)
+        }
         return try await instruments.measure("EVALSHA") { () async throws(RedisError) in
             if let hash = script.hash {
                 do throws(RedisError) {
-                    return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
+                    return try await exchange(command("EVALSHA", hash), timeout: timeout)
                 } catch {
                     // Without the script nothing has run: loading it and running it again is no second effect.
                     guard error.code == .noScript else { throw error }
                 }
             }
             guard let hash = try await load(script, timeout: timeout) else {
-                return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
+                return try await exchange(command("EVAL", script.source), timeout: timeout)
             }
             do throws(RedisError) {
-                return try await exchange(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: timeout)
+                return try await exchange(command("EVALSHA", hash), timeout: timeout)
             } catch {
                 guard error.code == .noScript else { throw error }
                 // The cache was flushed in between; EVAL does not need it.
-                return try await exchange(RedisCommand(["EVAL", .string(script.source)] + operands), timeout: timeout)
+                return try await exchange(command("EVAL", script.source), timeout: timeout)
             }
         }
     }
@@ -54,9 +56,9 @@ extension RedisClient {
             postSuspending(script, keys, arguments, timeout, completion)
             return
         }
-        let operands = [.integer(keys.count)] + keys.map { RedisArgument.string($0) } + arguments
+        let command = RedisCommand("EVALSHA", script: hash, keys: keys, arguments: arguments)
         let amount = timeout.map { TimeAmount($0) } ?? link.commandTimeout
-        connection.post(RedisCommand(["EVALSHA", .string(hash)] + operands), timeout: amount) { result in
+        connection.post(command, timeout: amount) { result in
             let error: RedisError
             switch result {
             case .success(let reply):
@@ -87,5 +89,19 @@ extension RedisClient {
             }
             execute { completion(result) }
         }
+    }
+}
+
+extension RedisCommand {
+    /// A command that runs a script, built in one allocation.
+    fileprivate init(_ name: RedisArgument, script: String, keys: [String], arguments: [RedisArgument]) {
+        var words: [RedisArgument] = []
+        words.reserveCapacity(3 + keys.count + arguments.count)
+        words.append(name)
+        words.append(.string(script))
+        words.append(.integer(keys.count))
+        for key in keys { words.append(.string(key)) }
+        words += arguments
+        self.init(words)
     }
 }

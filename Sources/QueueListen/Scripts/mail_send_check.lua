@@ -35,7 +35,7 @@ local KNOWN, KNOWN_SIZE = '<c8dc8', 24
 local ANSWER = '<ddc8'
 -- index of the first message, epoch of the mailbox
 local RESULT = '<dc8'
-local MAX_MESSAGES = 1000
+local MAX_MESSAGES = 768
 
 local meta, sent, arguments = KEYS[1], KEYS[2], ARGV[1]
 local mode, partitions, has_keys, messages, place, request, answer_ttl, fingerprint, deadline, max_messages, max_bytes,

@@ -119,7 +119,7 @@ struct EncodedSend: Sendable, Equatable {
             return rest.prefix(count)
         }
         func number() -> Int? { word().flatMap { Int(String(decoding: $0, as: UTF8.self)) } }
-        guard let count = number(), (1...SendRequest.maxMessages).contains(count) else { return nil }
+        guard let count = number(), (1...SendRequest.maxDeliveries).contains(count) else { return nil }
         contents = []
         for _ in 0..<count {
             guard let life = number(), let key = word(), let envelope = word() else { return nil }

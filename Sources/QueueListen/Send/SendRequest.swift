@@ -6,9 +6,8 @@ import CoordinationBase
 struct SendRequest: Sendable {
     // A send is one script in each partition, and Redis serves no one else meanwhile. These limits keep it below 5 ms.
     static let maxRecipients = 256
-    static let maxMessages = 1000
     /// The maximum of messages times recipients.
-    static let maxDeliveries = 2048
+    static let maxDeliveries = 768
     /// The maximum of messages with a collapse key times recipients: each is looked up in the mailbox.
     static let maxCollapsingDeliveries = 64
     /// The maximum of bytes times recipients.
@@ -68,9 +67,6 @@ struct SendRequest: Sendable {
         try require(
             (1...Self.maxRecipients).contains(recipients.count),
             "cannot send to \(recipients.count) recipients at once: expected 1 to \(Self.maxRecipients)")
-        try require(
-            messages.count <= Self.maxMessages,
-            "cannot send \(messages.count) messages at once: expected at most \(Self.maxMessages)")
         /// The sum over all recipients.
         func total(_ value: (Message) -> Int) -> Int {
             messages.reduce(0) { $0 + value($1) } * (shares == nil ? recipients.count : 1)

@@ -8,7 +8,7 @@ import Testing
 struct RedisCommandTests {
     private func encode(_ command: RedisCommand) -> [UInt8] {
         var buffer = ByteBuffer()
-        buffer.writeCommand(command)
+        buffer.write([command], size: command.encodedSize)
         return Array(buffer.readableBytesView)
     }
 
@@ -75,8 +75,8 @@ struct RedisCommandTests {
         var large = ByteBuffer(repeating: 9, count: 3 << 20)
         large.moveReaderIndex(forwardBy: 5)
         var buffer = ByteBuffer()
-        buffer.writeCommand(["SET", "k", .buffer(large)])
-        buffer.writeCommand(["PING"])
+        let commands: [RedisCommand] = [["SET", "k", .buffer(large)], ["PING"]]
+        buffer.write(commands, size: commands.encodedSize)
         let replies = try decode([Array(buffer.readableBytesView)])
         #expect(replies.count == 2)
         #expect(replies.first?.array?.last?.bytes?.count == 3 << 20 - 5)
@@ -86,8 +86,8 @@ struct RedisCommandTests {
     @Test("a command is appended to the contents of the buffer")
     func appended() {
         var buffer = ByteBuffer(string: "before")
-        buffer.writeCommand(["A"])
-        buffer.writeCommand(["B", -1])
+        let commands: [RedisCommand] = [["A"], ["B", -1]]
+        buffer.write(commands, size: commands.encodedSize)
         #expect(String(buffer: buffer) == "before*1\r\n$1\r\nA\r\n*2\r\n$1\r\nB\r\n$2\r\n-1\r\n")
     }
 
@@ -97,7 +97,7 @@ struct RedisCommandTests {
         for round in 0..<500 {
             let commands = (0..<Int.random(in: 1...4, using: &generator)).map { _ in Self.random(using: &generator) }
             var buffer = ByteBuffer()
-            for command in commands { buffer.writeCommand(command) }
+            buffer.write(commands, size: commands.encodedSize)
             let expected = commands.map { RESPValue.array($0.arguments.map { .bytes($0.plainBytes) }) }
             let decoded = try decode([Array(buffer.readableBytesView)])
             #expect(decoded == expected, "seed \(seed), round \(round)")

@@ -34,8 +34,8 @@ struct ConnectionHandlerTests {
         let (second, secondReply) = await makeCaller()
         try await connection.onLoop { handler in
             for (id, caller) in [first, second].enumerated() {
-                let submission = Submission(id: UInt64(1000 + id), caller: caller, expectedReplies: 1, timeout: nil)
-                handler.submit(submission) { $0.writeCommand(["GET", .integer(id)]) }
+                let commands: [RedisCommand] = [["GET", .integer(id)]]
+                handler.submit(Submission(id: UInt64(1000 + id), caller: caller, for: commands), commands)
             }
         }
         await connection.loop.run()
@@ -59,8 +59,8 @@ struct ConnectionHandlerTests {
         }
         try await connection.onLoop { [callers] handler in
             for (id, caller) in callers.enumerated() {
-                let submission = Submission(id: UInt64(id), caller: caller, expectedReplies: 1, timeout: nil)
-                handler.submit(submission) { $0.writeCommand(["GET", .integer(id)]) }
+                let commands: [RedisCommand] = [["GET", .integer(id)]]
+                handler.submit(Submission(id: UInt64(id), caller: caller, for: commands), commands)
             }
         }
         // The first command alone, then four batches of 16, then batches of a third of the commands in flight.
@@ -393,9 +393,8 @@ struct ConnectionHandlerTests {
                 }
                 if count < 100_000 { sendAgain(handler, refusals) }
             })
-        handler.value.submit(Submission(id: RedisConnection.makeID(), caller: caller, expectedReplies: 1)) {
-            $0.writeCommand(["PING"])
-        }
+        let commands: [RedisCommand] = [["PING"]]
+        handler.value.submit(Submission(id: RedisConnection.makeID(), caller: caller, for: commands), commands)
     }
 
     @Test("a command that a draining connection refuses is not sent", arguments: [true, false])

@@ -67,12 +67,11 @@ final class TestedConnection: Sendable {
         from origin: Origin = .elsewhere, settle: (@Sendable (RESPValue) -> Void)? = nil
     ) async throws -> PendingReply {
         let (caller, reply) = await makeCaller(settle: settle)
-        let submission = Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)
-        let encode: @Sendable (inout ByteBuffer) -> Void = { for command in commands { $0.writeCommand(command) } }
+        let submission = Submission(id: id, caller: caller, for: commands, timeout: timeout)
         switch origin {
-        case .loop: try await onLoop { $0.submit(submission, encode: encode) }
+        case .loop: try await onLoop { $0.submit(submission, commands) }
         case .elsewhere:
-            if case .closed(let error) = outbox.submit(submission, encode: encode) {
+            if case .closed(let error) = outbox.submit(submission, commands) {
                 caller.answer(.failure(error))
             }
         }
@@ -87,8 +86,8 @@ final class TestedConnection: Sendable {
         settle: (@Sendable (RESPValue) -> Void)? = nil
     ) async throws -> PendingReply {
         let (caller, reply) = await makeCaller(settle: settle)
-        let submission = Submission(id: id, caller: caller, expectedReplies: commands.count, timeout: timeout)
-        _ = outbox.submit(submission) { for command in commands { $0.writeCommand(command) } }
+        let submission = Submission(id: id, caller: caller, for: commands, timeout: timeout)
+        _ = outbox.submit(submission, commands)
         try await takeOutbox()
         return reply
     }
@@ -176,5 +175,12 @@ extension Result<RESPValue, RedisError> {
 
     var error: RedisError? {
         if case .failure(let error) = self { error } else { nil }
+    }
+}
+
+extension Submission {
+    init(id: UInt64, caller: Caller, for commands: [RedisCommand], timeout: TimeAmount? = nil) {
+        self.init(
+            id: id, caller: caller, expectedReplies: commands.count, encodedSize: commands.encodedSize, timeout: timeout)
     }
 }

@@ -125,8 +125,8 @@ extension QueueListenTests {
         func lowered() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                for start in stride(from: 0, to: 10_000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
+                for start in stride(from: 0, to: 10_000, by: 500) {
+                    try await office.send((start..<start + 500).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 var limits = MailboxLimits()
                 limits.maxMessages = 3
@@ -146,8 +146,8 @@ extension QueueListenTests {
                 $0.limits.whenFull = .dropOldest
             }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                for start in stride(from: 0, to: 7000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
+                for start in stride(from: 0, to: 7000, by: 500) {
+                    try await office.send((start..<start + 500).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 let large = Message(bytes: .init(repeating: 0, count: 1_000_000))
                 try await office.send(large, to: "alice")
@@ -185,16 +185,16 @@ extension QueueListenTests {
         func dropManyExpired() async throws {
             try await withOffice(configure: { $0.limits.maxMessages = 6000 }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
-                for _ in 0..<6 {
+                for _ in 0..<12 {
                     try await office.send(
-                        (0..<1000).map { Message(text: "\($0)", ttl: .milliseconds(1)) }, to: ["alice"])
+                        (0..<500).map { Message(text: "\($0)", ttl: .milliseconds(1)) }, to: ["alice"])
                 }
                 _ = try await redis.send("SET", "clock", "x", "PX", "10")
                 try await until("the messages have expired") {
                     try await redis.send("EXISTS", "clock").integer == 0
                 }
-                for start in stride(from: 0, to: 5000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
+                for start in stride(from: 0, to: 5000, by: 500) {
+                    try await office.send((start..<start + 500).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 #expect(try await mailbox.count == 6000)
             }
@@ -204,7 +204,7 @@ extension QueueListenTests {
         func pageLimit() async throws {
             try await withOffice { office, _, _ in
                 let (many, large) = (try office.mailbox("many"), try office.mailbox("large"))
-                let messages = Array(repeating: Message(text: "a"), count: 1000)
+                let messages = Array(repeating: Message(text: "a"), count: 600)
                 for _ in 0..<2 { try await office.send(messages, to: ["many"]) }
                 for _ in 0..<5 {
                     try await office.send(Message(bytes: .init(repeating: 0, count: 300_000)), to: "large")
@@ -250,7 +250,7 @@ extension QueueListenTests {
                 let refusals: [(String, @Sendable () async throws -> Void)] = [
                     ("at most 1048576", { try await office.send(half, to: "a", "b", "c") }),
                     ("at most 1048576", { try await office.send(["a": [half, half, half]]) }),
-                    ("at most 2048", { try await office.send((0..<9).map { _ in Message(text: "a") }, to: names) }),
+                    ("at most 768", { try await office.send((0..<4).map { _ in Message(text: "a") }, to: names) }),
                     ("at most 64", { try await office.send([Message(text: "a", collapseKey: "k")], to: names) }),
                 ]
                 for (limit, send) in refusals {
@@ -411,8 +411,8 @@ extension QueueListenTests {
         func pages() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                for start in stride(from: 0, to: 100_000, by: 1000) {
-                    try await office.send((start..<start + 1000).map { Message(text: "\($0)") }, to: ["alice"])
+                for start in stride(from: 0, to: 100_000, by: 500) {
+                    try await office.send((start..<start + 500).map { Message(text: "\($0)") }, to: ["alice"])
                 }
                 var cursor: Cursor?
                 var next = 0
@@ -446,7 +446,7 @@ private let badSends: [BadSend] = [
         try await $0.send([Message(text: "a")], to: (0..<257).map { "\($0)" })
     },
     BadSend(testDescription: "too many messages") {
-        try await $0.send(Array(repeating: Message(text: "a"), count: 1001), to: ["alice"])
+        try await $0.send(Array(repeating: Message(text: "a"), count: 769), to: ["alice"])
     },
     BadSend(testDescription: "a large body") {
         try await $0.send(Message(bytes: .init(repeating: 0, count: 101)), to: "a")

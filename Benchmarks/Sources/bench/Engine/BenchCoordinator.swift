@@ -5,10 +5,11 @@ import RedisDC
 /// the name of the namespace.
 func withBenchCoordinator<Result>(
     url: String, namespace: String, configuration: CoordinatorConfiguration = .init(),
-    _ body: (RedisClient, Coordinator) async throws -> Result
+    commandTimeout: Duration = .seconds(10), _ body: (RedisClient, Coordinator) async throws -> Result
 ) async throws -> Result {
     var client = try RedisConfiguration(url: url)
     client.clientName = namespace
+    client.commandTimeout = commandTimeout
     return try await withRedisClient(client) { redis in
         try await withCoordinator(redis: redis, namespace: namespace, configuration: configuration) { coordinator in
             try await body(redis, coordinator)

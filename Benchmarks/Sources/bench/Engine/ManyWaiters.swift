@@ -27,10 +27,9 @@ enum ManyWaiters {
         }
     }
 
-    /// Waits until all waiters are queued. Each waiter has two entries in the engine's index: one in its session's list and
-    /// one in the queue.
+    /// Waits until all waiters are queued. The engine's index has one entry for each.
     private static func untilQueued(_ redis: RedisClient, _ count: Int, _ namespace: String) async throws {
-        while try await redis.send("ZCARD", .string("rdc:{\(namespace):0}:index")).integer ?? 0 < 2 * count {
+        while try await redis.send("ZCARD", .string("rdc:{\(namespace):0}:index")).integer ?? 0 < count {
             try await Task.sleep(for: .milliseconds(20))
         }
         // The last answers may still be in flight.

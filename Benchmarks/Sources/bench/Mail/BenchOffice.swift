@@ -33,10 +33,10 @@ extension Message {
 }
 
 extension PostOffice {
-    /// Puts `count` messages into a mailbox, a thousand with each send.
+    /// Puts `count` messages into a mailbox, 500 with each send.
     func fill(_ name: String, with count: Int) async throws {
-        for start in stride(from: 0, to: count, by: 1000) {
-            try await send(Array(repeating: .bench, count: min(1000, count - start)), to: [name])
+        for start in stride(from: 0, to: count, by: 500) {
+            try await send(Array(repeating: .bench, count: min(500, count - start)), to: [name])
         }
     }
 }

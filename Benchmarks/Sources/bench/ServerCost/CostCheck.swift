@@ -48,12 +48,13 @@ struct CostRecord: Codable {
         return found
     }
 
-    /// `bench server-cost --check FILE` or `--record FILE`.
+    /// `bench server-cost --check FILE`, `--record FILE` or `--longest`.
     static func run(_ arguments: [String]) async throws {
-        guard arguments.count == 2, ["--check", "--record"].contains(arguments[0]) else {
-            throw BenchError("usage: bench server-cost --check FILE | --record FILE")
-        }
         guard CountedServer.isAvailable else { throw BenchError("valgrind is missing") }
+        if arguments == ["--longest"] { return try await LongestScript.check() }
+        guard arguments.count == 2, ["--check", "--record"].contains(arguments[0]) else {
+            throw BenchError("usage: bench server-cost --check FILE | --record FILE | --longest")
+        }
         let file = URL(fileURLWithPath: arguments[1])
         let new = try await counted()
         if arguments[0] == "--record" {
@@ -69,5 +70,6 @@ struct CostRecord: Codable {
                 "these cost the server more than 1.05 of what is recorded in \(file.lastPathComponent):\n"
                     + excesses.joined(separator: "\n"))
         }
+        try await LongestScript.check()
     }
 }

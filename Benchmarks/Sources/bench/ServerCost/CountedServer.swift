@@ -14,6 +14,20 @@ enum CountedServer {
 
     /// Returns the server's instructions from its start to its end, with `body` in between.
     static func instructions(_ body: (LocalRedis) async throws -> Void) async throws -> Int {
+        try await totals(options: "", body).max() ?? 0
+    }
+
+    /// Returns the instructions of the longest script that the server executes for `body`.
+    static func longestScript(_ body: (LocalRedis) async throws -> Void) async throws -> Int {
+        // Callgrind writes a total each time the server's function for EVALSHA returns.
+        let function = "evalShaCommand"
+        let options = "--collect-atstart=no --toggle-collect=\(function) --dump-after=\(function)"
+        let longest = try await totals(options: options, body).max() ?? 0
+        guard longest > 0 else { throw BenchError("callgrind has counted no script") }
+        return longest
+    }
+
+    private static func totals(options: String, _ body: (LocalRedis) async throws -> Void) async throws -> [Int] {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "rdc-cost-\(UInt32.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -24,6 +38,7 @@ enum CountedServer {
         try """
         #!/bin/sh
         exec valgrind --tool=callgrind --callgrind-out-file=\(counts.path) --log-file=\(folder.path)/valgrind.log \
+        \(options) \
         redis-server "$@"
         """.write(to: wrapper, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: wrapper.path)
@@ -38,7 +53,8 @@ enum CountedServer {
             throw error
         }
         await server.stop()
-        return try total(counts)
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        return try files.filter { $0.lastPathComponent.hasPrefix(counts.lastPathComponent) }.map(total)
     }
 
     /// Returns the instructions of one operation: the difference between a long run and a short one, divided by the
