@@ -15,6 +15,7 @@ enum Scripts {
     static let leave = engine([.sessionLeave])
     static let heartbeat = engine([.sessionHeartbeat])
     static let sweep = engine([.sessionSweep])
+    static let listSessions = engine([.sessionList])
     static let claims = engine([.sessionClaims])
     static let confirm = engine([.sessionConfirm])
 
@@ -99,11 +100,10 @@ enum Scripts {
 /// A part of a script: a file of Scripts/.
 private enum Part: Equatable {
     case acquire, arrive, call, clear, clearStep, countDown, create, destroy, endGroup, endItem, endMeeting,
-        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect,
-        latch, list,
+        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect, latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
-        sessionJoin, sessionLeave, sessionSweep, setTurnstile, signal, slot, write
+        sessionJoin, sessionLeave, sessionList, sessionSweep, setTurnstile, signal, slot, write
 
     var source: String {
         let bytes =
@@ -152,6 +152,7 @@ private enum Part: Equatable {
             case .sessionHeartbeat: PackageResources.session_heartbeat_lua
             case .sessionJoin: PackageResources.session_join_lua
             case .sessionLeave: PackageResources.session_leave_lua
+            case .sessionList: PackageResources.session_list_lua
             case .sessionSweep: PackageResources.session_sweep_lua
             case .setTurnstile: PackageResources.set_turnstile_lua
             case .signal: PackageResources.signal_lua

@@ -18,6 +18,10 @@ extension RedisDecorator {
         into sink: @escaping @Sendable (SubscriptionEvent) -> Void
     ) async throws(RedisError) { try await redis.drain(subscription, isolation: isolation, into: sink) }
 
+    package func sendFirst(_ make: @escaping @Sendable () async -> [FirstScript]) -> (@Sendable () -> Void)? {
+        redis.sendFirst(make)
+    }
+
     package func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue {

@@ -24,6 +24,7 @@ final class CommandLink: Sendable {
     private let transport: Transport
     private let instruments: Instruments
     let commandTimeout: TimeAmount
+    let firstScripts = FirstScripts()
     private let state = NIOLockedValueBox(State())
 
     init(transport: Transport, instruments: Instruments) {
@@ -84,6 +85,8 @@ final class CommandLink: Sendable {
                     if let error = state.stopped { return .failure(error) }
                     if Task.isCancelled { return .failure(Self.cancelled) }
                     if let current = state.connection, current !== failed { return .success(current) }
+                    // The timer may have fired before there was a waiter.
+                    if NIODeadline.now() >= deadline { return .failure(Self.timedOut(state)) }
                     state.waiters[id] = Waiter(continuation: continuation, timer: timer)
                     return nil
                 }
@@ -101,11 +104,15 @@ final class CommandLink: Sendable {
     private static var cancelled: RedisError { RedisError(.cancelled, "the task was cancelled") }
 
     private func timeOut(_ id: UInt64) {
-        let (lastError, isRunning) = state.withLockedValue { ($0.lastError, $0.isRunning) }
+        finish(id, .failure(state.withLockedValue { Self.timedOut($0) }))
+    }
+
+    private static func timedOut(_ state: State) -> RedisError {
         let reason =
-            lastError.map { "no connection within the deadline: \($0.message)" }
-            ?? (isRunning ? "no connection within the deadline" : "no connection: the client's run() is not running")
-        finish(id, .failure(RedisError(.timedOut, reason, underlying: lastError)))
+            state.lastError.map { "no connection within the deadline: \($0.message)" }
+            ?? (state.isRunning
+                ? "no connection within the deadline" : "no connection: the client's run() is not running")
+        return RedisError(.timedOut, reason, underlying: state.lastError)
     }
 
     private func finish(_ id: UInt64, _ result: Result<RedisConnection, RedisError>) {
@@ -125,6 +132,7 @@ final class CommandLink: Sendable {
         } connect: { () async throws(RedisError) in
             try await RedisConnection.connect(self.transport, role: .command)
         } serve: { connection in
+            await self.firstScripts.send(on: connection)
             guard self.established(connection) else { return }
             let reason = await withTaskCancellationHandler {
                 await connection.untilClosed()

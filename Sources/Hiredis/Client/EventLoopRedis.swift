@@ -23,6 +23,13 @@ package protocol EventLoopRedis: Redis {
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     )
 
+    /// Sends the scripts that `make` returns on each new command connection, before all other
+    /// commands.
+    ///
+    /// - Returns: a function that ends this; `nil` when this Redis has no command connection of its
+    ///   own.
+    func sendFirst(_ make: @escaping @Sendable () async -> [FirstScript]) -> (@Sendable () -> Void)?
+
     /// Calls `sink` with each event on `serialExecutor`, and returns when the subscription ends.
     /// The caller must be on `serialExecutor`, and `sink` must not block.
     func drain(
@@ -43,6 +50,12 @@ extension RedisClient: EventLoopRedis {
 
     package func execute(_ body: @escaping @Sendable () -> Void) {
         if isCurrent { body() } else { eventLoop.execute(body) }
+    }
+
+    package func sendFirst(_ make: @escaping @Sendable () async -> [FirstScript]) -> (@Sendable () -> Void)? {
+        let firstScripts = link.firstScripts
+        let id = firstScripts.add(make)
+        return { firstScripts.remove(id) }
     }
 
     package func drain(

@@ -68,6 +68,8 @@ final class SendRoom: Sendable {
                 let now: RedisError? = state.withLockedValue { state in
                     if let error = state.closed { return error }
                     if Task.isCancelled { return Self.cancelled }
+                    // The timer may have fired before there was a waiter.
+                    if let deadline, NIODeadline.now() >= deadline { return timedOut }
                     state.waiters[id] = Waiter(size: size, continuation: continuation, timer: timer)
                     state.queue.append(id)
                     hasWaiters.store(true, ordering: .sequentiallyConsistent)

@@ -94,7 +94,7 @@ extension RedisClient {
 
 extension RedisCommand {
     /// A command that runs a script, built in one allocation.
-    fileprivate init(_ name: RedisArgument, script: String, keys: [String], arguments: [RedisArgument]) {
+    init(_ name: RedisArgument, script: String, keys: [String], arguments: [RedisArgument]) {
         var words: [RedisArgument] = []
         words.reserveCapacity(3 + keys.count + arguments.count)
         words.append(name)

@@ -145,6 +145,17 @@ extension Engine {
         ) { result in self.assumeIsolated { $0.received(result, request) } }
     }
 
+    /// The requests that must come first on a new command connection.
+    func reconnected() -> [FirstScript] {
+        defer { arm() }
+        return machine.reconnected(now: now).map { request in
+            FirstScript(
+                request.script, keys: request.usesSessionsKey ? keys.all : keys.resources,
+                arguments: request.arguments(ttl: settings.ttl), timeout: settings.heartbeatInterval
+            ) { result in self.assumeIsolated { $0.received(result, request) } }
+        }
+    }
+
     private func received(_ result: Result<RESPValue, RedisError>, _ request: EngineRequest) {
         let answer: Result<EngineReply, Machine.Failure>
         switch result {
@@ -166,7 +177,7 @@ extension Engine {
     private func join(_ life: SessionLife) async {
         let arguments: [RedisArgument] = [
             .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
-            .string(namespace.layout), .string(nodeDescription),
+            .string(namespace.layout), .string(nodeDescription), .string(String(machine.highestFence)),
         ]
         do throws(RedisError) {
             let reply = try await redis.script(

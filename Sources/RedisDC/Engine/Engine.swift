@@ -32,6 +32,8 @@ actor Engine: WaiterRunner {
     /// The objects that are notified when a lease is lost, by claim.
     var watches: [UInt64: LeaseWatch] = [:]
     var wakeUpTask: Task<Void, Never>?
+    /// Ends what ``allowStart()`` has begun.
+    private var stopSendingFirst: (@Sendable () -> Void)?
     private var mayStart = false
     private var isNeeded: Bool
 
@@ -79,6 +81,7 @@ actor Engine: WaiterRunner {
     /// Allows a session to start: now if an operation needs it or this is partition 0, else with the first operation.
     func allowStart() {
         mayStart = true
+        stopSendingFirst = redis.sendFirst { [weak self] in await self?.reconnected() ?? [] }
         if isNeeded { perform(machine.start()) }
     }
 
@@ -86,6 +89,7 @@ actor Engine: WaiterRunner {
     /// ends the session on the server.
     func stop() async {
         let (session, wasLive) = (machine.life.id, machine.isLive)
+        stopSendingFirst?()
         perform(machine.stop())
         await bodies.waitForEnd(within: settings.ttl, clock)
         wakeUpTask?.cancel()

@@ -101,22 +101,25 @@ extension EngineStateMachine {
             return nil
         }
         live.reconciliation = .running(again: false)
-        let known = claims.values.compactMap { claim -> UInt64? in
+        var known: [UInt64: UInt64?] = [:]
+        for claim in claims.values {
             switch claim.state {
-            case .queued(let number), .held(let number, _): number
-            case .idle, .requested, .abandoned, .releasing: nil
+            case .queued(let number): known[number] = .some(nil)
+            case .held(let number, let fence): known[number] = fence
+            case .idle, .requested, .abandoned, .releasing: break
             }
         }
-        return makeRequest(.reconcile(from: 0), .reconcile(known: Set(known), found: []))
+        return makeRequest(.reconcile(from: 0), .reconcile(known: known, found: []))
     }
 
     /// Handles a page of the list of claims, and compares the claims with it after the last page.
     ///
     /// - Parameters:
-    ///   - known: the numbers of the claims that were queued or held when the first page was requested.
+    ///   - known: the numbers of the claims that were queued when the first page was requested, and of those that were
+    ///     held, with the fence.
     ///   - before: the lines of the earlier pages.
     mutating func reconcileAnswered(
-        _ known: Set<UInt64>, _ before: [EngineReply.Line], _ reply: EngineReply, _ now: Duration
+        _ known: [UInt64: UInt64?], _ before: [EngineReply.Line], _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
         guard case .page(let next, let lines) = reply else {
             live.reconciliation = .none
@@ -126,10 +129,18 @@ extension EngineStateMachine {
         guard next == 0 else {
             return [.send(makeRequest(.reconcile(from: next), .reconcile(known: known, found: found)))]
         }
-        var actions = claimsFound(found, now)
-        let missing = known.subtracting(found.map(\.number))
+        var actions: [ReplyAction] = []
+        // Leases that Redis has as waiters, or with another fence, are not the leases that it once granted.
+        func isReplaced(_ line: EngineReply.Line) -> Bool {
+            guard case .some(.some(let fence)) = known[line.number] else { return false }
+            return line.state == .waiting || line.state == .held && line.fence != fence
+        }
+        let replaced = found.filter(isReplaced)
+        for line in replaced { actions += leaseReplaced(line.number) }
+        actions += claimsFound(replaced.isEmpty ? found : found.filter { !isReplaced($0) }, now)
+        let missing = Set(known.keys).subtracting(found.map(\.number))
         for number in missing.sorted() { actions += claimMissing(number, now) }
-        if !missing.isEmpty { actions.append(.event(.dataLost)) }
+        if !missing.isEmpty || !replaced.isEmpty { actions.append(.event(.dataLost)) }
         if case .running(again: true) = live.reconciliation {
             live.reconciliation = .none
             if let request = reconcile() { actions.append(.send(request)) }
@@ -141,7 +152,9 @@ extension EngineStateMachine {
 
     /// Handles the claims that Redis has listed: accepts grants, and releases claims that no caller waits for.
     private mutating func claimsFound(_ found: [EngineReply.Line], _ now: Duration) -> [ReplyAction] {
-        // Consumed permits whose confirmation is not sent, in flight, or carried by a request in the same slot.
+        // Consumed permits whose confirmation is not sent, in flight, or carried by a request in the same slot. Those
+        // whose confirmation Redis has lost are confirmed again.
+        var unconfirmed: [(slot: Int, number: UInt64)] = []
         var confirming = Set(live.slots.unconfirmed.values)
         for entry in live.pending.values {
             if let number = entry.confirms { confirming.insert(number) }
@@ -152,7 +165,10 @@ extension EngineStateMachine {
             guard let id = live.claimIDs[line.number] else {
                 // A claim whose caller no longer waits, unless it is being requested or its consumption is being
                 // confirmed.
-                if line.isClaim, live.pending[line.number] == nil, !confirming.contains(line.number) {
+                guard line.isClaim, live.pending[line.number] == nil, !confirming.contains(line.number) else { continue }
+                if line.state == .granted, !live.refused.contains(line.number) {
+                    unconfirmed.append((line.slot, line.number))
+                } else {
                     let claim = ClaimID(session: life.id, slot: line.slot, number: line.number)
                     let end = Operation.end(claim, name: line.name, line.family, isForced: true)
                     actions.append(.send(makeRequest(end, .background)))
@@ -165,7 +181,21 @@ extension EngineStateMachine {
             case .ended(let word): if let claim = claims[id] { actions += wordSeen(id, claim, word[...]) }
             }
         }
+        for start in stride(from: 0, to: unconfirmed.count, by: Self.maxConfirmations) {
+            let share = Array(unconfirmed[start..<min(start + Self.maxConfirmations, unconfirmed.count)])
+            actions.append(.send(makeRequest(.confirm(share), .background)))
+        }
         return actions
+    }
+
+    /// Handles a lease that Redis has lost and granted again, or has as a waiter: others may have held the resource since.
+    /// It ends, and what Redis has in its place ends too.
+    private mutating func leaseReplaced(_ number: UInt64) -> [ReplyAction] {
+        guard let id = live.claimIDs[number], let claim = claims[id], case .held = claim.state else { return [] }
+        forget(id)
+        let error = RedisDCError(
+            .lost, "Redis has lost the grant of \(claim.request.resource), as after a failover that lost the last writes")
+        return [.lose(id, error), .send(makeRequest(claim.release(number), .background, slot: claim.slot))]
     }
 
     /// Handles a claim that Redis has not listed: a lease is lost, a waiter is requested again.
@@ -180,6 +210,12 @@ extension EngineStateMachine {
         case .queued:
             // Redis has lost the place in the queue. What is left of the claim ends, which frees its slot.
             let end = makeRequest(claim.release(number), .background, slot: claim.slot)
+            if settings.failsWaitersOnLoss || claim.request.failsOnLoss {
+                forget(id)
+                let error = RedisDCError(
+                    .lost, "cannot \(claim.request.purpose): Redis has lost its place in the queue")
+                return [.finish(id, .failure(error)), .send(end)]
+            }
             live.claimIDs[number] = nil
             claims[id]!.state = .idle
             claims[id]!.slot = nil

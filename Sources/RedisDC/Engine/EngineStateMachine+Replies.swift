@@ -53,11 +53,8 @@ extension EngineStateMachine {
             return occupied(entry, now)
         case .success(let reply):
             live.pending[request.number] = nil
-            if reply.hasWritten {
-                if let slot = entry.request.slot, entry.request.operation.takesSlot {
-                    live.seen = (slot, request.number)
-                }
-            } else {
+            if let change = entry.request.change(by: reply) { live.seen = change }
+            if !reply.hasWritten {
                 notWritten(entry, now + settings.confirmationDelay)
             }
             return answered(entry, reply, now) + requestsFromBacklog(now)
@@ -146,6 +143,9 @@ extension EngineStateMachine {
         case .sweep(let hasClaims, let isSecond): return sweepAnswered(operation, reply, hasClaims, isSecond)
         case .background:
             if case .release = operation, case .done = reply, let slot = entry.request.slot { live.slots.give(slot) }
+            if case .listSessions = operation, case .done(let cursor, _) = reply, cursor > 0 {
+                return [.send(makeRequest(.listSessions(cursor: cursor), .background))]
+            }
             return requestForWaiters(operation, reply)
         }
     }
@@ -184,6 +184,7 @@ extension EngineStateMachine {
             claim: id, fence: fence, arrival: arrival, life: life, watch: isLease ? LeaseWatch() : nil)
         if !live.channel.isSubscribed { claims[id]!.request.cohort?.recall(.unknown) }
         if isLease {
+            highestFence = max(highestFence, fence)
             claims[id]!.state = .held(number, fence: fence)
         } else if let slot = forget(id)?.slot {
             live.slots.give(slot)
@@ -264,6 +265,7 @@ extension EngineStateMachine {
         switch entry.purpose {
         case .claim(let id):
             // A claim that may exist keeps its slot.
+            live.refused.insert(entry.request.number)
             if !error.mayHaveRun, claims[id] != nil { forgetEnded(id) } else if !drop(id) { return [] }
             return [.finish(id, .failure(error))]
         case .end(let id):

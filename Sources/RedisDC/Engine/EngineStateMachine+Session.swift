@@ -14,7 +14,7 @@ extension EngineStateMachine {
             case call(ID)
             case heartbeat(sent: Duration)
             /// See `reconcileAnswered`.
-            case reconcile(known: Set<UInt64>, found: [EngineReply.Line])
+            case reconcile(known: [UInt64: UInt64?], found: [EngineReply.Line])
             /// Sweeps an expired session. `hasClaims`: an earlier page of this pass had claims. `isSecond`: the pass
             /// follows one that has ended all claims, to delete the session.
             case sweep(hasClaims: Bool, isSecond: Bool)
@@ -47,8 +47,10 @@ extension EngineStateMachine {
         /// The number of the last request.
         var lastNumber: UInt64 = 0
         var slots = Slots()
-        /// The last request that was answered after it had written to its slot.
-        var seen: (slot: Int, number: UInt64)?
+        /// The last change of a slot that Redis has confirmed.
+        var seen: SlotChange?
+        /// The numbers of requests for permits to consume whose callers gave up.
+        var refused = RecentNumbers()
         var pending: [UInt64: Pending] = [:]
         /// The claims by the numbers of their requests.
         var claimIDs: [UInt64: ID] = [:]

@@ -93,8 +93,23 @@ extension EngineStateMachine {
     /// Returns a heartbeat when it is due. Only one is in flight at a time.
     private mutating func heartbeatIfDue(_ now: Duration) -> EngineRequest? {
         guard case .due(let at) = live.heartbeat, at <= now else { return nil }
+        return heartbeat(now)
+    }
+
+    private mutating func heartbeat(_ now: Duration) -> EngineRequest {
         live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
-        return makeRequest(.heartbeat(seen: live.seen), .heartbeat(sent: now))
+        // A cohort hands out later fences than the one of its claim.
+        for claim in claims.values { highestFence = max(highestFence, claim.request.cohort?.lastFence ?? 0) }
+        return makeRequest(.heartbeat(seen: live.seen, fence: highestFence), .heartbeat(sent: now))
+    }
+
+    /// Handles a new connection for commands: it may lead to another server, which has lost the last writes.
+    ///
+    /// - Returns: the requests that must come before all others. A later request could cover the traces of a loss.
+    mutating func reconnected(now: Duration) -> [EngineRequest] {
+        guard isLive, !isExpired(at: now) else { return [] }
+        let heartbeat = heartbeat(now)
+        return [heartbeat] + (reconcile().map { [$0] } ?? [])
     }
 
     /// Returns requests with the confirmations that are due.
@@ -109,7 +124,8 @@ extension EngineStateMachine {
     mutating func heartbeatAnswered(_ sent: Duration, _ reply: EngineReply, _ now: Duration) -> [ReplyAction] {
         if case .inFlight(let next) = live.heartbeat { live.heartbeat = .due(at: next) }
         guard case .heartbeat(let notices, let isDataLost, let work) = reply else { return [] }
-        life.extend(to: sent + settings.ttl - settings.margin)
+        // Two heartbeats may be in flight after a reconnect.
+        life.extend(to: max(life.end, sent + settings.ttl - settings.margin))
         var actions: [ReplyAction] = []
         if isDataLost {
             live.seen = nil
@@ -119,6 +135,7 @@ extension EngineStateMachine {
             live.notices = notices
             if let request = reconcile() { actions.append(.send(request)) }
         }
+        if work.isUnlisted { actions.append(.send(makeRequest(.listSessions(cursor: 0), .background))) }
         for name in work.names { actions.append(.send(makeRequest(.recheck(name: name), .background))) }
         for session in work.expired {
             let sweep = Operation.sweep(session: session, below: nil)

@@ -156,6 +156,8 @@ struct EngineStateMachine {
     var life: SessionLife
     /// The epoch of the last session. A different one means that Redis has lost its data.
     var epoch: String?
+    /// The highest fence that the process has seen. A session tells it to Redis, which may have forgotten it.
+    var highestFence: UInt64 = 0
     var claims: [ID: Claim] = [:]
     var calls: [ID: Call] = [:]
     /// Claims and calls that wait for a session, or for fewer than `maxPending` requests in flight, oldest first.
@@ -279,6 +281,7 @@ struct EngineStateMachine {
             forget(id)
             return .fail(id, error)
         case .requested(let number), .queued(let number):
+            if claim.request.mode == .consume { live.refused.insert(number) }
             claims[id]!.state = .abandoned(number, error)
             if case .claim? = live.pending[number]?.purpose { live.pending[number]!.purpose = .background }
             scheduleDeadline(id, at: now + settings.settleTimeout)

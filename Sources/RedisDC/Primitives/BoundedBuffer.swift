@@ -123,8 +123,10 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
-        let hadItems = try await engine.call(.destroy(items)) == 1
-        return try await engine.call(.destroy(places)) == 1 || hadItems
+        let existed = try await engine.call(.destroy(places)) == 1
+        // The script has destroyed the items too. This refuses those who wait for them, now and not with the next heartbeat.
+        _ = try await engine.call(.recheck(name: items.name))
+        return existed
     }
 }
 

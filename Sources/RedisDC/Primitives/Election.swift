@@ -49,16 +49,10 @@ public struct Election: Sendable {
     public func withLeadership<Result>(
         timeout: Duration? = nil, _ body: (_ term: Lease) async throws -> Result
     ) async throws -> Result {
-        do {
-            let result = try await mutex.withLock(timeout: timeout) { term in
-                await notify()
-                return try await body(term)
-            }
-            await notify()
-            return result
-        } catch {
-            await notify()
-            throw error
+        defer { announce() }
+        return try await mutex.withLock(timeout: timeout) { term in
+            announce()
+            return try await body(term)
         }
     }
 
@@ -69,7 +63,7 @@ public struct Election: Sendable {
     /// - Throws: what ``DistributedMutex/lock(timeout:)`` throws.
     public func campaign(timeout: Duration? = nil) async throws(RedisDCError) -> Lease {
         let term = try await mutex.lock(timeout: timeout)
-        await notify()
+        announce()
         return term
     }
 
@@ -79,7 +73,7 @@ public struct Election: Sendable {
     /// - Throws: what ``Lease/release()`` throws.
     public func resign(_ term: Lease) async throws(RedisDCError) {
         try await term.release()
-        await notify()
+        announce()
     }
 
     /// Returns the current leader, or `nil` when there is none.
@@ -137,7 +131,11 @@ public struct Election: Sendable {
     }
 
     /// Publishes a hint. An observer that misses it reads the leader with its next poll.
-    private func notify() async { _ = try? await redis.publish("", to: channel) }
+    /// Tells those who watch the election that something has changed. Nobody waits for it: a slow server must not delay a
+    /// leader, and ``changes()`` also polls.
+    private func announce() {
+        Task { _ = try? await redis.publish("", to: channel) }
+    }
 }
 
 extension Coordinator {

@@ -39,7 +39,7 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-tick = decode(NUMBER, call('HGET', state, 'clock')) + 1
+tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1
 if tick < now then tick = now end
 created = created or tick
 local claim_id = string.sub(slot_field, 3) .. ':' .. ARGV[2]

@@ -24,7 +24,7 @@ if kind and waiting > 0 then
         if not session then
           session = {}
           local record = call('HGET', state, SESSION_FIELD .. owner)
-          if record then
+          if record and #record == SESSION_SIZE then
             session.expires, session.notices, session.slots = decode(SESSION, record)
             session.is_changed = true
           end
@@ -50,7 +50,8 @@ if kind == DESTROYED then
   end
 end
 if kind and not is_done then
-  zadd[1], zadd[2] = '0', RECHECK_LINE .. name
+  zadd[#zadd + 1] = '0'
+  zadd[#zadd + 1] = RECHECK_LINE .. name
   reply = {'more', reply}
 end
 if kind == DESTROYED and is_done then

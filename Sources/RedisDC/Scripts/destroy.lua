@@ -19,9 +19,18 @@ if resource then
   end
   if kind == MUTEX and signalled > 0 then
     -- The clock passes the fences that a cohort may use.
-    tick, signalled = math.max(decode(NUMBER, call('HGET', state, 'clock')), signalled), 0
+    tick, signalled = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER), signalled), 0
+  end
+  if string.sub(kind, 1, 1) == BUFFER then
+    -- The items too, in the same step: an item that is put between two steps would have no place. clear.lua follows.
+    local items = call('HGET', state, resource_field .. '#items')
+    if items and string.sub(items, 1, 2) == ITEMS then
+      hset[1], hset[2] = resource_field .. '#items', DESTROYED .. string.sub(items, 3)
+      zadd[1], zadd[2] = '0', RECHECK_LINE .. name .. '#items'
+    end
   end
   kind = DESTROYED
 end
-hset[1], hset[2] = slot_field, encode(SLOT, DONE, number) .. (resource and '1' or '0')
+hset[#hset + 1] = slot_field
+hset[#hset + 1] = encode(SLOT, DONE, number) .. (resource and '1' or '0')
 local reply = resource and 1 or 0

@@ -6,7 +6,7 @@ if ended_slot then
   hset[#hset + 1] = ended_slot
   if by_other then
     wakeups = {[sid] = format('%d', claim_number) .. ' ' .. ARGV[2]}
-    if session then
+    if session and #session == SESSION_SIZE then
       local expires, notices, slots = decode(SESSION, session)
       sessions_read[sid] = {expires = expires, notices = notices + 1, slots = slots, is_changed = true}
     end

@@ -49,7 +49,9 @@ if grants_wanted and kind and waiting > 0 and free > 0 and kind ~= DESTROYED and
             local records = call('HMGET', state, waiter_field, SESSION_FIELD .. owner)
             waiter = records[1]
             session = {expires = 0}
-            if records[2] then session.expires, session.notices, session.slots = decode(SESSION, records[2]) end
+            if records[2] and #records[2] == SESSION_SIZE then
+              session.expires, session.notices, session.slots = decode(SESSION, records[2])
+            end
             sessions_read[owner] = session
           end
           local waiter_state, in_slot, wanted, waiter_tick, waiter_mode, waiter_priority = DONE, 0, nil, nil, nil, nil
@@ -75,7 +77,7 @@ if grants_wanted and kind and waiting > 0 and free > 0 and kind ~= DESTROYED and
               consumed, fence = consumed + wanted, '1'
               waiter_state, waiter_tick = GRANTED, created
             else
-              tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock'))) + 1, now)
+              tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1, now)
               fence = format('%d', tick)
               waiter_state, waiter_tick = HELD, tick
               if waiter_mode == SOLE then

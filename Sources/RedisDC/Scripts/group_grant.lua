@@ -78,7 +78,9 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN and waiting >
           if not session then
             session = {expires = 0}
             local record = call('HGET', state, SESSION_FIELD .. owner)
-            if record then session.expires, session.notices, session.slots = decode(SESSION, record) end
+            if record and #record == SESSION_SIZE then
+              session.expires, session.notices, session.slots = decode(SESSION, record)
+            end
             sessions_read[owner] = session
           end
           local waiter = call('HGET', state, waiter_field)
@@ -119,7 +121,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN and waiting >
             if other_line then removed[other_line] = nil end
             break
           else
-            tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock'))) + 1, now)
+            tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1, now)
             free, waiting = free - wanted, waiting - 1
             zrem[#zrem + 1] = line
             zrem[#zrem + 1] = other_line

@@ -31,7 +31,7 @@ local format = string.format
 --               + 1, or Redis's TIME in microseconds if that is later. Between two ticks the clock may be behind TIME.
 --   i:SID       how the session describes itself
 --   s:SID       session: expires; notices, the number of its claims that others have granted or ended; slots, a number
---               that all its slots are below
+--               that all its slots are below. A record of another size is corrupt, and counts as expired.
 --   c:SID:SLOT  slot: its state, the NUMBER of the last request that it has served, and a claim or a kept reply
 --   t:NAME      resource: kind (two letters), family, waiting (number of waiters), free (permits available now),
 --               consumed (permits used up), permits (at creation), limit (total now, after resizing), created (tick),
@@ -51,6 +51,7 @@ local ITEM_FIELD = 'v:'
 local MEETING_FIELD = 'e:'
 local UNREAD_FIELD = 'n:'
 local SESSION = '<ddd'
+local SESSION_SIZE = 24
 local SLOT = '<c1d'
 local CLAIM = '<c1dddc1c1'
 local RESOURCE = '<c2c1ddddddd'
@@ -60,6 +61,8 @@ local MUTEX_WITHOUT_WAITERS = 'mfp\0\0\0\0\0\0\0\0'
 local GROUP = '<dd'
 local NUMBER = '<d'
 local TICK = '>I8'
+-- The number 0, for a clock that somebody has deleted.
+local NEVER = '\0\0\0\0\0\0\0\0'
 
 -- States of a slot. A claim is WAITING, GRANTED (permits to consume, whose arrival is not confirmed yet), or HELD (a
 -- lease). CLAIM continues with count, tick, mode and priority, then t:NAME, and in some modes \0 and a note. The tick
@@ -118,8 +121,9 @@ local PHASER = 'pf'
 local ITEMS = 'if'
 local DESTROYED = 'xf'
 local BROKEN = 'zf'
--- The first letter of the kinds of read-write locks.
+-- The first letters of the kinds of read-write locks, and of buffers.
 local READ_WRITE_LOCK = 'r'
+local BUFFER = 'k'
 -- More permits than all requests together can ask for: 2^50.
 local OPEN = 1125899906842624
 -- The number of fences that a cohort reserves at a time, beginning with that of its grant: 2^20.

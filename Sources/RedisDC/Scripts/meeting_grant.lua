@@ -27,7 +27,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
         local owner = string.sub(claim_id, 1, string.find(claim_id, ':', 1, true) - 1)
         if alive[owner] == nil then
           local session = call('HGET', state, SESSION_FIELD .. owner)
-          alive[owner] = session and decode(NUMBER, session) > now or false
+          alive[owner] = session and #session == SESSION_SIZE and decode(NUMBER, session) > now or false
         end
         if alive[owner] then
           living, last = living + 1, line
@@ -72,7 +72,9 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
         if not session then
           session = {expires = 0}
           local record = call('HGET', state, SESSION_FIELD .. owner)
-          if record then session.expires, session.notices, session.slots = decode(SESSION, record) end
+          if record and #record == SESSION_SIZE then
+            session.expires, session.notices, session.slots = decode(SESSION, record)
+          end
           sessions_read[owner] = session
         end
         local party = call('HGET', state, party_field)
@@ -92,7 +94,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
           local fence, note, granted_state, claim_tick = '1', '', GRANTED, created
           if mode == MEETING then
             if not meeting then
-              tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock'))) + 1, now)
+              tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1, now)
               meeting, brought = encode(TICK, tick), {}
             end
             tick = tick + 1

@@ -17,7 +17,7 @@ if resource then
   kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, resource)
   tail = string.sub(resource, TAIL)
 end
-if ARGV[2] == '' and session then
+if ARGV[2] == '' and session and #session == SESSION_SIZE then
   local time = call('TIME')
   if decode(NUMBER, session) > time[1] * 1000000 + time[2] then return {'alive'} end
 end

@@ -24,18 +24,25 @@ if slot then claim_state, slot_number = decode(SLOT, slot) end
 local slot_mode = claim_state == HELD and string.sub(slot, 26, 26)
 local is_sole = slot_mode == SOLE or slot_mode == COHORT
 local is_named = is_sole and family ~= GROUPS
-if is_named and tail ~= claim_id then
+if is_named and slot_number == claim_number and tail ~= claim_id then
   claim_state = DONE
   -- If groups used the mutex, which was destroyed, its line is left.
   call('ZREM', index, HOLDER_LINE .. name .. '\0' .. claim_id)
 end
 if slot_number ~= claim_number or claim_state == DONE then
-  if number > slot_number
-    and (claim_state == DONE or claim_state == GRANTED or is_sole or slot_number == claim_number) then
+  local is_free = claim_state == DONE or claim_state == GRANTED or slot_number == claim_number
+  if is_sole and not is_free then
+    -- An older claim, which Redis holds again if it has lost the end.
+    local older_id = string.sub(slot_field, 3) .. ':' .. format('%d', slot_number)
+    local older = call('HGET', state, string.sub(slot, 28))
+    is_free = not older or string.sub(older, TAIL) ~= older_id
+      and not call('ZSCORE', index, HOLDER_LINE .. string.sub(slot, 30) .. '\0' .. older_id)
+  end
+  if number > slot_number and is_free then
     -- The claim has ended, or its request has not arrived. If it arrives now, it is stale.
     if not slot then
       local session = call('HGET', state, SESSION_FIELD .. sid)
-      if not session then return {'lost'} end
+      if not session or #session ~= SESSION_SIZE then return {'lost'} end
       local expires, notices, slots = decode(SESSION, session)
       local slots_used = string.match(slot_field, '%d+$') + 1
       -- A deletion first, after which Redis allows the writes also at maxmemory.

@@ -9,7 +9,8 @@
 local interval, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local empty_at = math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0))
+-- A later time than after a full burst is of before a step of the clock, or of another burst.
+local empty_at = math.min(now + burst * interval, math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0) or 0))
 -- Differences first: they are exact, however far away that time is.
 local backlog = empty_at - now
 local wait = backlog + (cost - burst) * interval

@@ -11,7 +11,7 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-tick = math.max(decode(NUMBER, call('HGET', state, 'clock')) + 1, now)
+tick = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1, now)
 created = created or tick
 if resource then tail = string.sub(resource, TAIL) end
 if kind == PHASER then limit = limit + 1 end

@@ -6,7 +6,7 @@
 --   d, the word of its end, …}}, or {'lost'}. The state is that of the slot.
 local sid, first = ARGV[1], tonumber(ARGV[2])
 local session = call('HGET', state, SESSION_FIELD .. sid)
-if not session then return {'lost'} end
+if not session or #session ~= SESSION_SIZE then return {'lost'} end
 local _, _, slots = decode(SESSION, session)
 local stop = math.min(slots, first + 500)
 local fields, page = {}, {}

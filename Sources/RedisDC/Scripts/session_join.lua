@@ -6,6 +6,7 @@
 --   [3] ttl: microseconds that the session lasts without a heartbeat
 --   [4] partitions: number of partitions of the namespace, then ' layout 2'
 --   [5] about: how the session describes itself
+--   [6] fence: the highest that the process has seen; later ones are higher. More than a day ahead, it is not believed.
 -- Reply: {'ok', epoch}, {'lost'} (the session existed and has expired), or {'conflict', partitions, as in [4]}: of the
 --   namespace, without a layout for one of the first layout.
 local sid = ARGV[1]
@@ -21,7 +22,7 @@ local stored = call('HMGET', state, 'epoch', 'partitions', SESSION_FIELD .. sid)
 local epoch, partitions, session = stored[1], stored[2], stored[3]
 if epoch and partitions ~= ARGV[4] then return {'conflict', partitions or ''} end
 local expires, notices, slots = now + tonumber(ARGV[3]), 0, 0
-if session then
+if session and #session == SESSION_SIZE then
   -- A repeated join only extends the session, which may have claims already.
   local old_expires
   old_expires, notices, slots = decode(SESSION, session)
@@ -34,4 +35,9 @@ if not epoch then
 end
 call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots), ABOUT_FIELD .. sid, ARGV[5])
 call('ZADD', sessions, format('%d', expires), sid)
+local fence = tonumber(ARGV[6] or 0)
+local clock = call('HGET', state, 'clock')
+if not clock or #clock ~= #NEVER or fence < now + 86400000000 and decode(NUMBER, clock) < fence then
+  call('HSET', state, 'clock', encode(NUMBER, math.max(now, fence < now + 86400000000 and fence or 0)))
+end
 return {'ok', epoch or ARGV[2]}

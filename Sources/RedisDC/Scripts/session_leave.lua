@@ -5,7 +5,7 @@
 -- Reply: 1; {'more', 1} if there are more slots: run it again.
 local sid = ARGV[1]
 local session = call('HGET', state, SESSION_FIELD .. sid)
-if not session then return 1 end
+if not session or #session ~= SESSION_SIZE then return 1 end
 -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
 call('HDEL', state, '')
 local _, notices, slots = decode(SESSION, session)

@@ -8,12 +8,30 @@
 --   the session has not expired.
 local sid = ARGV[1]
 local session = call('HGET', state, SESSION_FIELD .. sid)
-if not session or #session < 24 then
-  call('HDEL', state, SESSION_FIELD .. sid)
+if not session then
   call('ZREM', sessions, sid)
   return {'ok', 0, {}}
 end
-local expires, notices, slots = decode(SESSION, session)
+local expires, notices, slots = 0, 0, 0
+if #session == SESSION_SIZE then
+  expires, notices, slots = decode(SESSION, session)
+end
+if #session ~= SESSION_SIZE or slots ~= math.floor(slots) or slots < 0 or slots > 2 ^ 31 then
+  -- A corrupt record. The slots are numbered without gaps, and those of a session are deleted from the last to the
+  -- first, so they end where a whole page has none.
+  expires, notices, slots = 0, 0, 0
+  local is_found = true
+  while is_found do
+    local fields = {}
+    for slot = slots, slots + 511 do fields[#fields + 1] = SLOT_FIELD .. sid .. ':' .. format('%d', slot) end
+    is_found = false
+    local records = call('HMGET', state, unpack(fields))
+    for i = 1, #fields do is_found = is_found or records[i] end
+    if is_found then slots = slots + 512 end
+  end
+  call('HDEL', state, '')
+  call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots))
+end
 local time = call('TIME')
 if expires > time[1] * 1000000 + time[2] then return {'alive'} end
 local below = ARGV[2] == '' and slots or math.min(tonumber(ARGV[2]), slots)

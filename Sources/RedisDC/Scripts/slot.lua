@@ -33,7 +33,7 @@ else
   local sid, slot_of_session = string.match(slot_field, '^c:(.*):(%d+)$')
   session_field = SESSION_FIELD .. sid
   local session = call('HGET', state, session_field)
-  if not session then return {'lost'} end
+  if not session or #session ~= SESSION_SIZE then return {'lost'} end
   local expires, notices, slots = decode(SESSION, session)
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]

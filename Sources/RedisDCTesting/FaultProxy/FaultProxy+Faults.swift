@@ -44,6 +44,15 @@ extension FaultProxy {
         await self.onLoop { $0.stall(direction, false) }
     }
 
+    /// Forwards new connections to another server, as when an address moves to a promoted replica.
+    ///
+    /// Open connections stay with the old server until ``cutAll(_:)``.
+    ///
+    /// - Parameter target: the server of new connections.
+    public func redirect(to target: Target) async {
+        await self.onLoop { $0.redirect(to: target) }
+    }
+
     /// Drops the reply to the next request that contains a text.
     ///
     /// **The command runs**, and the client's connection closes before the reply arrives.

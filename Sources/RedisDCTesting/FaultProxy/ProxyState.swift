@@ -8,7 +8,7 @@ import NIOPosix
 final class ProxyState {
     let loop: any EventLoop
     let counterStore: ProxyCounterStore
-    private let target: FaultProxy.Target
+    private var target: FaultProxy.Target
     private var links: [ObjectIdentifier: ProxyLink] = [:]
 
     private var delayToServer = TimeAmount.zero
@@ -38,6 +38,8 @@ final class ProxyState {
         if isStalled { self.stalled.formUnion(direction) } else { self.stalled.subtract(direction) }
         self.applyToAll()
     }
+
+    func redirect(to target: FaultProxy.Target) { self.target = target }
 
     func swallow(_ isSwallowing: Bool) { self.isSwallowing = isSwallowing }
 

@@ -201,7 +201,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a request that arrives after its cancel takes nothing, in a slot that a mutex has used",
-        safeguard: "or is_sole or slot_number == claim_number", replacement: "or slot_number == claim_number"
+        safeguard: "is_free = not older or", replacement: "is_free = false and"
     ) { nodes, _ in
         let node = try await nodes()
         _ = try await node.request("acquire", "s", lock)
@@ -292,11 +292,97 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "a heartbeat finds that Redis has lost the end of the history",
-        safeguard: "if slot_number < tonumber(ARGV[4]) then is_data_lost = 1 end", replacement: ""
+        safeguard: "if slot_number < tonumber(ARGV[4]) then\n    is_data_lost = 1",
+        replacement: "if slot_number < tonumber(ARGV[4]) then"
     ) { nodes, redis in
         let node = try await nodes()
         try await lose(redis) { try await node.signal("s") }
         return try await node.run("heartbeat", [.string(node.session), 60_000_000, 0, 1])[2] == "1"
+    },
+    Hazard(
+        testDescription: "a heartbeat finds that Redis has lost the release of a mutex",
+        safeguard: "if not is_ended then is_data_lost = 1 end", replacement: ""
+    ) { nodes, redis in
+        let node = try await nodes()
+        let claim = try await node.number { _ = try await node.request("acquire", "s", lock) }
+        let arguments: [RedisArgument] = [.string(node.session), 60_000_000, 0, .integer(claim), "1"]
+        var isLost: [Bool] = []
+        try await lose(redis) {
+            _ = try await node.request("releaseMutex", "s", claim: claim)
+            isLost.append(try await node.run("heartbeat", arguments)[2] == "1")
+        }
+        isLost.append(try await node.run("heartbeat", arguments)[2] == "1")
+        return isLost == [false, true]
+    },
+    Hazard(
+        testDescription: "the end of a claim that Redis has lost does not hide an older claim in the same slot",
+        safeguard: "if is_sole and not is_free then\n", replacement: "if is_sole then is_free = true elseif false then\n"
+    ) { nodes, redis in
+        let node = try await nodes()
+        let first = try await node.number { _ = try await node.request("acquire", "s", lock) }
+        try await lose(redis) {
+            _ = try await node.request("releaseMutex", "s", claim: first)
+            _ = try await node.request("acquire", "s", lock, number: 7, slotOf: first)
+        }
+        // The node ends the claim that it had, and then finds the older one.
+        _ = try await node.request("releaseMutex", "s", number: 8, claim: 7)
+        return try await node.run("claims", [.string(node.session), 0]).contains("h")
+    },
+    Hazard(
+        testDescription: "fences are higher than the highest that a session has seen, whatever time it is",
+        safeguard: "call('HSET', state, 'clock', encode(NUMBER, math.max(tick, fence)))", replacement: ""
+    ) { nodes, redis in
+        let node = try await nodes()
+        let time = try await redis.send("TIME").array?.first?.string.flatMap { Int($0) } ?? 0
+        let inAnHour = (time + 3600) * 1_000_000
+        _ = try await node.run("heartbeat", [.string(node.session), 60_000_000, "", "", "", .integer(inAnHour)])
+        return try await Int(node.request("acquire", "s", lock)[0])! > inAnHour
+    },
+    Hazard(
+        testDescription: "a fence that is more than a day ahead is not believed",
+        safeguard: "if fence > now + 86400000000 then fence = 0 end", replacement: ""
+    ) { nodes, redis in
+        let node = try await nodes()
+        _ = try await node.run("heartbeat", [.string(node.session), 60_000_000, "", "", "", .integer(1 << 52)])
+        return try await Int(node.request("acquire", "s", lock)[0])! < 1 << 52
+    },
+    Hazard(
+        testDescription: "the items of a buffer are destroyed in the same step as its places",
+        safeguard: "if items and string.sub(items, 1, 2) == ITEMS then", replacement: "if false then"
+    ) { nodes, redis in
+        let node = try await nodes()
+        try await put("a", node)
+        _ = try await node.request("destroy", "s", ["kf"])
+        return try await redis.send("HGET", "rdc:{default:0}:book", "t:s#items").bytes?.first == UInt8(ascii: "x")
+    },
+    Hazard(
+        testDescription: "a waiter whose session is corrupt does not stop the grants to others",
+        safeguard: "if records[2] and #records[2] == SESSION_SIZE then", replacement: "if records[2] then"
+    ) { nodes, redis in
+        let (corrupt, other) = (try await nodes(), try await nodes())
+        _ = try await corrupt.request("acquire", "s", ["sf", "0", "c"])
+        _ = try await other.request("acquire", "s", ["sf", "0", "c"])
+        _ = try await redis.send("HSET", "rdc:{default:0}:book", .string("s:\(corrupt.session)"), "x")
+        do { try await other.signal("s") } catch { return false }
+        return try await resource(redis)?.waiting == 0
+    },
+    Hazard(
+        testDescription: "what a session with a corrupt record held is swept",
+        safeguard: "local is_found = true\n  while is_found do", replacement: "local is_found = false\n  while is_found do"
+    ) { nodes, redis in
+        let (corrupt, other) = (try await nodes(), try await nodes())
+        _ = try await corrupt.request("acquire", "s", lock)
+        _ = try await redis.send("HSET", "rdc:{default:0}:book", .string("s:\(corrupt.session)"), "x")
+        return try await other.run("sweep", [.string(corrupt.session), ""]).contains("\(corrupt.session):0:1")
+    },
+    Hazard(
+        testDescription: "without its clock a partition still grants",
+        safeguard: "tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1",
+        replacement: "tick = decode(NUMBER, call('HGET', state, 'clock')) + 1"
+    ) { nodes, redis in
+        let node = try await nodes()
+        _ = try await redis.send("HDEL", "rdc:{default:0}:book", "clock")
+        do { return try await Int(node.request("acquire", "s", lock)[0])! > 1 << 50 } catch { return false }
     },
     Hazard(
         testDescription: "a grant to the session that signals counts as a notice",
@@ -438,7 +524,8 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "dead waiters do not open a barrier",
-        safeguard: "session and decode(NUMBER, session) > now or false", replacement: "true"
+        safeguard: "session and #session == SESSION_SIZE and decode(NUMBER, session) > now or false",
+        replacement: "true"
     ) { nodes, redis in
         let (dying, living) = (try await nodes(), try await nodes())
         try await dying.arrive(1, parties: "2")
@@ -660,7 +747,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "fences of a new mutex are higher than those that a cohort of a destroyed one has reserved",
-        safeguard: "tick, signalled = math.max(decode(NUMBER, call('HGET', state, 'clock')), signalled), 0",
+        safeguard: "tick, signalled = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER), signalled), 0",
         replacement: "signalled = 0"
     ) { nodes, _ in
         let node = try await nodes()

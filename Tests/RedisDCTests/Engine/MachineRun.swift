@@ -210,6 +210,10 @@ extension Array: MachineAction where Element: MachineAction {
     var recorded: [MachineRun.Action] { flatMap(\.recorded) }
 }
 
+extension EngineRequest: MachineAction {
+    var recorded: [MachineRun.Action] { [.send(self)] }
+}
+
 /// The action that a call leads to, together with the operation that it is about.
 private struct CallOf: MachineAction {
     var id: UInt64

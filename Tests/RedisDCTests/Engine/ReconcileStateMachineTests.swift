@@ -56,6 +56,78 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send force 9 of session1:1"])
     }
 
+    @Test("a lease that Redis has as a waiter, or with another fence, is lost: others may have held the resource since")
+    func replaced() {
+        var run = MachineRun.live()
+        for id: UInt64 in 1...3 {
+            run.acquire(id)
+            run.reply(id, .granted(fence: 6 + id))
+        }
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        run.reply(
+            4,
+            .page(
+                next: 0,
+                [
+                    .init(slot: 0, number: 1, state: .waiting, fence: 3, name: "x"),
+                    .init(slot: 1, number: 2, state: .held, fence: 11, name: "x"),
+                    .init(slot: 2, number: 3, state: .held, fence: 9, name: "x"),
+                ]))
+        #expect(
+            run.taken() == [
+                "send reconcile 4", "lose 1", "send release 5 of 1", "lose 2", "send release 6 of 2", "event dataLost",
+            ])
+    }
+
+    @Test("a grant that overtakes the list of claims is not taken for a loss")
+    func grantOvertakes() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .queued())
+        run.apply { $0.gap($1, now: $2) }
+        run.hint("1 9")
+        run.reply(2, .page(next: 0, [.init(number: 1, state: .waiting, fence: 3, name: "x")]))
+        #expect(run.taken() == ["send acquire 1", "send reconcile 2", "finish 1 granted 9"])
+    }
+
+    @Test("a consumed permit whose confirmation Redis has lost is confirmed again, one that was refused is returned")
+    func confirmedAgain() {
+        var run = MachineRun.live()
+        for id: UInt64 in 1...2 { run.acquire(id, mode: .consume) }
+        run.reply(1, .granted(fence: 1))
+        run.reply(2, .queued())
+        run.cancel(2)
+        run.reply(3, .done(count: 1, more: false))
+        run.advance(EngineStateMachine.Settings().confirmationDelay)
+        run.reply(4, .done(count: 1, more: false))
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        let listed = [1, 2].map {
+            EngineReply.Line(slot: Int($0) - 1, number: $0, state: .granted, fence: 1, name: "x")
+        }
+        run.reply(5, .page(next: 0, listed))
+        #expect(run.taken() == ["send reconcile 5", "send force 6 of session1:2", "send confirm 7 of 1"])
+    }
+
+    @Test("on a new connection the heartbeat and the list of claims come first")
+    func reconnected() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        run.call(1) { $0.release(1, releaser: nil, now: $1) }
+        run.reply(2, .done(count: 1, more: false))
+        _ = run.taken()
+        run.apply { $0.reconnected(now: $2) }
+        #expect(run.taken() == ["send heartbeat 3", "send reconcile 4"])
+        guard case .heartbeat(let seen, let fence)? = run.requests[3]?.operation else {
+            Issue.record("no heartbeat")
+            return
+        }
+        #expect(seen == .ended(slot: 0, number: 1))
+        #expect(fence == 7)
+    }
+
     @Test("a claim that another one has ended fails with the reason that Redis has kept")
     func endedByOthers() {
         var run = MachineRun.live()
@@ -160,11 +232,12 @@ struct ReconcileStateMachineTests {
         run.reply(1, .granted(fence: 7))
         _ = run.taken()
         run.advance(.seconds(5))
-        guard case .heartbeat(let seen)? = run.requests[2]?.operation else {
+        guard case .heartbeat(let seen, let fence)? = run.requests[2]?.operation else {
             Issue.record("no heartbeat")
             return
         }
-        #expect(seen?.slot == 0 && seen?.number == 1)
+        #expect(seen == .written(slot: 0, number: 1))
+        #expect(fence == 7)
         run.reply(2, .heartbeat(notices: 0, isDataLost: true, .none))
         #expect(run.taken() == ["send heartbeat 2", "event dataLost", "send reconcile 3"])
     }

@@ -64,6 +64,8 @@ enum EngineReply: Sendable {
         var expired: [String]
         /// Resources for `recheck`.
         var names: [String]
+        /// Whether this session was not listed: it has just joined, or the list must be made again.
+        var isUnlisted = false
     }
 
     /// A claim of an expired session, which must be ended.
@@ -115,10 +117,11 @@ extension EngineReply {
             guard let values = parts.last?.array else { return nil }
             self = .values(values.compactMap(\.bytes))
         case ("ok", .heartbeat):
-            guard parts.count == 5, let notices = number(1), let lost = number(2), let expired = parts[3].array,
-                let names = parts[4].array
+            guard parts.count == 6, let notices = number(1), let lost = number(2), let expired = parts[3].array,
+                let names = parts[4].array, let unlisted = number(5)
             else { return nil }
-            let work = MaintenanceWork(expired: expired.compactMap(\.string), names: names.compactMap(\.string))
+            let work = MaintenanceWork(
+                expired: expired.compactMap(\.string), names: names.compactMap(\.string), isUnlisted: unlisted == 1)
             self = .heartbeat(notices: notices, isDataLost: lost == 1, work)
         case ("ok", .reconcile):
             guard parts.count == 3, let next = number(1), let lines = parts[2].array.flatMap(Self.lines) else {

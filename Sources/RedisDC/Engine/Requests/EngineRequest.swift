@@ -17,8 +17,22 @@ struct EngineRequest: Sendable {
     /// Whether the script declares the partition's sessions key.
     var usesSessionsKey: Bool {
         switch operation {
-        case .heartbeat, .sweep: true
+        case .heartbeat, .listSessions, .sweep: true
         default: false
+        }
+    }
+
+    /// The change of a slot that this reply proves; `nil` when there is none.
+    func change(by reply: EngineReply) -> SlotChange? {
+        switch (operation, reply) {
+        case (.confirm(let claims), .done):
+            return claims.last.map { .ended(slot: $0.slot, number: $0.number) }
+        case (.release(_, let claim, _, _), .done(count: 1..., _)), (.leave(_, let claim), .done(count: 1..., _)),
+            (.pass(_, let claim, _, _), .done(count: 1..., _)):
+            return slot.map { .ended(slot: $0, number: claim) }
+        case (_, .granted), (_, .queued), (_, .done):
+            return operation.takesSlot ? slot.map { .written(slot: $0, number: number) } : nil
+        default: return nil
         }
     }
 
@@ -51,9 +65,15 @@ struct EngineRequest: Sendable {
         case .countDown(let resource, let id): return head + resource.arguments + [.string(id ?? "")]
         case .destroy(let resource): return head + [.string(resource.letters)]
         case .recheck(let name): return [.string(name)]
-        case .heartbeat(let seen):
-            return [.string(session), .integer(ttl.wholeMicroseconds)]
-                + (seen.map { [.integer($0.slot), .string(String($0.number))] } ?? ["", ""])
+        case .heartbeat(let seen, let fence):
+            let change: [RedisArgument] =
+                switch seen {
+                case nil: ["", "", ""]
+                case .written(let slot, let number): [.integer(slot), .string(String(number)), ""]
+                case .ended(let slot, let number): [.integer(slot), .string(String(number)), "1"]
+                }
+            return [.string(session), .integer(ttl.wholeMicroseconds)] + change + [.string(String(fence))]
+        case .listSessions(let cursor): return [.integer(cursor)]
         case .reconcile(let from): return [.string(session), .integer(from)]
         case .confirm(let claims):
             return [.string(session), .string(claims.map { "\($0.slot):\($0.number)" }.joined(separator: " "))]

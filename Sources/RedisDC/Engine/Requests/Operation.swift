@@ -21,6 +21,15 @@ struct ClaimID: Sendable, Hashable, CustomStringConvertible {
     var description: String { "\(session):\(slot):\(number)" }
 }
 
+/// A change of a slot that Redis has confirmed. If the slot does not show it, Redis has lost data: a promoted replica
+/// lacks the end of the history, never a part in between.
+enum SlotChange: Sendable, Equatable {
+    /// A request with this number has written to the slot.
+    case written(slot: Int, number: UInt64)
+    /// The claim of the request with this number has ended.
+    case ended(slot: Int, number: UInt64)
+}
+
 /// An operation of the engine. Each is carried out by one script.
 ///
 /// The operations on a claim of the caller take the number of the request that created it. The request's slot is the
@@ -53,8 +62,11 @@ enum Operation: Sendable {
     /// Continues where an earlier script has stopped at its bound, and grants to waiters that may be overtaken.
     case recheck(name: String)
     case destroy(Resource)
-    /// `seen`: the slot and the number of the last request that was answered after it had written to its slot.
-    case heartbeat(seen: (slot: Int, number: UInt64)?)
+    /// Extends the session. `seen`: the last change of a slot that Redis has confirmed. `fence`: the highest one that the
+    /// process has seen.
+    case heartbeat(seen: SlotChange?, fence: UInt64)
+    /// Lists the sessions again, in pages: somebody has deleted the key that has them.
+    case listSessions(cursor: Int)
     /// Lists the session's claims from this slot on.
     case reconcile(from: Int)
     /// Confirms the arrival of consumed permits whose slots have not been reused.
@@ -99,7 +111,7 @@ extension Operation {
         case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _),
             .recheck(let name):
             name
-        case .heartbeat, .reconcile, .confirm, .sweep: ""
+        case .heartbeat, .listSessions, .reconcile, .confirm, .sweep: ""
         }
     }
 
@@ -110,7 +122,8 @@ extension Operation {
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
             .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
             resource
-        case .release, .leave, .end, .reduce, .extendFences, .read, .recheck, .heartbeat, .reconcile, .confirm, .sweep:
+        case .release, .leave, .end, .reduce, .extendFences, .read, .recheck, .heartbeat, .listSessions, .reconcile,
+            .confirm, .sweep:
             nil
         }
     }
@@ -119,8 +132,8 @@ extension Operation {
     var takesSlot: Bool {
         switch self {
         case .claim, .signal, .create, .resize, .setTurnstile, .countDown, .destroy: true
-        case .release, .leave, .end, .reduce, .extendFences, .read, .pass, .recheck, .heartbeat, .reconcile, .confirm,
-            .sweep:
+        case .release, .leave, .end, .reduce, .extendFences, .read, .pass, .recheck, .heartbeat, .listSessions,
+            .reconcile, .confirm, .sweep:
             false
         }
     }
@@ -165,6 +178,7 @@ extension Operation {
             }
         case .destroy: Scripts.destroy
         case .heartbeat: Scripts.heartbeat
+        case .listSessions: Scripts.listSessions
         case .reconcile: Scripts.claims
         case .confirm: Scripts.confirm
         case .sweep: Scripts.sweep

@@ -1,0 +1,62 @@
+// What is sent on a new command connection before everything else.
+import NIOCore
+
+/// A script that is sent on a new command connection before all commands of other callers.
+package struct FirstScript: Sendable {
+    package var script: RedisScript
+    package var keys: [String]
+    package var arguments: [RedisArgument]
+    package var timeout: Duration
+    /// Receives the reply on the client's executor.
+    package var completion: @Sendable (Result<RESPValue, RedisError>) -> Void
+
+    package init(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration,
+        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        (self.script, self.keys, self.arguments) = (script, keys, arguments)
+        (self.timeout, self.completion) = (timeout, completion)
+    }
+}
+
+/// Those who have something to say first: a new connection may lead to a server that has lost the last writes, and a
+/// later command could cover the traces.
+final class FirstScripts: Sendable {
+    typealias Make = @Sendable () async -> [FirstScript]
+
+    private struct State {
+        var lastID = 0
+        var makers: [Int: Make] = [:]
+    }
+
+    private let state = Locked(State())
+
+    /// - Returns: an id for ``remove(_:)``.
+    func add(_ make: @escaping Make) -> Int {
+        state.withLock { state in
+            state.lastID += 1
+            state.makers[state.lastID] = make
+            return state.lastID
+        }
+    }
+
+    func remove(_ id: Int) { state.withLock { $0.makers[id] = nil } }
+
+    /// Asks for the scripts, and sends them on a connection that no other caller has yet.
+    func send(on connection: RedisConnection) async {
+        for make in state.withLock({ $0.makers }).values {
+            for first in await make() {
+                // The source, because the server may not know the script.
+                let command = RedisCommand(
+                    "EVAL", script: first.script.source, keys: first.keys, arguments: first.arguments)
+                connection.post(command, timeout: TimeAmount(first.timeout)) { result in
+                    first.completion(
+                        result.flatMap { reply in
+                            guard let message = reply.errorMessage else { return .success(reply) }
+                            return .failure(RedisError(serverMessage: message).naming("EVAL"))
+                        })
+                }
+            }
+        }
+    }
+}
