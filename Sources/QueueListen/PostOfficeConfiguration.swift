@@ -38,7 +38,7 @@ public struct PostOfficeConfiguration: Sendable {
     ///
     /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`,
     /// `queuelisten_deliveries`, `queuelisten_listen_duration`, `queuelisten_listeners`,
-    /// `queuelisten_gaps`, `queuelisten_taken_over`, `queuelisten_given_up`. Spans:
+    /// `queuelisten_gaps`, `queuelisten_handler_failures`, `queuelisten_taken_over`, `queuelisten_given_up`. Spans:
     /// `queuelisten send` and `queuelisten listen`.
     public var instruments = RedisInstruments()
     /// The maximum size of a message's body in bytes, 0 to 1,048,576 (1 MiB). Default 1 MiB.

@@ -146,7 +146,7 @@ extension QueueListenError {
             self.init(
                 .wrongType,
                 "the key \(words[1]) holds data of another program: remove it, or use another namespace")
-        default: self.init(.serverError, "unexpected reply \(refusal)")
+        default: self.init(.serverError, "unexpected reply: \(refusal.form)")
         }
     }
 }

@@ -100,7 +100,8 @@ enum Scripts {
 /// A part of a script: a file of Scripts/.
 private enum Part: Equatable {
     case acquire, arrive, call, clear, clearStep, countDown, create, destroy, endGroup, endItem, endMeeting,
-        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect, latch, list,
+        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect,
+        latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
         sessionJoin, sessionLeave, sessionList, sessionSweep, setTurnstile, signal, slot, write

@@ -67,6 +67,21 @@ extension RESPValue {
     }
 }
 
+extension RESPValue {
+    /// The form of the reply, for errors: it contains no data, and is short however large the reply
+    /// is.
+    package var form: String {
+        switch self {
+        case .status(let text): "a status of \(text.utf8.count) bytes"
+        case .error: "an error"
+        case .integer: "an integer"
+        case .bytes(let bytes): "\(bytes.count) bytes"
+        case .array(let values): "an array of \(values.count)"
+        case .null: "null"
+        }
+    }
+}
+
 extension RESPValue: CustomStringConvertible {
     /// The reply in the style of `redis-cli`, on one line.
     public var description: String {

@@ -18,8 +18,8 @@ import Synchronization
 ///   `queuelisten_send_duration` (of confirmed sends), `queuelisten_deliveries` (messages),
 ///   `queuelisten_listen_duration` (including the wait), `queuelisten_listeners` (gauge: calls of
 ///   `listen` that wait), `queuelisten_gaps` (losses that were reported to readers),
-///   `queuelisten_taken_over` (cross-partition sends that were finished for another process),
-///   `queuelisten_given_up`.
+///   `queuelisten_handler_failures` (failed attempts of receivers' handlers), `queuelisten_taken_over`
+///   (cross-partition sends that were finished for another process), `queuelisten_given_up`.
 /// - Spans: `queuelisten send` and `queuelisten listen`.
 final class MailInstruments: Sendable {
     private let backends: Backends
@@ -94,6 +94,19 @@ final class MailInstruments: Sendable {
         await backends.traced(name, body) { $0.code.description }
     }
 
+    // MARK: Receivers
+
+    /// Records that the handler of a message has failed, or that there is none.
+    func handlerFailed(attempt: Int) {
+        #if MetricsSupport
+            meters?.handlerFailures.increment()
+        #endif
+        #if LoggingSupport
+            backends.logger?.warning(
+                "a message was not handled", metadata: ["queuelisten_attempt": "\(attempt)"])
+        #endif
+    }
+
     // MARK: Cross-partition sends of other processes
 
     /// Records that a send was finished for another process.
@@ -137,6 +150,7 @@ final class MailInstruments: Sendable {
         let listening: CoreMetrics.Timer
         let listeners: Gauge
         let gaps: Counter
+        let handlerFailures: Counter
         let takenOver: Counter
         let givenUp: Counter
 
@@ -148,6 +162,7 @@ final class MailInstruments: Sendable {
             listening = CoreMetrics.Timer(label: "queuelisten_listen_duration", factory: factory)
             listeners = Gauge(label: "queuelisten_listeners", factory: factory)
             gaps = Counter(label: "queuelisten_gaps", factory: factory)
+            handlerFailures = Counter(label: "queuelisten_handler_failures", factory: factory)
             takenOver = Counter(label: "queuelisten_taken_over", factory: factory)
             givenUp = Counter(label: "queuelisten_given_up", factory: factory)
         }

@@ -196,7 +196,7 @@ actor Listeners: WaiterRunner {
                 let changed = Self.parse(result) { reply throws(QueueListenError) in
                     guard let numbers = reply.array?.compactMap(\.integer),
                         numbers.allSatisfy({ (1...ids.count).contains($0) })
-                    else { throw QueueListenError(.serverError, "unexpected reply \(reply)") }
+                    else { throw QueueListenError(.serverError, "unexpected reply: \(reply.form)") }
                     return numbers.map { ids[$0 - 1] }
                 }
                 listeners.perform(listeners.machine.checkReplied(changed, now: listeners.clock.now()))

@@ -12,7 +12,7 @@ public struct FailurePolicy: Sendable {
     var pause: ClosedRange<Duration>
     var end: End
 
-    /// Calls the handler again until it returns.
+    /// Calls the handler again until it returns. Each failure is logged and counted.
     public static func retry(pause: ClosedRange<Duration> = .milliseconds(100)...(.seconds(10))) -> FailurePolicy {
         FailurePolicy(attempts: nil, pause: pause, end: .stop)
     }

@@ -85,6 +85,9 @@ public struct Receiver: Sendable {
     }
 
     /// Sets the handler for messages of all other types and without a type.
+    ///
+    /// A message without a handler fails at once, whatever the ``FailurePolicy``: it is dead-lettered,
+    /// or ``run()`` throws `.undecodable`.
     public mutating func handleOthers(_ handler: @escaping Handler) { others = handler }
 
     // MARK: Run
@@ -145,9 +148,10 @@ public struct Receiver: Sendable {
     private func handle(_ message: ReceivedMessage) async throws -> Bool {
         var attempt = 1
         var pause = policy.pause.lowerBound
+        let handler = message.type.flatMap({ handlers[$0] }) ?? others
         while true {
             do {
-                guard let handler = message.type.flatMap({ handlers[$0] }) ?? others else {
+                guard let handler else {
                     throw QueueListenError(
                         .undecodable,
                         "message \(message.index) of \"\(mailbox.name)\" has the type \"\(message.type ?? "")\", which has "
@@ -157,7 +161,9 @@ public struct Receiver: Sendable {
                 return true
             } catch {
                 if Task.isCancelled { throw QueueListenError(.cancelled, "the task was cancelled", underlying: error) }
-                if let attempts = policy.attempts, attempt >= attempts {
+                mailbox.office.instruments.handlerFailed(attempt: attempt)
+                // Without a handler, further attempts would fail in the same way.
+                if handler == nil || attempt >= policy.attempts ?? .max {
                     guard case .deadLetter(let deadLetterMailbox) = policy.end else { throw error }
                     try await sendDeadLetter(message, to: deadLetterMailbox, error)
                     return true

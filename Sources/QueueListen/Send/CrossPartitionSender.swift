@@ -11,11 +11,28 @@
 // however often and by however many processes it is executed.
 //
 // A step that arrives very late must not have a second effect. A partition remembers its part until the whole send is
-// finished and for at least a minute longer, and it delivers the part only within half a minute of the time that it
-// reported. A process that is about to deliver a part requests this time first, and only then checks that the send is
+// finished, the home has shown some rounds later that it still knows this, and for at least a minute longer: a home that
+// loses the last step in a failover makes others deliver again. It delivers the part only within half a minute of the
+// time that it reported. A process that is about to deliver a part requests this time first, and only then checks that the send is
 // still unfinished. All times that are compared therefore come from the same clock.
+import DequeModule
 import Hiredis
 import CoordinationBase
+
+/// A send whose parts the partitions remember longer than necessary.
+private struct FinishedSend: Sendable {
+    var id: String
+    var senders: [Sender]
+    /// The time for which they must remember them.
+    var lifetime: Duration
+    var forgetAt: Duration
+
+    func again(at time: Duration) -> FinishedSend {
+        var again = self
+        again.forgetAt = time
+        return again
+    }
+}
 
 /// Executes this process's cross-partition sends, and finishes those that other processes left
 /// behind.
@@ -27,6 +44,8 @@ final class CrossPartitionSender: Sendable {
     private let configuration: PostOfficeConfiguration
     private let clock: MonotonicClock
     private let instruments: MailInstruments
+    /// The sends that this process has finished, oldest first, whose parts are to be forgotten.
+    private let finished = Locked(Deque<FinishedSend>())
 
     /// The time for which a partition accepts a part after the time that it reported, in
     /// milliseconds.
@@ -36,6 +55,10 @@ final class CrossPartitionSender: Sendable {
     /// The time for which the partitions remember the parts of an unfinished send: longer than the
     /// send itself is kept.
     private static let partLifetime = Duration.seconds(30 * 86400)
+    /// The time after which the parts of a finished send are forgotten, in rounds of ``run()``.
+    private static let roundsBeforeForgetting = 16
+    /// The maximum number of finished sends whose parts are to be forgotten. The parts of others expire by themselves.
+    private static let maxFinishedSends = 100_000
     /// The maximum number of partitions that one round of taking over visits.
     private static let maxPartitionsPerRound = 16
     /// The maximum number of sends that a round takes over in each partition.
@@ -187,7 +210,32 @@ final class CrossPartitionSender: Sendable {
             arguments: [.string(id), .string(indices), .integer(lifetime.wholeMilliseconds)],
             timeout: configuration.callTimeout)
         guard reply?.integer == 1 else { return }
-        _ = try? await concurrentMap(parts) { part in await part.sender.expireAnswer(id: id, after: lifetime) }
+        let send = FinishedSend(
+            id: id, senders: parts.map(\.sender), lifetime: lifetime,
+            forgetAt: clock.now() + configuration.takeOverAfter / 2 * Self.roundsBeforeForgetting)
+        finished.withLock { finished in
+            if finished.count < Self.maxFinishedSends { finished.append(send) }
+        }
+    }
+
+    /// Shortens the time for which the partitions remember their parts of finished sends, if the home still knows that
+    /// they are finished.
+    private func forgetFinishedSends() async {
+        let now = clock.now()
+        while let send = finished.withLock({ finished -> FinishedSend? in
+            guard let first = finished.first, first.forgetAt <= now else { return nil }
+            return finished.removeFirst()
+        }) {
+            do {
+                let key = RedisArgument.string(home(of: send.id).sendRecord(send.id))
+                guard try await redis.send("HEXISTS", key, "p").integer == 0 else { continue }
+            } catch {
+                // The home cannot be reached, so nobody can take the send over either: later.
+                finished.withLock { $0.append(send.again(at: now + configuration.takeOverAfter)) }
+                return
+            }
+            for sender in send.senders { await sender.expireAnswer(id: send.id, after: send.lifetime) }
+        }
     }
 
     /// Calls `body` for all items concurrently. When all have ended, throws the error of the first
@@ -220,6 +268,7 @@ final class CrossPartitionSender: Sendable {
         var next = Int.random(in: 0..<partitions.count)
         while true {
             do { try await clock.sleep(configuration.takeOverAfter / 2) } catch { return }
+            await forgetFinishedSends()
             for _ in 0..<min(Self.maxPartitionsPerRound, partitions.count) {
                 await takeOver(in: partitions[next])
                 next = (next + 1) % partitions.count

@@ -227,6 +227,6 @@ public struct ClassicSemaphore: Sendable {
     }
 
     private func unexpected(_ reply: RESPValue) -> RedisDCError {
-        RedisDCError(.serverError, "unexpected reply \(reply)")
+        RedisDCError(.serverError, "unexpected reply: \(reply.form)")
     }
 }

@@ -162,7 +162,7 @@ extension Engine {
         case .success(let reply):
             answer =
                 EngineReply(reply, to: request.operation).map { .success($0) }
-                ?? .failure(.fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
+                ?? .failure(.fatal(RedisDCError(.serverError, "unexpected reply: \(reply.form)")))
         case .failure(let error):
             let failure = Machine.Failure(error, keys: keys)
             if case .retry = failure { instruments.retried() }
@@ -186,7 +186,7 @@ extension Engine {
             case ("ok", let epoch?): perform(machine.joined(life.id, epoch: epoch, now: now))
             case ("lost", _): perform(machine.joinedTooLate(life.id))
             case ("conflict", let layout?): await joinFailed(life, .fatal(namespace.conflict(with: layout)))
-            default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply \(reply)")))
+            default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply: \(reply.form)")))
             }
         } catch {
             await joinFailed(life, Machine.Failure(error, keys: keys))

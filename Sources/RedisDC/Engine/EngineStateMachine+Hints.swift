@@ -165,7 +165,9 @@ extension EngineStateMachine {
             guard let id = live.claimIDs[line.number] else {
                 // A claim whose caller no longer waits, unless it is being requested or its consumption is being
                 // confirmed.
-                guard line.isClaim, live.pending[line.number] == nil, !confirming.contains(line.number) else { continue }
+                guard line.isClaim, live.pending[line.number] == nil, !confirming.contains(line.number) else {
+                    continue
+                }
                 if line.state == .granted, !live.refused.contains(line.number) {
                     unconfirmed.append((line.slot, line.number))
                 } else {
@@ -194,7 +196,8 @@ extension EngineStateMachine {
         guard let id = live.claimIDs[number], let claim = claims[id], case .held = claim.state else { return [] }
         forget(id)
         let error = RedisDCError(
-            .lost, "Redis has lost the grant of \(claim.request.resource), as after a failover that lost the last writes")
+            .lost,
+            "Redis has lost the grant of \(claim.request.resource), as after a failover that lost the last writes")
         return [.lose(id, error), .send(makeRequest(claim.release(number), .background, slot: claim.slot))]
     }
 

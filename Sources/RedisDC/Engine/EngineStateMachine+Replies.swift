@@ -309,7 +309,7 @@ extension EngineStateMachine {
         case .values(let values): return .success(.values(values))
         case .granted(let end, let waiting):
             if case .extendFences = operation { return .success(.fences(end: end, isAwaited: waiting > 0)) }
-            return .failure(RedisDCError(.serverError, "unexpected reply \(reply) for \"\(name)\""))
+            return .failure(RedisDCError(.serverError, "unexpected reply for \"\(name)\""))
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
             let found = Resource.describe(
@@ -333,7 +333,7 @@ extension EngineStateMachine {
                     "semaphore \"\(name)\" does not exist; create it with coordinator.semaphore(_:permits:)"))
         case .gone: return .failure(RedisDCError(.destroyed, "\"\(name)\" was destroyed"))
         case .queued, .lost, .stale, .occupied, .family, .again, .heartbeat, .page, .sweep:
-            return .failure(RedisDCError(.serverError, "unexpected reply \(reply) for \"\(name)\""))
+            return .failure(RedisDCError(.serverError, "unexpected reply for \"\(name)\""))
         }
     }
 }

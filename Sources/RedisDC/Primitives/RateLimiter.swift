@@ -58,7 +58,7 @@ public struct RateLimiter: Sendable {
                 arguments: [.string("\(microsecondsEach)"), .integer(burst), .integer(cost)])
         } catch { throw RedisDCError(error, key: key) }
         guard let parts = reply.array, parts.count == 3, let wait = parts[1].number, let left = parts[2].number else {
-            throw RedisDCError(.serverError, "unexpected reply \(reply)")
+            throw RedisDCError(.serverError, "unexpected reply: \(reply.form)")
         }
         return Decision(isAllowed: parts[0].integer == 1, retryAfter: .microseconds(wait), remaining: left)
     }

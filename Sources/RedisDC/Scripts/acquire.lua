@@ -40,7 +40,7 @@ if not now then
   now = time[1] * 1000000 + time[2]
 end
 tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1
-if tick < now then tick = now end
+if not (tick >= now and tick < MAX_TICK) then tick = now end
 created = created or tick
 local claim_id = string.sub(slot_field, 3) .. ':' .. ARGV[2]
 local claim_state, reply = WAITING, 0

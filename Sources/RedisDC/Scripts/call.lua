@@ -5,7 +5,8 @@ if not resource then
     local time = call('TIME')
     now = time[1] * 1000000 + time[2]
   end
-  tick = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1, now)
+  tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1
+  if not (tick >= now and tick < MAX_TICK) then tick = now end
   created = tick
 else
   tail = string.sub(resource, TAIL)

@@ -19,7 +19,7 @@ if resource then
   end
   if kind == MUTEX and signalled > 0 then
     -- The clock passes the fences that a cohort may use.
-    tick, signalled = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER), signalled), 0
+    tick, signalled = math.max(signalled, decode(NUMBER, call('HGET', state, 'clock') or NEVER)), 0
   end
   if string.sub(kind, 1, 1) == BUFFER then
     -- The items too, in the same step: an item that is put between two steps would have no place. clear.lua follows.

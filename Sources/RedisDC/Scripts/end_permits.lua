@@ -16,7 +16,7 @@ else
     tail = ''
     if slot_mode == COHORT then
       -- The clock passes the fences that the cohort has used.
-      tick = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER), tonumber(ARGV[5] or signalled))
+      tick = math.max(tonumber(ARGV[5] or signalled), decode(NUMBER, call('HGET', state, 'clock') or NEVER))
       signalled = 0
     end
   elseif claim_state == HELD then

@@ -77,7 +77,8 @@ if grants_wanted and kind and waiting > 0 and free > 0 and kind ~= DESTROYED and
               consumed, fence = consumed + wanted, '1'
               waiter_state, waiter_tick = GRANTED, created
             else
-              tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1, now)
+              tick = (tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1
+              if not (tick >= now and tick < MAX_TICK) then tick = now end
               fence = format('%d', tick)
               waiter_state, waiter_tick = HELD, tick
               if waiter_mode == SOLE then

@@ -44,7 +44,8 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-tick = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1, now, fences_used + 1)
+tick = math.max(fences_used, decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1
+if not (tick >= now and tick < MAX_TICK) then tick = now end
 created = created or tick
 local claim_state, reply = WAITING, 0
 -- The first write of each case is one that Redis refuses at maxmemory, so that nothing is written then.

@@ -121,7 +121,8 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN and waiting >
             if other_line then removed[other_line] = nil end
             break
           else
-            tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1, now)
+            tick = (tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1
+            if not (tick >= now and tick < MAX_TICK) then tick = now end
             free, waiting = free - wanted, waiting - 1
             zrem[#zrem + 1] = line
             zrem[#zrem + 1] = other_line

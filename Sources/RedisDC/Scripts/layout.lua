@@ -61,8 +61,9 @@ local MUTEX_WITHOUT_WAITERS = 'mfp\0\0\0\0\0\0\0\0'
 local GROUP = '<dd'
 local NUMBER = '<d'
 local TICK = '>I8'
--- The number 0, for a clock that somebody has deleted.
+-- The number 0, for a clock that somebody has deleted. A tick that is not a number below 2^53 is somebody's garbage.
 local NEVER = '\0\0\0\0\0\0\0\0'
+local MAX_TICK = 9007199254740992
 
 -- States of a slot. A claim is WAITING, GRANTED (permits to consume, whose arrival is not confirmed yet), or HELD (a
 -- lease). CLAIM continues with count, tick, mode and priority, then t:NAME, and in some modes \0 and a note. The tick

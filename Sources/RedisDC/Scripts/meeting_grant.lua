@@ -94,7 +94,8 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
           local fence, note, granted_state, claim_tick = '1', '', GRANTED, created
           if mode == MEETING then
             if not meeting then
-              tick = math.max((tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1, now)
+              tick = (tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1
+              if not (tick >= now and tick < MAX_TICK) then tick = now end
               meeting, brought = encode(TICK, tick), {}
             end
             tick = tick + 1

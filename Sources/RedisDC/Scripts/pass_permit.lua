@@ -14,7 +14,8 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-tick = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1, now)
+tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1
+if not (tick >= now and tick < MAX_TICK) then tick = now end
 created = created or tick
 local hset, hdel, zadd, zrem = {}, {}, {}, {HOLDER_LINE .. other_name .. '\0' .. claim_id}
 if item then

@@ -11,7 +11,8 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-tick = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1, now)
+tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1
+if not (tick >= now and tick < MAX_TICK) then tick = now end
 created = created or tick
 if resource then tail = string.sub(resource, TAIL) end
 if kind == PHASER then limit = limit + 1 end

@@ -4,8 +4,8 @@
 --   [1] SID
 --   [2] ttl: microseconds that the session lasts from now
 --   [3] SLOT and [4] NUMBER of the last request that was answered after it had written to its slot; with 1 as [5], of
---       the last claim whose end was answered. If the slot does not show it, the server has lost data: a promoted replica
---       lacks the end of the history, never a part in between. Or [3] empty.
+--       the last claim whose end was answered. If the slot does not show it, the server has lost data: a promoted
+--       replica lacks the end of the history, never a part in between. Or [3] empty.
 --   [6] fence: the highest that the session has seen
 -- Reply: {'ok', notices (see s:SID), 1 if data was lost, expired, rechecks, 1 if session_list must run}, or a refusal
 --   as in slot.lua.
@@ -30,8 +30,8 @@ local clock = call('HGET', state, 'clock')
 local tick = clock and #clock == #NEVER and decode(NUMBER, clock) or -1
 local fence = tonumber(ARGV[6] or 0)
 if fence > now + 86400000000 then fence = 0 end
-if not (tick >= fence and tick < 2 ^ 53) then
-  if not (tick >= 0 and tick < 2 ^ 53) then tick = now end
+if not (tick >= fence and tick < MAX_TICK) then
+  if not (tick >= 0 and tick < MAX_TICK) then tick = now end
   call('HSET', state, 'clock', encode(NUMBER, math.max(tick, fence)))
 end
 local is_data_lost = 0

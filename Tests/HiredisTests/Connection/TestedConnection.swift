@@ -181,6 +181,7 @@ extension Result<RESPValue, RedisError> {
 extension Submission {
     init(id: UInt64, caller: Caller, for commands: [RedisCommand], timeout: TimeAmount? = nil) {
         self.init(
-            id: id, caller: caller, expectedReplies: commands.count, encodedSize: commands.encodedSize, timeout: timeout)
+            id: id, caller: caller, expectedReplies: commands.count, encodedSize: commands.encodedSize, timeout: timeout
+        )
     }
 }

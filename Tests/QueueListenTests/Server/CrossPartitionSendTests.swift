@@ -1,3 +1,4 @@
+import CoordinationBase
 import Foundation
 import Hiredis
 import RedisDCTesting
@@ -89,9 +90,55 @@ extension QueueListenTests {
                         #expect(!keys.isEmpty)
                         for key in keys {
                             let left = try await other.send("PTTL", .string(key)).integer ?? -1
-                            #expect((1...600_000).contains(left), "\(key)")
+                            // The parts are remembered for longer, until the home has shown again that the send is finished.
+                            let day = 86_400_000
+                            #expect((1...(pattern.contains("split") ? 600_000 : 30 * day)).contains(left), "\(key)")
                         }
                     }
+                }
+            }
+        }
+
+        @Test("the partitions forget their parts when the home still knows that the send is finished")
+        func forgotten() async throws {
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: redis, configuration: split) { office in
+                    try await office.send([Message(text: "a")], to: names, id: "x")
+                    try await until("the parts are forgotten soon") {
+                        let keys = try await other.send("KEYS", "ql:*:sent:id:x").array?.compactMap(\.string) ?? []
+                        var left: [Int] = []
+                        for key in keys { left.append(try await other.send("PTTL", .string(key)).integer ?? -1) }
+                        return left.allSatisfy { (1...600_000).contains($0) }
+                    }
+                }
+            }
+        }
+
+        @Test("a home that has lost the end of a send in a failover does not make it arrive twice")
+        func lostFinish() async throws {
+            var configuration = split
+            configuration.takeOverAfter = .seconds(1)
+            try await withServer { _, redis, other in
+                try await withPostOffice(redis: redis, configuration: configuration) { office in
+                    let request = try SendRequest([Message(text: "a")], to: names, maxMessageBytes: 1000)
+                    try await office.send([Message(text: "a")], to: names, id: "x")
+                    let home = Namespace("default", partitions: 8).partition(of: "x")
+                    let record = RedisArgument.string("ql:{default:\(home)}:split:x")
+                    // However long the home is away, the parts are remembered until it is back.
+                    let parts = try await other.send("KEYS", "ql:*:sent:id:x").array?.compactMap(\.string) ?? []
+                    #expect(!parts.isEmpty)
+                    for part in parts {
+                        #expect(try await other.send("PTTL", .string(part)).integer ?? 0 > 29 * 86_400_000)
+                    }
+                    _ = try await other.send("DEL", record)
+                    // What a replica has that was promoted before the end arrived.
+                    _ = try await other.send([
+                        "HSET", record, "f", .string(request.fingerprint), "p",
+                        .bytes(request.encoded(id: "x").encoded),
+                    ])
+                    _ = try await other.send("ZADD", .string("ql:{default:\(home)}:splits"), 0, "x")
+                    try await until("the send is finished again") { try await unfinished(other) == 0 }
+                    #expect(try await texts(office, names) == names.map { _ in ["a"] })
                 }
             }
         }

@@ -177,6 +177,24 @@ extension QueueListenTests {
             }
         }
 
+        @Test("a type without a handler is never tried again: the run ends, or the message is dead-lettered")
+        func unknownType() async throws {
+            try await withOffice { office, _, _ in
+                let log = Log()
+                try await office.send("x", to: "alice")
+                let retrying = try Self.receiver(office, log, onFailure: .retry())
+                let error = await errorOf { try await retrying.run() }
+                #expect(error?.code == .undecodable && error?.message.contains("handleOthers") == true)
+                #expect(try await office.mailbox("alice").peek().count == 1)
+                let deadLettering = try Self.receiver(
+                    office, log, onFailure: .deadLetter(to: "dead", pause: .seconds(3600)...(.seconds(3600))))
+                let running = Task { try await deadLettering.run() }
+                try await until("it is dead-lettered") { try await office.mailbox("dead").peek().count == 1 }
+                running.cancel()
+                _ = await running.result
+            }
+        }
+
         @Test("a type without a handler is a failure, unless there is a handler for all others")
         func others() async throws {
             try await withOffice { office, _, _ in

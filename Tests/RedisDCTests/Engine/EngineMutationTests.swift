@@ -316,7 +316,8 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "the end of a claim that Redis has lost does not hide an older claim in the same slot",
-        safeguard: "if is_sole and not is_free then\n", replacement: "if is_sole then is_free = true elseif false then\n"
+        safeguard: "if is_sole and not is_free then\n",
+        replacement: "if is_sole then is_free = true elseif false then\n"
     ) { nodes, redis in
         let node = try await nodes()
         let first = try await node.number { _ = try await node.request("acquire", "s", lock) }
@@ -368,7 +369,8 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "what a session with a corrupt record held is swept",
-        safeguard: "local is_found = true\n  while is_found do", replacement: "local is_found = false\n  while is_found do"
+        safeguard: "local is_found = true\n  while is_found do",
+        replacement: "local is_found = false\n  while is_found do"
     ) { nodes, redis in
         let (corrupt, other) = (try await nodes(), try await nodes())
         _ = try await corrupt.request("acquire", "s", lock)
@@ -395,7 +397,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "fences grow",
-        safeguard: " + 1\nif tick < now then tick = now end", replacement: ""
+        safeguard: " + 1\nif not (tick >= now and tick < MAX_TICK) then tick = now end", replacement: ""
     ) { nodes, _ in
         let node = try await nodes()
         let first = try await node.request("acquire", "s", ["sf", "2", "l"])
@@ -737,7 +739,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "fences of a mutex that groups begin to use are higher than those that a cohort has reserved",
-        safeguard: "now, fences_used + 1)", replacement: "now)"
+        safeguard: "tick = math.max(fences_used, decode(", replacement: "tick = math.max(0, decode("
     ) { nodes, redis in
         let node = try await nodes()
         let fence = try await node.fenceOfCohort()
@@ -747,7 +749,7 @@ private let hazards: [Hazard] = [
     },
     Hazard(
         testDescription: "fences of a new mutex are higher than those that a cohort of a destroyed one has reserved",
-        safeguard: "tick, signalled = math.max(decode(NUMBER, call('HGET', state, 'clock') or NEVER), signalled), 0",
+        safeguard: "tick, signalled = math.max(signalled, decode(NUMBER, call('HGET', state, 'clock') or NEVER)), 0",
         replacement: "signalled = 0"
     ) { nodes, _ in
         let node = try await nodes()
