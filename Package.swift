@@ -252,7 +252,7 @@ let package = Package(
             exclude: ["Forged"],
             swiftSettings: settings),
         .target(
-            name: "TestSupport", dependencies: ["Hiredis"], path: "Tests/Support",
+            name: "TestSupport", dependencies: ["Hiredis", "RedisDCTesting"], path: "Tests/Support",
             exclude: ["Random", "History", "Kinds"],
             swiftSettings: settings),
         // Without Testing, because the worker has them too.

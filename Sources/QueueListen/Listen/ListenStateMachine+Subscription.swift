@@ -33,6 +33,13 @@ extension ListenStateMachine {
         return checkMissedHints().map { .check($0) } ?? .none
     }
 
+    /// The connection for commands is new: it may lead to another server, which may not know that this process wants to be
+    /// notified.
+    mutating func reconnected() -> GapAction {
+        guard subscription != nil else { return .none }
+        return checkMissedHints().map { .check($0) } ?? .none
+    }
+
     /// Checks all calls after hints may have been missed.
     private mutating func checkMissedHints() -> [Check]? {
         for call in calls.values { if case .reading = call.state { call.state = .reading(.unknownChange) } }

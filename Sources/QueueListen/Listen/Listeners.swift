@@ -24,6 +24,8 @@ actor Listeners: WaiterRunner {
     private var machine: Machine
     var runner = RunnerState<PendingListen>()
     private var wakeUpTask: Task<Void, Never>?
+    /// Ends the observation of the command connection.
+    private var stopObserving: (@Sendable () -> Void)?
 
     init(
         redis: any EventLoopRedis, partition: Partition, settings: Machine.Settings,
@@ -62,7 +64,17 @@ actor Listeners: WaiterRunner {
 
     nonisolated func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
 
-    func begin(_ call: PendingListen) { perform(machine.listen(call, now: clock.now())) }
+    func begin(_ call: PendingListen) {
+        if stopObserving == nil {
+            stopObserving = redis.sendFirst { [weak self] in
+                await self?.reconnected()
+                return []
+            }
+        }
+        perform(machine.listen(call, now: clock.now()))
+    }
+
+    private func reconnected() { perform(machine.reconnected()) }
 
     func abandon(_ id: UInt64, _ error: QueueListenError) {
         if case .finish(let id, let error) = machine.cancel(id, error, now: clock.now()) {
@@ -82,6 +94,7 @@ actor Listeners: WaiterRunner {
 
     /// Ends all calls with `.stopped`.
     func stop() {
+        stopObserving?()
         for action in machine.stop() {
             switch action {
             case .finish(let id, let error): finish(id, .failure(error))

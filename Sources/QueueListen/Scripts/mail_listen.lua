@@ -65,7 +65,9 @@ if polls ~= '' then
       rival = its_process
     end
   end
-  if not is_current and (phase == CONTINUES or begins and has_begun) then
+  -- Redis has lost the beginning of a poll that it should know, unless others have begun since so that it is forgotten.
+  if phase == CONTINUES and not has_begun and #polls < MAX_POLLS * POLL_SIZE then begins = true end
+  if not is_current and (phase == CONTINUES and not begins or begins and has_begun) then
     return {'superseded', pack(POSITION, epoch, from, from_tag, now)}
   end
 end

@@ -536,6 +536,24 @@ private let hazards: [Hazard] = [
         return try await resource(redis)?.signalled == 0
     },
     Hazard(
+        testDescription: "a barrier that a death breaks does not open when enough others arrive before the sweep",
+        safeguard: "if #dead > 0 and kind == BARRIER_BROKEN_BY_LEAVING then", replacement: "if false then"
+    ) { nodes, redis in
+        let (dying, living) = (try await nodes(), try await nodes())
+        try await dying.arrive(1, "bb", parties: "2")
+        try await dying.expire()
+        try await living.arrive(2, "bb", parties: "2")
+        return try await resource(redis)?.signalled == 0
+    },
+    Hazard(
+        testDescription: "an id that counts a latch down after it has opened leaves nothing",
+        safeguard: "if signalled < limit then", replacement: "if true then"
+    ) { nodes, redis in
+        let node = try await nodes()
+        for id in ["a", "b"] { _ = try await node.request("countDown", "s", ["ld", "1", .string(id)]) }
+        return try await redis.send("ZRANGEBYLEX", "rdc:{default:0}:index", "[d", "(e").array?.count == 1
+    },
+    Hazard(
         testDescription: "a party that passed a barrier cannot leave it afterwards",
         safeguard: "elseif ARGV[5] == 'w' then", replacement: "elseif false then"
     ) { nodes, _ in

@@ -29,6 +29,35 @@ extension QueueListenTests.FailureTests {
         }
     }
 
+    @Test("a listener whose registration is lost in a failover is notified by the new server")
+    func lostRegistration() async throws {
+        var configuration = PostOfficeConfiguration()
+        configuration.recheckInterval = .seconds(3600)
+        try await withReplicatedServers { servers in
+            try await withRedisClient(url: servers.replica.url) { replica in
+                try await withRedisClient(url: servers.url) { redis in
+                    try await withPostOffice(redis: redis, configuration: configuration) { office in
+                        try await office.send("before", to: "alice")
+                        let mailbox = try office.mailbox("alice")
+                        let cursor = try await mailbox.look().cursor
+                        try await servers.cutReplication()
+                        let listening = Task { try await mailbox.listen(after: cursor) }
+                        try await withRedisClient(url: servers.server.url) { old in
+                            try await until("the listener is registered") {
+                                try await old.send("HGET", "ql:{default:0}:box:alice", "m").bytes?.count
+                                    != replica.send("HGET", "ql:{default:0}:box:alice", "m").bytes?.count
+                            }
+                        }
+                        await servers.promote()
+                        try await withPostOffice(redis: replica) { try await $0.send("after", to: "alice") }
+                        let delivery = try await listening.value
+                        #expect(delivery.messages.map(\.text) == ["after"], "\(delivery.status)")
+                    }
+                }
+            }
+        }
+    }
+
     @Test("fsynced on a server without WAITAOF is an error, and nothing is sent")
     func fsynced() async throws {
         try await withOffice { office, redis, _ in

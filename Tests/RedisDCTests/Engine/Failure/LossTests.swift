@@ -133,6 +133,23 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test(
+        "without wake-ups a waiter learns that its semaphore was destroyed, and a holder that its lease was taken away")
+    func withoutWakeUps() async throws {
+        var silent = shortTTL
+        silent.usesWakeUps = false
+        try await withCoordinators(configuration: silent) { _, one, two, _ in
+            let semaphore = try one.semaphore("s", permits: 0)
+            let waiting = Task { await errorOf { try await semaphore.wait() } }
+            try await until("the waiter is queued") { try await two.inspect("s")?.waiterCount == 1 }
+            try await two.semaphore("s", permits: 0).destroy()
+            #expect(await waiting.value?.code == .destroyed)
+            let lease = try await one.mutex("m").lock()
+            #expect(try await two.mutex("m").forceRelease())
+            try await until("the holder is told") { !lease.isHeld }
+        }
+    }
+
     @Test("a coordinator that ends releases its leases at once")
     func cleanEnd() async throws {
         try await withServer { _, redis, other in

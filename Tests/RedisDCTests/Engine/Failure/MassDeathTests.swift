@@ -35,6 +35,58 @@ extension EngineTests.FailureTests {
             }
         }
     }
+
+    @Test("a barrier with 4,000 dead waiters opens for the living")
+    func deadParties() async throws {
+        try await withServer { _, redis, _ in
+            let parties = RedisArgument.integer(Barrier.maxParties)
+            for _ in 0..<4 {
+                let dying = try await ForeignNode(redis)
+                for _ in 0..<1000 { _ = try await dying.request("arrive", "s", ["bo", parties, "a"]) }
+                try await dying.expire()
+            }
+            let living = try await ForeignNode(redis)
+            var first = 0
+            for number in 0..<Barrier.maxParties {
+                let request = try await living.number {
+                    _ = try await living.request("arrive", "s", ["bo", parties, "a"])
+                }
+                if number == 0 { first = request }
+            }
+            // Each step handles a limited number of waiters.
+            try await until("the barrier has opened") {
+                _ = try await living.run("recheckMeeting", ["s"])
+                return try await Audit(redis).resources["s"]?.waiting == 0
+            }
+            let audit = try await Audit(redis)
+            #expect(audit.resources["s"]?.signalled == 1)
+            #expect(audit.claims[await living.id(first)]?.state == "g")
+        }
+    }
+
+    @Test("a claim that cannot be ended delays neither the sweep of other sessions nor the heartbeats")
+    func unendable() async throws {
+        try await withServer { _, redis, other in
+            let (stuck, dying) = (try await ForeignNode(other), try await ForeignNode(other))
+            _ = try await stuck.request("acquire", "stuck", ["sf", "1", "l"])
+            _ = try await dying.request("acquire", "m", ["mf", "1", "m"])
+            // The script that ends the claim cannot read this record.
+            _ = try await other.send("HSET", "rdc:{default:0}:book", "t:stuck", "rubbish")
+            for node in [stuck, dying] { try await node.expire() }
+            try await withCoordinator(redis: redis, configuration: shortTTL) { coordinator in
+                let lease = try await coordinator.mutex("m").lock(timeout: .seconds(60))
+                let before = try await heartbeats(other)
+                let start = ContinuousClock.now
+                try await until("the stuck session was swept a few times more") {
+                    try await heartbeats(other) - before >= 3
+                }
+                // Three heartbeats take two thirds of the TTL: nobody spins.
+                #expect(ContinuousClock.now - start > .seconds(1))
+                #expect(lease.isHeld)
+                try await lease.release()
+            }
+        }
+    }
 }
 
 /// The number of heartbeats: no other script calls this command.

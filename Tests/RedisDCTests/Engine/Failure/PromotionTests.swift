@@ -8,54 +8,18 @@ import TestRandom
 import TestSupport
 import Testing
 
-/// A server and its replica, behind a proxy that leads to the server until the promotion.
-private struct Pair: Sendable {
-    var server: LocalRedis
-    var replica: LocalRedis
-    var proxy: FaultProxy
-
-    /// Waits until the replica has everything, and ends the replication: what the server writes from now on is lost.
-    func cutReplication() async throws {
-        try await withRedisClient(url: server.url) { redis in
-            try await until("the replica has everything") { try await redis.send("WAIT", 1, 1000).integer == 1 }
-        }
-        try await withRedisClient(url: replica.url) { _ = try await $0.send("REPLICAOF", "NO", "ONE") }
-    }
-
-    /// Leads everybody to the replica.
-    func promote() async {
-        await proxy.redirect(to: .port(replica.port))
-        await proxy.cutAll(.reset)
-    }
-}
-
-/// Runs `body` with two coordinators that use the pair, and a client of the replica.
+/// Runs `body` with two coordinators that use the servers, and a client of the replica.
 private func withPair(
-    _ body: (Pair, _ one: Coordinator, _ two: Coordinator, _ replica: RedisClient) async throws -> Void
+    _ body: (ReplicatedServers, _ one: Coordinator, _ two: Coordinator, _ replica: RedisClient) async throws -> Void
 ) async throws {
     var configuration = CoordinatorConfiguration()
     configuration.ttl = .seconds(6)
-    try await withLocalRedis(.init(extra: ["repl-diskless-sync-delay 0"])) { server in
-        let following = LocalRedis.Configuration(
-            extra: ["replicaof 127.0.0.1 \(server.port)"], waitUntilLoaded: false)
-        try await withLocalRedis(following) { replica in
-            try await withFaultProxy(to: .port(server.port)) { proxy in
-                let url = "redis://127.0.0.1:\(proxy.port)"
-                try await withRedisClient(url: server.url) { redis in
-                    try await until("the replica is connected") {
-                        try await redis.send("INFO", "replication").string?.contains("state=online") == true
-                    }
-                }
-                try await withRedisClient(url: url) { first in
-                    try await withRedisClient(url: url) { second in
-                        try await withCoordinator(redis: first, configuration: configuration) { one in
-                            try await withCoordinator(redis: second, configuration: configuration) { two in
-                                try await withRedisClient(url: replica.url) { client in
-                                    try await body(
-                                        Pair(server: server, replica: replica, proxy: proxy), one, two, client)
-                                }
-                            }
-                        }
+    try await withReplicatedServers { pair in
+        try await withRedisClient(url: pair.url) { first in
+            try await withRedisClient(url: pair.url) { second in
+                try await withCoordinator(redis: first, configuration: configuration) { one in
+                    try await withCoordinator(redis: second, configuration: configuration) { two in
+                        try await withRedisClient(url: pair.replica.url) { try await body(pair, one, two, $0) }
                     }
                 }
             }
@@ -64,7 +28,7 @@ private func withPair(
 }
 
 extension EngineTests.FailureTests {
-    @Suite("The promotion of a replica that lacks the last writes", .serialized)
+    @Suite("The promotion of a replica that lacks the last writes", .serialized, .timeLimit(.minutes(5)))
     struct PromotionTests {
         @Test("a holder whose grant is lost is told, and a permit whose release is lost becomes free again")
         func grant() async throws {
