@@ -50,6 +50,16 @@ struct SendRoomTests {
         #expect(room.take(1))
     }
 
+    @Test("a wait whose deadline passes before it has begun ends")
+    func passedDeadline() async throws {
+        let room = SendRoom(limit: 10)
+        #expect(room.take(11))
+        for nanoseconds in 0..<2000 {
+            #expect(await waiting(room, 5, timeout: .nanoseconds(Int64(nanoseconds))).value?.code == .timedOut)
+        }
+        #expect(room.waiterCount == 0)
+    }
+
     @Test("one command that is larger than the limit finds room when nothing else waits to be sent")
     func larger() async throws {
         let room = SendRoom(limit: 10)
