@@ -1,4 +1,4 @@
-// What is sent on a new command connection before everything else.
+// Scripts that are sent on each new command connection before all other commands.
 import NIOCore
 
 /// A script that is sent on a new command connection before all commands of other callers.
@@ -19,8 +19,8 @@ package struct FirstScript: Sendable {
     }
 }
 
-/// Those who have something to say first: a new connection may lead to a server that has lost the last writes, and a
-/// later command could cover the traces.
+/// The sources of the scripts to send first. A new connection may lead to a server that has lost the last writes, and a
+/// later command could overwrite the evidence.
 final class FirstScripts: Sendable {
     typealias Make = @Sendable () async -> [FirstScript]
 

@@ -17,7 +17,8 @@ final class CohortClaim: Sendable {
         static func < (a: Demand, b: Demand) -> Bool { a.rawValue < b.rawValue }
     }
 
-    /// The fences that Redis has reserved with the grant, and the waiters that it has reported. The raw value is in the reply and in the message.
+    /// The fences that Redis has reserved with the grant, and the waiters that it has reported. The raw value is in the
+    /// reply and in the message.
     enum Reservation: UInt64 {
         /// Nothing is known: the reply or the message was lost, or groups use the mutex.
         case unknown = 0

@@ -49,7 +49,7 @@ extension EngineStateMachine {
         var slots = Slots()
         /// The last change of a slot that Redis has confirmed.
         var seen: SlotChange?
-        /// The numbers of requests for permits to consume whose callers gave up.
+        /// The numbers of failed or cancelled requests: permits that Redis has granted to them were not received.
         var refused = RecentNumbers()
         var pending: [UInt64: Pending] = [:]
         /// The claims by the numbers of their requests.

@@ -105,7 +105,8 @@ extension EngineStateMachine {
 
     /// Handles a new connection for commands: it may lead to another server, which has lost the last writes.
     ///
-    /// - Returns: the requests that must come before all others. A later request could cover the traces of a loss.
+    /// - Returns: the requests that must come before all others. A later request could overwrite the
+    ///   evidence of a loss.
     mutating func reconnected(now: Duration) -> [EngineRequest] {
         guard isLive, !isExpired(at: now) else { return [] }
         let heartbeat = heartbeat(now)

@@ -131,7 +131,7 @@ extension QueueListenTests {
                         #expect(try await other.send("PTTL", .string(part)).integer ?? 0 > 29 * 86_400_000)
                     }
                     _ = try await other.send("DEL", record)
-                    // What a replica has that was promoted before the end arrived.
+                    // The record of a replica that was promoted before the end had arrived.
                     _ = try await other.send([
                         "HSET", record, "f", .string(request.fingerprint), "p",
                         .bytes(request.encoded(id: "x").encoded),

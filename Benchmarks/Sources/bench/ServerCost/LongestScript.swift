@@ -77,14 +77,14 @@ enum LongestScript: String, CaseIterable {
                 let signalled = try coordinator.semaphore("signalled", permits: 0)
                 try await Self.together(1500) { _ in
                     try await signalled.wait()
-                } when: {
+                } meanwhile: {
                     try await Self.untilWaiting(1500, "signalled", coordinator)
                     try await signalled.signal(1500)
                 }
                 let destroyed = try coordinator.semaphore("destroyed", permits: 0)
                 try await Self.together(1500) { _ in
                     do { try await destroyed.wait() } catch let error as RedisDCError where error.code == .destroyed {}
-                } when: {
+                } meanwhile: {
                     try await Self.untilWaiting(1500, "destroyed", coordinator)
                     try await destroyed.destroy()
                 }
@@ -93,7 +93,7 @@ enum LongestScript: String, CaseIterable {
                 let writer = try await lock.writeLock()
                 try await Self.together(1500) { _ in
                     try await lock.withReadLock { _ in }
-                } when: {
+                } meanwhile: {
                     try await Self.untilWaiting(1500, "rw", coordinator)
                     try await writer.release()
                 }
@@ -102,7 +102,7 @@ enum LongestScript: String, CaseIterable {
                 let condition = try mutex.condition("c")
                 try await Self.together(400) { _ in
                     try await mutex.withLock { try await condition.wait($0) }
-                } when: {
+                } meanwhile: {
                     try await Self.untilWaiting(400, "m#c", coordinator)
                     try await condition.notifyAll()
                 }
@@ -122,14 +122,14 @@ enum LongestScript: String, CaseIterable {
         }
     }
 
-    /// Runs `count` tasks, and `whenStarted` beside them.
+    /// Runs `count` tasks, and `other` at the same time.
     private static func together(
         _ count: Int, _ body: @Sendable @escaping (Int) async throws -> Void,
-        when whenStarted: () async throws -> Void = {}
+        meanwhile other: () async throws -> Void = {}
     ) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<count { group.addTask { try await body(number) } }
-            try await whenStarted()
+            try await other()
             try await group.waitForAll()
         }
     }

@@ -146,7 +146,7 @@ extension EngineTests.FailureTests {
             #expect(await waiting.value?.code == .destroyed)
             let lease = try await one.mutex("m").lock()
             #expect(try await two.mutex("m").forceRelease())
-            try await until("the holder is told") { !lease.isHeld }
+            try await until("the holder is notified") { !lease.isHeld }
         }
     }
 

@@ -30,7 +30,7 @@ private func withPair(
 extension EngineTests.FailureTests {
     @Suite("The promotion of a replica that lacks the last writes", .serialized, .timeLimit(.minutes(5)))
     struct PromotionTests {
-        @Test("a holder whose grant is lost is told, and a permit whose release is lost becomes free again")
+        @Test("a holder whose grant is lost is notified, and a permit whose release is lost becomes free again")
         func grant() async throws {
             try await withPair { pair, one, two, replica in
                 let events = one.events()
@@ -43,10 +43,10 @@ extension EngineTests.FailureTests {
                 let lease = try await waiting.value
                 #expect(lease.isHeld)
                 await pair.promote()
-                try await until("the holder is told") { !lease.isHeld }
+                try await until("the holder is notified") { !lease.isHeld }
                 #expect(await errorOf { try lease.check() }?.code == .lost)
                 for await event in events { if case .dataLost = event { break } }
-                // What the new server has of the old holder and of the old waiter ends.
+                // The claims of the old holder and of the old waiter, which the new server still has, end.
                 let next = try await one.mutex("m").lock(timeout: .seconds(60))
                 #expect(next.fence > lease.fence)
                 try await next.release()
@@ -115,7 +115,7 @@ extension EngineTests.FailureTests {
         }
 
         @Test(
-            "of two holders at once each that had been there before is told, and fences grow", .timeLimit(.minutes(5)),
+            "of two holders at the same time, one is notified of its loss, and fences differ", .timeLimit(.minutes(5)),
             arguments: testSeeds(0..<4))
         func random(seed: UInt64) async throws {
             try await withPair { pair, one, two, replica in
@@ -130,9 +130,9 @@ extension EngineTests.FailureTests {
                                 guard let lease = try? await mutex.lock(timeout: .seconds(60)) else { continue }
                                 var turn = Turn(node: number % 2, fence: lease.fence, start: .now, end: .now)
                                 try? await Task.sleep(for: .microseconds(pause))
-                                turn.isTold = !lease.isHeld
+                                turn.isNotified = !lease.isHeld
                                 turn.end = .now
-                                do { try await lease.release() } catch { turn.isTold = true }
+                                do { try await lease.release() } catch { turn.isNotified = true }
                                 turns.withLockedValue { [turn] in $0.append(turn) }
                             }
                         }
@@ -149,7 +149,7 @@ extension EngineTests.FailureTests {
                 }
                 let all = turns.withLockedValue { $0 }
                 for (first, second) in Turn.overlaps(all) {
-                    #expect(first.isTold || second.isTold, "seed \(seed): \(first) and \(second)")
+                    #expect(first.isNotified || second.isNotified, "seed \(seed): \(first) and \(second)")
                 }
                 let fences = all.sorted { $0.start < $1.start }.map(\.fence)
                 #expect(Set(fences).count == fences.count, "seed \(seed)")
@@ -163,8 +163,8 @@ private struct Turn: Sendable {
     var fence: UInt64
     var start: ContinuousClock.Instant
     var end: ContinuousClock.Instant
-    /// Whether the holder was told that it no longer held the lock.
-    var isTold = false
+    /// Whether the holder was notified that it no longer held the lock.
+    var isNotified = false
 
     /// Turns that were in at the same time.
     static func overlaps(_ turns: [Turn]) -> [(Turn, Turn)] {
