@@ -12,17 +12,21 @@ extension EngineStateMachine {
         case recall(CohortClaim)
     }
 
-    /// Handles a message on the wake-up channel: pairs of a claim's number and a fence, or of a number and a word.
+    /// Handles a message on the wake-up channel: the session's notices, then pairs of a claim's number and a fence, or of
+    /// a number and a word.
     mutating func hint(_ id: String, _ text: String, now: Duration) -> [HintAction] {
         if isExpired(at: now) { return [.sessionEnded(endSession(.expired, now))] }
         guard isLive, id == life.id else { return [] }
-        var actions: [HintAction] = []
         let words = text.split(separator: " ")
-        for index in stride(from: 0, to: words.count - 1, by: 2) {
+        let counted = stride(from: 2, to: words.count, by: 2).count { words[$0] != "try" && words[$0] != "recall" }
+        let news = live.notices.hear(counted, upTo: words.first.flatMap { UInt64($0) } ?? .max)
+        var actions: [HintAction] = []
+        if news != .complete, let request = reconcile() { actions.append(.send(request)) }
+        if news == .foreign { return actions }
+        for index in stride(from: 1, to: words.count - 1, by: 2) {
             guard let number = UInt64(words[index]) else { continue }
             let word = words[index + 1]
             let parts = word.split(separator: "/")
-            if word != "try", word != "recall" { live.notices += 1 }
             if let fence = parts.first.flatMap({ UInt64($0) }) {
                 actions += grantSeen(number, fence, parts.count == 2 ? UInt64(parts[1]) ?? 0 : 0, now)
             } else if let claimID = live.claimIDs[number], let claim = claims[claimID] {

@@ -138,7 +138,7 @@ extension EngineStateMachine {
                 actions.append(.send(request))
             }
             return actions + requestForWaiters(operation, reply)
-        case .heartbeat(let sent): return heartbeatAnswered(sent, reply, now)
+        case .heartbeat(let sent, let notices): return heartbeatAnswered(sent, notices: notices, reply, now)
         case .reconcile(let known, let found): return reconcileAnswered(known, found, reply, now)
         case .sweep(let hasClaims, let isSecond): return sweepAnswered(operation, reply, hasClaims, isSecond)
         case .background:

@@ -12,7 +12,8 @@ extension EngineStateMachine {
             /// Releases a claim, or removes it from the queue, and frees its slot.
             case end(ID)
             case call(ID)
-            case heartbeat(sent: Duration)
+            /// `notices`: those that the session knew when it was sent.
+            case heartbeat(sent: Duration, notices: UInt64)
             /// See `reconcileAnswered`.
             case reconcile(known: [UInt64: UInt64?], found: [EngineReply.Line])
             /// Sweeps an expired session. `hasClaims`: an earlier page of this pass had claims. `isSecond`: the pass
@@ -56,8 +57,7 @@ extension EngineStateMachine {
         var claimIDs: [UInt64: ID] = [:]
         var heartbeat: Heartbeat
         var reconciliation = Reconciliation.none
-        /// The number of hints about claims, to compare with the server's count.
-        var notices = 0
+        var notices = Notices()
         var channel: Channel
     }
 

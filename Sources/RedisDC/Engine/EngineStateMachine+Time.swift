@@ -100,7 +100,9 @@ extension EngineStateMachine {
         live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
         // A cohort hands out later fences than the one of its claim.
         for claim in claims.values { highestFence = max(highestFence, claim.request.cohort?.lastFence ?? 0) }
-        return makeRequest(.heartbeat(seen: live.seen, fence: highestFence), .heartbeat(sent: now))
+        return makeRequest(
+            .heartbeat(seen: live.seen, fence: highestFence, connection: live.notices.connection),
+            .heartbeat(sent: now, notices: live.notices.count))
     }
 
     /// Handles a new connection for commands: it may lead to another server, which has lost the last writes.
@@ -109,6 +111,7 @@ extension EngineStateMachine {
     ///   evidence of a loss.
     mutating func reconnected(now: Duration) -> [EngineRequest] {
         guard isLive, !isExpired(at: now) else { return [] }
+        live.notices.reconnected()
         let heartbeat = heartbeat(now)
         return [heartbeat] + (reconcile().map { [$0] } ?? [])
     }
@@ -122,7 +125,11 @@ extension EngineStateMachine {
     }
 
     /// Handles the reply to a heartbeat: extends the session, compares what was seen, and carries out maintenance work.
-    mutating func heartbeatAnswered(_ sent: Duration, _ reply: EngineReply, _ now: Duration) -> [ReplyAction] {
+    ///
+    /// - Parameter known: the notices that the session knew when it sent the heartbeat.
+    mutating func heartbeatAnswered(
+        _ sent: Duration, notices known: UInt64, _ reply: EngineReply, _ now: Duration
+    ) -> [ReplyAction] {
         if case .inFlight(let next) = live.heartbeat { live.heartbeat = .due(at: next) }
         guard case .heartbeat(let notices, let isDataLost, let work) = reply else { return [] }
         // Two heartbeats may be in flight after a reconnect.
@@ -132,8 +139,8 @@ extension EngineStateMachine {
             live.seen = nil
             actions.append(.event(.dataLost))
         }
-        if isDataLost || notices != live.notices {
-            live.notices = notices
+        let isComplete = live.notices.compare(with: notices, known: known)
+        if isDataLost || !isComplete {
             if let request = reconcile() { actions.append(.send(request)) }
         }
         if work.isUnlisted { actions.append(.send(makeRequest(.listSessions(cursor: 0), .background))) }

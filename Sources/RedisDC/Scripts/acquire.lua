@@ -29,7 +29,7 @@ if not passes then
     local holder_sid, holder_number = string.match(string.sub(resource, TAIL), '^(%w+):%d+:(%d+)$')
     -- The key of the state without its ending, `book`.
     if holder_sid then
-      call('PUBLISH', string.sub(state, 1, -5) .. 'wake:' .. holder_sid, holder_number .. ' recall')
+      call('PUBLISH', string.sub(state, 1, -5) .. 'wake:' .. holder_sid, '0 ' .. holder_number .. ' recall')
     end
   end
   if ARGV[8] == '1' then return -1 end

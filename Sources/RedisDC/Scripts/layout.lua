@@ -30,8 +30,9 @@ local format = string.format
 --   clock       the last tick. Every lease, waiter, new resource, item and meeting takes the next one: the last tick
 --               + 1, or Redis's TIME in microseconds if that is later. Between two ticks the clock may be behind TIME.
 --   i:SID       how the session describes itself
---   s:SID       session: expires; notices, the number of its claims that others have granted or ended; slots, a number
---               that all its slots are below. A record of another size is corrupt, and counts as expired.
+--   s:SID       session: expires; notices; slots, a number that all its slots are below. A record of another size is
+--               corrupt, and counts as expired. notices: the number of the process's connection times CONNECTION, plus
+--               the number of the session's claims that others have granted or ended since its first heartbeat.
 --   c:SID:SLOT  slot: its state, the NUMBER of the last request that it has served, and a claim or a kept reply
 --   t:NAME      resource: kind (two letters), family, waiting (number of waiters), free (permits available now),
 --               consumed (permits used up), permits (at creation), limit (total now, after resizing), created (tick),
@@ -52,6 +53,7 @@ local MEETING_FIELD = 'e:'
 local UNREAD_FIELD = 'n:'
 local SESSION = '<ddd'
 local SESSION_SIZE = 24
+local CONNECTION = 4294967296
 local SLOT = '<c1d'
 local CLAIM = '<c1dddc1c1'
 local RESOURCE = '<c2c1ddddddd'

@@ -7,6 +7,7 @@
 --       the last claim whose end was answered. If the slot does not show it, the server has lost data: a promoted
 --       replica lacks the end of the history, never a part in between. Or [3] empty.
 --   [6] fence: the highest that the session has seen
+--   [7] connection: the number of the process's connection, which grows with each one. Notices begin anew with it.
 -- Reply: {'ok', notices (see s:SID), 1 if data was lost, expired, rechecks, 1 if session_list must run}, or a refusal
 --   as in slot.lua.
 --   expired: {SID, …}, expired sessions for session_sweep. Nobody else gets them for a second.
@@ -21,6 +22,8 @@ if expires <= now then return {'lost', 'ended'} end
 -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
 call('HDEL', state, '')
 expires = now + tonumber(ARGV[2])
+local first_notice = (ARGV[7] or 0) * CONNECTION
+if not (notices >= first_notice and notices < MAX_TICK) then notices = first_notice end
 call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots))
 -- A session that is not listed yet has only just joined, or somebody has deleted the list.
 local is_unlisted = call('ZADD', sessions, format('%d', expires), sid)

@@ -1,7 +1,7 @@
 -- The end of a script: writes the resource and what else has changed, and publishes the wake-ups.
 --
 -- wakeups: the message for each SID, a text of pairs separated by spaces: the NUMBER of a claim and its fence, or the
--- NUMBER and a word.
+-- NUMBER and a word. In the message, the session's notices come first (0 if the script does not write the session).
 -- sessions_read: records of sessions by SID, as tables with expires, notices, slots, and is_changed if they are
 -- written.
 if kind == CONDITION and free > waiting then
@@ -56,6 +56,9 @@ end
 if wakeups then
   -- The key of the state without its ending, `book`.
   local channel = string.sub(state, 1, -5) .. 'wake:'
-  for owner, text in pairs(wakeups) do call('PUBLISH', channel .. owner, text) end
+  for owner, text in pairs(wakeups) do
+    local session = sessions_read[owner]
+    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+  end
 end
 return reply

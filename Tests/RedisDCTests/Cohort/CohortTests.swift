@@ -331,7 +331,7 @@ extension PrimitiveTests {
             try await withCoordinators(configuration: configuration) { _, one, _, redis in
                 let mutex = try one.mutex("m", locality: .cohort(linger: .seconds(60)))
                 try await mutex.withLock { _ in }
-                let other = try await ForeignNode(redis) { $0.replacingOccurrences(of: " recall'", with: " lost'") }
+                let other = try await ForeignNode(redis) { $0.replacingOccurrences(of: " recall'", with: " try'") }
                 #expect(try await other.request("acquire", "m", ["mf", "1", "m"]) == ["0"])
                 let id = await other.id(1)
                 try await until("the waiter has it") { try await Audit(redis).resources["m"]?.holder == id }

@@ -24,7 +24,8 @@ extension EngineTests {
                         Issue.record("no wake-up")
                         return
                     }
-                    #expect(message.text == "\(claim) 1")
+                    // The first notice of the session.
+                    #expect(message.text == "1 \(claim) 1")
                     // The library confirms its own permit.
                     try await until("only the foreign claim is unconfirmed") {
                         try await Audit(redis).claims.count == 1

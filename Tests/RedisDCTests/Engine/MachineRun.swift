@@ -14,6 +14,8 @@ struct MachineRun {
     private(set) var lastNumber: UInt64 = 0
     private var wantsListen = false
     private var wantsJoin = false
+    /// The notices that Redis has counted.
+    private var notices: UInt64 = 0
     var now = Duration.zero
 
     init() {
@@ -82,6 +84,7 @@ struct MachineRun {
 
     mutating func joined() {
         wantsJoin = false
+        notices = 0
         apply { $0.joined($1, epoch: "epoch", now: $2) }
     }
 
@@ -102,7 +105,16 @@ struct MachineRun {
 
     mutating func cancel(_ id: UInt64) { apply { $0.abandon(id, RedisDCError(.cancelled, ""), now: $2) } }
 
-    mutating func hint(_ text: String) { apply { $0.hint($1, text, now: $2) } }
+    /// Handles a hint with these pairs, as Redis sends it: it counts the notices.
+    mutating func hint(_ pairs: String) {
+        let words = pairs.split(separator: " ")
+        notices += UInt64(stride(from: 1, to: words.count, by: 2).count { words[$0] != "try" && words[$0] != "recall" })
+        hint(notices: notices, pairs)
+    }
+
+    mutating func hint(notices: UInt64, _ pairs: String) {
+        apply { $0.hint($1, "\(notices) \(pairs)", now: $2) }
+    }
 
     mutating func reply(_ number: UInt64, _ reply: EngineReply) {
         guard let request = requests[number] else { return }
@@ -132,7 +144,7 @@ struct MachineRun {
             case .claim: Bool.random(using: &generator) ? .queued() : .granted(fence: request.number + 1000)
             case .heartbeat:
                 .heartbeat(
-                    notices: Int.random(in: 0...3, using: &generator),
+                    notices: UInt64.random(in: 0...3, using: &generator),
                     isDataLost: Int.random(in: 0..<8, using: &generator) == 0, .none)
             case .reconcile: .page(next: 0, [])
             case .sweep: .sweep(below: 0, [])

@@ -120,7 +120,7 @@ struct ReconcileStateMachineTests {
         _ = run.taken()
         run.apply { $0.reconnected(now: $2) }
         #expect(run.taken() == ["send heartbeat 3", "send reconcile 4"])
-        guard case .heartbeat(let seen, let fence)? = run.requests[3]?.operation else {
+        guard case .heartbeat(let seen, let fence, _)? = run.requests[3]?.operation else {
             Issue.record("no heartbeat")
             return
         }
@@ -225,6 +225,85 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
     }
 
+    @Test("a hint that a heartbeat has overtaken is not counted twice, so the next lost hint is found")
+    func overtakenHint() {
+        var run = MachineRun.live()
+        for id in 1...3 {
+            run.acquire(UInt64(id))
+            run.reply(UInt64(id), .queued())
+        }
+        _ = run.taken()
+        run.advance(.seconds(5))
+        run.reply(4, .heartbeat(notices: 1, isDataLost: false, .none))
+        #expect(run.taken() == ["send heartbeat 4", "send reconcile 5"])
+        run.reply(5, .page(next: 0, (1...3).map { .init(number: $0, state: .waiting, fence: 3, name: "x") }))
+        run.hint(notices: 1, "1 7")
+        #expect(run.taken() == ["finish 1 granted 7"])
+        run.advance(.seconds(5))
+        run.reply(6, .heartbeat(notices: 2, isDataLost: false, .none))
+        #expect(run.taken() == ["send heartbeat 6", "send reconcile 7"])
+    }
+
+    @Test("a hint that overtakes the reply to a heartbeat causes no reconciliation")
+    func overtakingHint() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .queued())
+        run.advance(.seconds(5))
+        run.hint(notices: 1, "1 7")
+        _ = run.taken()
+        run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
+        run.advance(.seconds(5))
+        run.reply(3, .heartbeat(notices: 1, isDataLost: false, .none))
+        #expect(run.taken() == ["send heartbeat 3"])
+    }
+
+    @Test("a hint that shows that one before it was lost starts a reconciliation at once")
+    func hintAfterLostOne() {
+        var run = MachineRun.live()
+        for id in 1...2 {
+            run.acquire(UInt64(id))
+            run.reply(UInt64(id), .queued())
+        }
+        _ = run.taken()
+        run.hint(notices: 2, "2 8")
+        #expect(run.taken() == ["send reconcile 3", "finish 2 granted 8"])
+    }
+
+    @Test("fewer notices than were known when the heartbeat was sent start a reconciliation")
+    func noticesLost() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .queued())
+        run.hint(notices: 1, "1 7")
+        _ = run.taken()
+        run.advance(.seconds(5))
+        run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
+        #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
+    }
+
+    @Test("a hint that was not counted for the present connection is not believed")
+    func foreignHint() {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.reply(1, .queued())
+        _ = run.taken()
+        run.apply { $0.reconnected(now: $2) }
+        guard case .heartbeat(_, _, let connection)? = run.requests[2]?.operation else {
+            Issue.record("no heartbeat")
+            return
+        }
+        #expect(connection == 1)
+        run.reply(2, .heartbeat(notices: connection << 32, isDataLost: false, .none))
+        run.reply(3, .page(next: 0, [.init(number: 1, state: .waiting, fence: 3, name: "x")]))
+        _ = run.taken()
+        // Counted by an old master; by nobody; not a number.
+        for notices: UInt64 in [1, 0, connection << 32, .max] { run.hint(notices: notices, "1 7") }
+        #expect(run.taken() == ["send reconcile 4"])
+        run.hint(notices: connection << 32 + 1, "1 8")
+        #expect(run.taken() == ["finish 1 granted 8"])
+    }
+
     @Test("a heartbeat that does not find the last answered request reports the loss and starts a reconciliation")
     func lostTail() {
         var run = MachineRun.live()
@@ -232,7 +311,7 @@ struct ReconcileStateMachineTests {
         run.reply(1, .granted(fence: 7))
         _ = run.taken()
         run.advance(.seconds(5))
-        guard case .heartbeat(let seen, let fence)? = run.requests[2]?.operation else {
+        guard case .heartbeat(let seen, let fence, _)? = run.requests[2]?.operation else {
             Issue.record("no heartbeat")
             return
         }

@@ -31,9 +31,8 @@ enum EngineReply: Sendable {
     case family(Family)
     /// The generation of the barrier has opened and the grant is about to follow, so the party cannot leave.
     case again
-    /// `notices`: the number of the session's claims that others have granted or ended. `isDataLost`: the last request that
-    /// the session has seen is not there.
-    case heartbeat(notices: Int, isDataLost: Bool, MaintenanceWork)
+    /// `notices`: see ``Notices``. `isDataLost`: the last request that the session has seen is not there.
+    case heartbeat(notices: UInt64, isDataLost: Bool, MaintenanceWork)
     /// `next`: the first slot of the next page, or 0 after the last.
     case page(next: Int, [Line])
     /// Claims of an expired session; `below`: where the list continues, or 0.
@@ -122,7 +121,7 @@ extension EngineReply {
             else { return nil }
             let work = MaintenanceWork(
                 expired: expired.compactMap(\.string), names: names.compactMap(\.string), isUnlisted: unlisted == 1)
-            self = .heartbeat(notices: notices, isDataLost: lost == 1, work)
+            self = .heartbeat(notices: UInt64(max(0, notices)), isDataLost: lost == 1, work)
         case ("ok", .reconcile):
             guard parts.count == 3, let next = number(1), let lines = parts[2].array.flatMap(Self.lines) else {
                 return nil

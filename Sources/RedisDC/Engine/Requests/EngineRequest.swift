@@ -65,14 +65,15 @@ struct EngineRequest: Sendable {
         case .countDown(let resource, let id): return head + resource.arguments + [.string(id ?? "")]
         case .destroy(let resource): return head + [.string(resource.letters)]
         case .recheck(let name): return [.string(name)]
-        case .heartbeat(let seen, let fence):
+        case .heartbeat(let seen, let fence, let connection):
             let change: [RedisArgument] =
                 switch seen {
                 case nil: ["", "", ""]
                 case .written(let slot, let number): [.integer(slot), .string(String(number)), ""]
                 case .ended(let slot, let number): [.integer(slot), .string(String(number)), "1"]
                 }
-            return [.string(session), .integer(ttl.wholeMicroseconds)] + change + [.string(String(fence))]
+            return [.string(session), .integer(ttl.wholeMicroseconds)] + change
+                + [.string(String(fence)), .string(String(connection))]
         case .listSessions(let cursor): return [.integer(cursor)]
         case .reconcile(let from): return [.string(session), .integer(from)]
         case .confirm(let claims):

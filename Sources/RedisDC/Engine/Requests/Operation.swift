@@ -63,8 +63,8 @@ enum Operation: Sendable {
     case recheck(name: String)
     case destroy(Resource)
     /// Extends the session. `seen`: the last change of a slot that Redis has confirmed. `fence`: the highest one that the
-    /// process has seen.
-    case heartbeat(seen: SlotChange?, fence: UInt64)
+    /// process has seen. `connection`: see ``Notices``.
+    case heartbeat(seen: SlotChange?, fence: UInt64, connection: UInt64)
     /// Lists the sessions again, in pages: somebody has deleted the key that has them.
     case listSessions(cursor: Int)
     /// Lists the session's claims from this slot on.

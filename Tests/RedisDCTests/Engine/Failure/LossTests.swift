@@ -62,6 +62,32 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test("a hint that was not counted for the present connection is not believed")
+    func foreignHint() async throws {
+        try await withProxiedCoordinator { proxy, proxied, other, redis in
+            let held = try await other.mutex("m").lock()
+            let waiting = Task { try await proxied.mutex("m").lock(timeout: .seconds(60)) }
+            try await until("the waiter is queued") { try await other.inspect("m")?.waiterCount == 1 }
+            let waiter = try #require(try await Audit(redis).claims.first { $0.value.state == "w" })
+            let parts = waiter.key.split(separator: ":")
+            await proxy.cutAll()
+            let script = RedisScript(
+                "return math.floor(select(2, struct.unpack('<dd', redis.call('HGET', KEYS[1], ARGV[1]))) / 2^32)")
+            try await until("notices are counted for the next connection") {
+                try await redis.script(script, keys: ["rdc:{default:0}:book"], arguments: [.string("s:\(parts[0])")])
+                    .integer == 1
+            }
+            let channel = "rdc:{default:0}:wake:\(parts[0])"
+            try await until("the channel is subscribed again") {
+                try await redis.send("PUBLISH", .string(channel), .string("1 \(parts[2]) 7")).integer == 1
+            }
+            try await held.release()
+            let lease = try await waiting.value
+            #expect(lease.fence > held.fence)
+            try await lease.release()
+        }
+    }
+
     @Test("after FLUSHALL holders lose their leases and waiters queue again")
     func flushAll() async throws {
         try await withCoordinators(configuration: shortTTL) { _, one, two, redis in

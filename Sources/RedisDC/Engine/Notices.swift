@@ -1,0 +1,54 @@
+// Counts what others have done to a session's claims, to find out whether hints were lost or come from another server.
+
+/// The notices of a session: how many of its claims others have granted or ended, as far as the process knows.
+///
+/// Redis counts them in the session's record, and every hint and every reply to a heartbeat contains the count. The count
+/// begins anew with each connection for commands: its upper half is the number of the connection. So a hint of another
+/// connection's time, for example of an old master after a failover, is recognized, and is not believed.
+struct Notices {
+    /// What a hint says about the hints before it.
+    enum News {
+        /// All notices up to this hint are known.
+        case complete
+        /// Hints before this one were lost.
+        case incomplete
+        /// The hint was not counted for this connection: its content may be wrong.
+        case foreign
+    }
+
+    /// The count that is known.
+    private(set) var count: UInt64 = 0
+
+    /// The number of the connection.
+    var connection: UInt64 { count >> 32 }
+
+    /// Handles a new connection.
+    mutating func reconnected() {
+        // A record in Redis is a double, whose integers have 53 bits.
+        count = min(connection + 1, 1 << 20) << 32
+    }
+
+    /// Handles a hint with this number of notices, after which Redis had counted `total`.
+    mutating func hear(_ number: Int, upTo total: UInt64) -> News {
+        if number == 0 { return .complete }
+        guard total >> 32 == connection, UInt32(truncatingIfNeeded: total) > 0 else { return .foreign }
+        // A reply to a heartbeat may have overtaken the hint.
+        guard total > count else { return .complete }
+        let isComplete = total - count <= UInt64(number)
+        count = total
+        return isComplete ? .complete : .incomplete
+    }
+
+    /// Compares with the count in the reply to a heartbeat.
+    ///
+    /// - Parameter known: the count that was known when the heartbeat was sent.
+    /// - Returns: whether all notices are known. If not, they count as known from now on.
+    mutating func compare(with total: UInt64, known: UInt64) -> Bool {
+        // The reply to a heartbeat of an earlier connection.
+        guard total >> 32 >= connection else { return true }
+        // Redis has counted fewer than it had before: it has lost data. A hint may have overtaken the reply.
+        let isComplete = total >= known && total <= count
+        if !isComplete { count = total }
+        return isComplete
+    }
+}
