@@ -83,6 +83,11 @@ extension Coordinator {
         }
         let reply = try await look(
             Scripts.inspect, partition: keyspace.partition(of: name), [.string(name), .integer(limit)])
+        if reply.array?.first?.string == "damaged" {
+            throw RedisDCError(
+                .serverError,
+                "cannot inspect \"\(name)\": its record is damaged, field t:\(name) of \(EngineKeys(keyspace).state(partition: keyspace.partition(of: name)))")
+        }
         guard let parts = reply.array, parts.count == 12 else { return nil }
         let numbers = parts.map { $0.number ?? 0 }
         func rows<Row>(_ value: RESPValue, _ make: (String, Int, UInt64, Duration, String) -> Row) -> [Row] {
@@ -115,12 +120,12 @@ extension Coordinator {
     ///
     /// - Throws: what ``inspect(_:limit:)`` throws.
     public func list() async throws(RedisDCError) -> ResourceList {
-        var list = ResourceList(sessions: 0, resources: [])
+        var list = ResourceList(sessions: 0, resources: [], damaged: [])
         for partition in 0..<keyspace.partitions {
             var cursor = "0"
             repeat {
                 let reply = try await look(Scripts.list, partition: partition, [.string(cursor)])
-                guard let parts = reply.array, parts.count == 4, let next = parts[0].string else { break }
+                guard let parts = reply.array, parts.count == 5, let next = parts[0].string else { break }
                 cursor = next
                 if cursor == "0" { list.sessions += parts[2].number ?? 0 }
                 let cells = parts[3].array ?? []
@@ -133,6 +138,13 @@ extension Coordinator {
                             longestWait: cells[index + 5].number.map {
                                 .microseconds(max(0, (parts[1].number ?? 0) - $0))
                             }))
+                }
+                let damaged = parts[4].array ?? []
+                for index in stride(from: 0, to: damaged.count - 1, by: 2) {
+                    list.damaged.append(
+                        DamagedRecord(
+                            resource: damaged[index + 1].string ?? "",
+                            key: EngineKeys(keyspace).state(partition: partition), field: damaged[index].string ?? ""))
                 }
             } while cursor != "0"
         }

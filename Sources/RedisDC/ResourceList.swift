@@ -5,4 +5,21 @@ public struct ResourceList: Sendable {
     /// The resources, in no particular order. One that changes while the list is read may be in it
     /// twice.
     public var resources: [ResourceSummary]
+    /// Records that cannot be read, or cannot be ended because of another one: something else than RedisDC has
+    /// written to the keys.
+    public var damaged: [DamagedRecord]
+}
+
+/// A record in Redis that is damaged.
+///
+/// Operations on its resource fail. To use the name again, delete the fields of all its damaged records with `HDEL`; after
+/// that the resource is created anew by whoever uses it.
+public struct DamagedRecord: Sendable, Hashable {
+    /// The name of the resource; empty if it is unknown.
+    public var resource: String
+    /// The key in Redis, a hash.
+    public var key: String
+    /// The field in the hash. It begins with `t:` if it is the resource's record, and with `x:` if it is a claim of a dead
+    /// process that cannot be ended, followed by the claim's session, slot and number.
+    public var field: String
 }

@@ -15,6 +15,7 @@ enum Scripts {
     static let leave = engine([.sessionLeave])
     static let heartbeat = engine([.sessionHeartbeat])
     static let sweep = engine([.sessionSweep])
+    static let setAside = engine([.sessionSetAside])
     static let listSessions = engine([.sessionList])
     static let claims = engine([.sessionClaims])
     static let confirm = engine([.sessionConfirm])
@@ -104,7 +105,7 @@ private enum Part: Equatable {
         latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
-        sessionJoin, sessionLeave, sessionList, sessionSweep, setTurnstile, signal, slot, write
+        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, setTurnstile, signal, slot, write
 
     var source: String {
         let bytes =
@@ -154,6 +155,7 @@ private enum Part: Equatable {
             case .sessionJoin: PackageResources.session_join_lua
             case .sessionLeave: PackageResources.session_leave_lua
             case .sessionList: PackageResources.session_list_lua
+            case .sessionSetAside: PackageResources.session_set_aside_lua
             case .sessionSweep: PackageResources.session_sweep_lua
             case .setTurnstile: PackageResources.set_turnstile_lua
             case .signal: PackageResources.signal_lua

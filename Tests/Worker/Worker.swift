@@ -61,6 +61,10 @@ struct Worker {
 
     private static func engine(_ job: String, _ redis: RedisClient, _ name: String, _ words: [String]) async throws {
         var configuration = CoordinatorConfiguration()
+        if job == "engine-crowd" {
+            let crowd = Crowd(redis: redis, process: name, sessions: Int(words[0])!, leases: Int(words[1])!)
+            return try await crowd.gather(ttl: .seconds(Int(words[2])!))
+        }
         configuration.ttl = .seconds(2)
         try await withCoordinator(redis: redis, configuration: configuration) { coordinator in
             switch job {

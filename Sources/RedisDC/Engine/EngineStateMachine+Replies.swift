@@ -290,8 +290,32 @@ extension EngineStateMachine {
         case .reconcile:
             live.reconciliation = .none
             return []
-        case .sweep, .background: return []
+        case .background:
+            if case .end(let claim, let name, _, isForced: false) = entry.request.operation {
+                return endFailed(claim, name, error)
+            }
+            return []
+        case .sweep: return []
         }
+    }
+
+    /// The number of failed attempts after which a claim of an expired session is set aside. One failure may have
+    /// another cause than a damaged record, for example an operator who stops the script.
+    private static let maxFailedEnds = 3
+
+    /// Handles a claim of an expired session that the server could not end. Each sweep of the session tries it again, a
+    /// second later.
+    private mutating func endFailed(_ claim: ClaimID, _ name: String, _ error: RedisDCError) -> [ReplyAction] {
+        guard error.code == .serverError else { return [] }
+        // Others may have set these claims aside.
+        if live.failedEnds.count > 10_000 { live.failedEnds = [:] }
+        live.failedEnds[claim, default: 0] += 1
+        guard live.failedEnds[claim]! >= Self.maxFailedEnds else { return [] }
+        live.failedEnds[claim] = nil
+        return [
+            .send(makeRequest(.setAside(claim), .background)),
+            .event(.claimSetAside(id: claim.description, resource: name)),
+        ]
     }
 
     /// Restores the lease of a transfer that failed: it is still held.

@@ -57,6 +57,8 @@ extension EngineStateMachine {
         var claimIDs: [UInt64: ID] = [:]
         var heartbeat: Heartbeat
         var reconciliation = Reconciliation.none
+        /// Claims of expired sessions that the server could not end, and how often it has failed.
+        var failedEnds: [ClaimID: Int] = [:]
         var notices = Notices()
         var channel: Channel
     }

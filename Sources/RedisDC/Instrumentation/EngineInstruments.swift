@@ -100,6 +100,10 @@ struct EngineInstruments: Sendable {
                 backends.logger?.error(
                     "Redis refuses a session, will try again", metadata: ["redisdc_error": "\(error.code)"])
             case .dataLost: backends.logger?.error("Redis has lost data of this namespace")
+            case .claimSetAside(let id, _):
+                backends.logger?.error(
+                    "a claim of a dead process cannot be ended, because a record is damaged",
+                    metadata: ["redisdc_claim": "\(id)"])
             }
         #endif
     }

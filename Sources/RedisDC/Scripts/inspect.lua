@@ -2,12 +2,13 @@
 -- ARGV
 --   [1] NAME
 --   [2] limit: maximum number of holders, and of waiters, to list
--- Reply: {} if the resource does not exist, or {now in microseconds, kind, permits, limit, free, waiting, created,
+-- Reply: {} if the resource does not exist, {'damaged'} if its record is, or {now in microseconds, kind, permits, limit, free, waiting, created,
 --   signalled, consumed, number of holders, holders, waiters}, the last two as {CLAIM, count, tick, description of the
 --   session, …}, the waiters in queue order.
 local name = ARGV[1]
 local record = call('HGET', state, RESOURCE_FIELD .. name)
 if not record then return {} end
+if #record < RESOURCE_SIZE then return {'damaged'} end
 local kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, record)
 local time = call('TIME')
 local reply = {time[1] * 1000000 + time[2], kind, permits, limit, free, waiting, created,

@@ -43,6 +43,7 @@ local format = string.format
 --   v:NAME\0TICK    item of a buffer
 --   e:NAME\0TICK    meeting at an exchanger: what its parties brought (MessagePack)
 --   n:NAME\0TICK    meeting: how many of its parties may still read it
+--   x:CLAIM     claim of an expired session that no script can end, set aside: what its slot had
 local ABOUT_FIELD = 'i:'
 local SESSION_FIELD = 's:'
 local SLOT_FIELD = 'c:'
@@ -51,6 +52,7 @@ local GROUP_FIELD = 'g:'
 local ITEM_FIELD = 'v:'
 local MEETING_FIELD = 'e:'
 local UNREAD_FIELD = 'n:'
+local ASIDE_FIELD = 'x:'
 local SESSION = '<ddd'
 local SESSION_SIZE = 24
 local CONNECTION = 4294967296
@@ -58,6 +60,8 @@ local SLOT = '<c1d'
 local CLAIM = '<c1dddc1c1'
 local RESOURCE = '<c2c1ddddddd'
 local TAIL = 60
+-- A shorter record is damaged.
+local RESOURCE_SIZE = 59
 -- The beginning of such a record: a mutex, family PERMITS, no waiters.
 local MUTEX_WITHOUT_WAITERS = 'mfp\0\0\0\0\0\0\0\0'
 local GROUP = '<dd'

@@ -64,6 +64,8 @@ private struct ResourceListReport: Encodable {
     var namespace: String
     var sessions = 0
     var resources: [Resource] = []
+    /// Damaged records: key and field.
+    var damaged: [String] = []
     var error: String?
 
     init(_ namespace: String, error: String) {
@@ -83,6 +85,7 @@ private struct ResourceListReport: Encodable {
                 waiting: resource.waiters,
                 longestWait: resource.longestWait?.secondsToTheMillisecond)
         }
+        damaged = Set(list.damaged).map { "\($0.key) \($0.field)" }.sorted()
         resources.sort { ($1.waiting, $1.held, $0.name) < ($0.waiting, $0.held, $1.name) }
     }
 
@@ -92,6 +95,7 @@ private struct ResourceListReport: Encodable {
     func lines(width: Int?, height: Int?) -> [String] {
         var headline = "\(namespace): \(sessions) sessions, \(resources.count) names"
         if let error { headline = "\(namespace): \(error)" }
+        if !damaged.isEmpty { headline += ", \(damaged.count) damaged records (see redisdc doctor)" }
         guard !resources.isEmpty else { return [headline] }
         var table = TextTable([
             .left("name"), .left("kind"), .right("permits"), .right("available"), .right("held"), .right("waiting"),

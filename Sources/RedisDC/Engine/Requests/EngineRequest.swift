@@ -17,7 +17,7 @@ struct EngineRequest: Sendable {
     /// Whether the script declares the partition's sessions key.
     var usesSessionsKey: Bool {
         switch operation {
-        case .heartbeat, .listSessions, .sweep: true
+        case .heartbeat, .listSessions, .sweep, .setAside: true
         default: false
         }
     }
@@ -79,6 +79,8 @@ struct EngineRequest: Sendable {
         case .confirm(let claims):
             return [.string(session), .string(claims.map { "\($0.slot):\($0.number)" }.joined(separator: " "))]
         case .sweep(let session, let below): return [.string(session), below.map { .integer($0) } ?? ""]
+        case .setAside(let claim):
+            return [.string(claim.session), .integer(claim.slot), .string(String(claim.number))]
         }
     }
 }

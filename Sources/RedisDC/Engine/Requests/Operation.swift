@@ -73,6 +73,8 @@ enum Operation: Sendable {
     case confirm([(slot: Int, number: UInt64)])
     /// Lists claims of an expired session, in slots below `below`, and deletes the session when there are none.
     case sweep(session: String, below: Int?)
+    /// Sets a claim of an expired session aside that cannot be ended.
+    case setAside(ClaimID)
 }
 
 /// The scripts that serve a resource or a claim. The raw value is the word in {'family', WORD}.
@@ -111,7 +113,7 @@ extension Operation {
         case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _),
             .recheck(let name):
             name
-        case .heartbeat, .listSessions, .reconcile, .confirm, .sweep: ""
+        case .heartbeat, .listSessions, .reconcile, .confirm, .sweep, .setAside: ""
         }
     }
 
@@ -123,7 +125,7 @@ extension Operation {
             .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
             resource
         case .release, .leave, .end, .reduce, .extendFences, .read, .recheck, .heartbeat, .listSessions, .reconcile,
-            .confirm, .sweep:
+            .confirm, .sweep, .setAside:
             nil
         }
     }
@@ -133,7 +135,7 @@ extension Operation {
         switch self {
         case .claim, .signal, .create, .resize, .setTurnstile, .countDown, .destroy: true
         case .release, .leave, .end, .reduce, .extendFences, .read, .pass, .recheck, .heartbeat, .listSessions,
-            .reconcile, .confirm, .sweep:
+            .reconcile, .confirm, .sweep, .setAside:
             false
         }
     }
@@ -182,6 +184,7 @@ extension Operation {
         case .reconcile: Scripts.claims
         case .confirm: Scripts.confirm
         case .sweep: Scripts.sweep
+        case .setAside: Scripts.setAside
         }
     }
 }

@@ -25,6 +25,10 @@ extension EngineTests.FailureTests {
                 }
                 group.cancelAll()
             }
+            // Until then, requests for leases fail.
+            try await until("a heartbeat has repaired the clock, seed \(seed)") {
+                try await redis.send("HSTRLEN", stateKey, "clock").integer == 8
+            }
             // New names work, and what a process holds that dies now is swept.
             let dying = try await ForeignNode(redis)
             _ = try await dying.request("acquire", "new", ["mf", "1", "m"])
