@@ -240,6 +240,10 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "SecurityTests",
+            dependencies: ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "redisdcTests",
             dependencies: [
                 "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",

@@ -106,23 +106,28 @@ extension RedisError: CustomStringConvertible {
 extension RedisError {
     /// Makes the error for an error reply, whose first word is its kind in capitals.
     init(serverMessage: String, command: String? = nil) {
-        let kind = serverMessage.prefix { $0 != " " }
-        let code: Code =
-            switch kind {
-            case "WRONGTYPE": .wrongType
-            case "NOPERM": .notPermitted
-            case "NOAUTH", "WRONGPASS": .authenticationFailed
-            case "NOSCRIPT": .noScript
-            case "LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN": .serverNotReady
-            case "OOM": .outOfMemory
-            case "READONLY", "MISCONF", "NOREPLICAS": .readOnly
-            // A script's lack of rights has no first word of its own. The first text is that of servers up to 7.0, the
-            // second that of 7.2 and later.
-            case "ERR" where serverMessage.contains("The user executing the script"): .notPermitted
-            case "ERR" where serverMessage.contains("ACL failure in script"): .notPermitted
-            default: .serverError
-            }
+        let code = Self.code(of: serverMessage[...])
         self.init(code, Self.withoutArguments(serverMessage), mayHaveRun: false, command: command)
+    }
+
+    private static func code(of message: Substring) -> Code {
+        switch message.prefix(while: { $0 != " " }) {
+        case "WRONGTYPE": .wrongType
+        case "NOPERM": .notPermitted
+        case "NOAUTH", "WRONGPASS": .authenticationFailed
+        case "NOSCRIPT": .noScript
+        case "LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN": .serverNotReady
+        case "OOM": .outOfMemory
+        case "READONLY", "MISCONF", "NOREPLICAS": .readOnly
+        // A script's lack of rights has no first word of its own. The first text is that of servers up to 7.0, the
+        // second that of 7.2 and later.
+        case "ERR" where message.contains("The user executing the script"): .notPermitted
+        case "ERR" where message.contains("ACL failure in script"): .notPermitted
+        // Up to 6.2, the error of a command in a script comes after the script's own.
+        case "ERR" where message.hasPrefix("ERR Error running script"):
+            message.firstRange(of: ": -").map { code(of: message[$0.upperBound...]) } ?? .serverError
+        default: .serverError
+        }
     }
 
     /// Removes quoted arguments. A server quotes those of an unknown command, and the arguments of

@@ -51,10 +51,7 @@ public struct CoordinatorConfiguration: Sendable {
         func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(RedisDCError) {
             if !holds { throw RedisDCError(.invalidArgument, message()) }
         }
-        try ResourceName.validate(namespace)
-        try require(
-            !namespace.utf8.contains(UInt8(ascii: ":")),
-            "namespace \"\(namespace)\" contains a colon, which is not allowed")
+        try ResourceName.validate(namespace: namespace)
         try require(ttl >= .seconds(1), "ttl is \(ttl), expected at least 1 second")
         try require(ttl <= .maxWait, "ttl is \(ttl), expected at most 100 years")
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")

@@ -86,7 +86,8 @@ extension Coordinator {
         if reply.array?.first?.string == "damaged" {
             throw RedisDCError(
                 .serverError,
-                "cannot inspect \"\(name)\": its record is damaged, field t:\(name) of \(EngineKeys(keyspace).state(partition: keyspace.partition(of: name)))")
+                "cannot inspect \"\(name)\": its record is damaged, field t:\(name) of \(EngineKeys(keyspace).state(partition: keyspace.partition(of: name)))"
+            )
         }
         guard let parts = reply.array, parts.count == 12 else { return nil }
         let numbers = parts.map { $0.number ?? 0 }

@@ -45,13 +45,15 @@ final class LanePool: Sendable {
 
     /// Returns a lane for the caller alone, which must pass it to `put` or `drop`.
     ///
+    /// - Parameter role: a lane that was made for a blocking command can also be a dedicated
+    ///   connection, and not the other way round.
     /// - Throws: `.tooManyLanes`, `.clientStopped`, `.cancelled`, and what connecting throws.
-    func take() async throws(RedisError) -> RedisConnection {
-        let (idle, count) = try reserve()
+    func take(_ role: RedisConnection.Role) async throws(RedisError) -> RedisConnection {
+        let (idle, count) = try reserve(role)
         instruments.lanesInUse(count)
         if let idle { return idle }
         return try await abandonable { [transport] () async throws(RedisError) in
-            try await RedisConnection.connect(transport, role: .lane)
+            try await RedisConnection.connect(transport, role: role)
         } discard: { [self] lane in
             put(lane)
         } failed: { [self] in
@@ -59,7 +61,7 @@ final class LanePool: Sendable {
         }
     }
 
-    private func reserve() throws(RedisError) -> (RedisConnection?, Int) {
+    private func reserve(_ role: RedisConnection.Role) throws(RedisError) -> (RedisConnection?, Int) {
         let limit = configuration.maxLanes
         let reserved: Result<(RedisConnection?, Int), RedisError> = state.withLockedValue { state in
             if state.isStopped { return .failure(RedisError(.clientStopped, "the client has stopped")) }
@@ -71,8 +73,9 @@ final class LanePool: Sendable {
                     ))
             }
             state.inUse += 1
-            while let idle = state.idle.popLast() {
-                if !idle.lane.isClosed { return .success((idle.lane, state.inUse)) }
+            while let index = state.idle.lastIndex(where: { role == .dedicated || $0.lane.role == role }) {
+                let lane = state.idle.remove(at: index).lane
+                if !lane.isClosed { return .success((lane, state.inUse)) }
             }
             return .success((nil, state.inUse))
         }

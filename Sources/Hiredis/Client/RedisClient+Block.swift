@@ -37,7 +37,7 @@ extension RedisClient {
         var backoff = Backoff(configuration.reconnectDelay)
         while true {
             do {
-                return try await lanes.take()
+                return try await lanes.take(.lane)
             } catch {
                 guard error.isTransient else { throw error }
                 let left = deadline - .now()

@@ -7,7 +7,7 @@ extension RedisClient {
     public func withDedicatedConnection<Value>(
         timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
     ) async throws -> Value {
-        let use = LaneUse(lane: try await lanes.take(), instruments: instruments)
+        let use = LaneUse(lane: try await lanes.take(.dedicated), instruments: instruments)
         let limit = timeout.map { TimeAmount($0) } ?? link.commandTimeout
         let timer = use.lane.eventLoop.scheduleTask(deadline: .now() + limit) {
             use.abort(RedisError(.timedOut, "the time limit of the dedicated connection has passed"))

@@ -17,6 +17,9 @@ actor RedisConnection {
         /// Carries one blocking command at a time, so it may be silent for long and must be
         /// interruptible.
         case lane
+        /// Carries the commands of one caller, who closes it to interrupt them. Needs no right to
+        /// `CLIENT`.
+        case dedicated
     }
 
     /// The information that the client received at login.
@@ -27,6 +30,7 @@ actor RedisConnection {
         var interruptibleID: Int?
     }
 
+    nonisolated let role: Role
     nonisolated let eventLoop: any EventLoop
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private nonisolated let outbox: Outbox
@@ -36,7 +40,10 @@ actor RedisConnection {
     private nonisolated let handler: NIOLoopBound<ConnectionHandler>
     private nonisolated let learned = NIOLockedValueBox(Login())
 
-    private init(eventLoop: any EventLoop, outbox: Outbox, handler: ConnectionHandler, closing: ClosePromise) {
+    private init(
+        role: Role, eventLoop: any EventLoop, outbox: Outbox, handler: ConnectionHandler, closing: ClosePromise
+    ) {
+        self.role = role
         self.eventLoop = eventLoop
         self.outbox = outbox
         self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
@@ -65,7 +72,7 @@ actor RedisConnection {
     }
 
     private static func open(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
-        let silenceLimit = role == .lane ? nil : TimeAmount(transport.configuration.silenceLimit)
+        let silenceLimit = role == .command ? TimeAmount(transport.configuration.silenceLimit) : nil
         let limits = ReplyLimits(transport.configuration.limits)
         return try await transport.connect { channel in
             let outbox = Outbox(maxUnsentBytes: transport.configuration.maxUnsentBytes)
@@ -74,7 +81,8 @@ actor RedisConnection {
                 eventLoop: channel.eventLoop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
                 onClose: { closing.finish($0) })
             try channel.pipeline.syncOperations.addHandler(handler)
-            return RedisConnection(eventLoop: channel.eventLoop, outbox: outbox, handler: handler, closing: closing)
+            return RedisConnection(
+                role: role, eventLoop: channel.eventLoop, outbox: outbox, handler: handler, closing: closing)
         }
     }
 

@@ -15,14 +15,26 @@ struct ClassicKeys: Sendable {
     let gone: String
     let goneBytes: [UInt8]
 
-    init(_ name: String) {
-        permits = "rdc:sem:\(name)"
-        meta = "rdc:sem-meta:{\(permits)}"
-        gone = "rdc:sem-gone:{\(permits)}"
+    private let markerPrefix: String
+
+    /// In a namespace, all keys begin like those of the engine, so that one pattern of an ACL user
+    /// covers both.
+    init(_ name: String, namespace: String?) {
+        if let namespace {
+            permits = "rdc:{\(namespace):sem:\(name)}"
+            meta = permits + ":meta"
+            gone = permits + ":gone"
+            markerPrefix = permits + ":back:"
+        } else {
+            permits = "rdc:sem:\(name)"
+            meta = "rdc:sem-meta:{\(permits)}"
+            gone = "rdc:sem-gone:{\(permits)}"
+            markerPrefix = "rdc:sem-back:{\(permits)}:"
+        }
         goneBytes = Array(gone.utf8)
     }
 
-    func marker(_ id: String) -> String { "rdc:sem-back:{\(permits)}:\(id)" }
+    func marker(_ id: String) -> String { markerPrefix + id }
 }
 
 /// Returns what a `BRPOP` took for a caller that no longer wants it.

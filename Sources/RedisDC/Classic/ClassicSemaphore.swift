@@ -12,7 +12,7 @@ public import Hiredis
 ///
 /// The permits are the elements of the list `rdc:sem:NAME`, so a program in any language, or a
 /// person with redis-cli, signals with `LPUSH rdc:sem:NAME 1` and waits with `BRPOP rdc:sem:NAME
-/// 0`.
+/// 0`. In a namespace, the list is `rdc:{NAMESPACE:sem:NAME}`.
 ///
 /// **Guarantees**
 /// - First come, first served among all waiters of all programs, by Redis's own rule for blocked
@@ -45,6 +45,8 @@ public import Hiredis
 public struct ClassicSemaphore: Sendable {
     /// The name of the semaphore.
     public let name: String
+    /// The namespace of the semaphore; `nil` if it has none.
+    public let namespace: String?
     private let redis: any Redis
     private let keys: ClassicKeys
 
@@ -53,12 +55,18 @@ public struct ClassicSemaphore: Sendable {
     /// - Parameters:
     ///   - name: 1 to 512 bytes of UTF-8 without control characters or braces.
     ///   - redis: the client.
+    ///   - namespace: separates this application's semaphores from those of others in the same
+    ///     Redis: 1 to 512 bytes of UTF-8 without control characters, braces or colons. `nil`, the
+    ///     default, is for the semaphores that all programs share. A ``Coordinator`` may use the same
+    ///     namespace.
     /// - Throws: `.invalidArgument`. Nothing is sent.
-    public init(_ name: String, redis: any Redis) throws(RedisDCError) {
+    public init(_ name: String, redis: any Redis, namespace: String? = nil) throws(RedisDCError) {
         try ResourceName.validate(name)
+        if let namespace { try ResourceName.validate(namespace: namespace) }
         self.name = name
+        self.namespace = namespace
         self.redis = redis
-        keys = ClassicKeys(name)
+        keys = ClassicKeys(name, namespace: namespace)
     }
 
     // MARK: Create and destroy

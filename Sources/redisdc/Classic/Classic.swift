@@ -15,12 +15,14 @@ struct Classic: AsyncParsableCommand {
 private struct Target: ParsableArguments {
     @OptionGroup var global: GlobalOptions
 
+    @Option(help: "The namespace: the list is rdc:{NAMESPACE:sem:NAME}. (default: none)")
+    var namespace: String?
+
     @Argument(help: "The semaphore's name. Its permits are the elements of the list rdc:sem:NAME.")
     var name: String
 
     func withSemaphore(_ body: (ClassicSemaphore) async throws -> Void) async throws {
-        let name = name
-        try await global.withRedis { try await body(ClassicSemaphore(name, redis: $0)) }
+        try await global.withRedis { try await body(ClassicSemaphore(name, redis: $0, namespace: namespace)) }
     }
 }
 

@@ -1,25 +1,40 @@
 import ArgumentParser
 import CommandLineTool
 import Hiredis
+import RedisDC
 
 /// The `redisdc doctor` command.
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Check a server's reachability, persistence and permissions, and advise on each problem found.",
+        abstract: "Check a server's reachability, persistence, replicas and permissions, and advise on each problem.",
         discussion: """
-            Changes nothing except keys of its own, which it deletes. Exits with 69 if the server cannot be reached and \
-            with 77 if a required right is missing.
+            Changes nothing except keys of its own, which it deletes. With --namespace, it uses resources of its own \
+            in that namespace, and deletes them. The rights to INFO and CONFIG GET are needed only for the checks \
+            that use them; it says which ones it left out. Exits with 69 if the server cannot be reached and with 77 \
+            if a required right is missing.
             """)
     @OptionGroup var global: GlobalOptions
+
+    @Option(help: "The namespace of a user who may use only this one. (default: all of rdc:)")
+    var namespace: String?
+
+    @Option(help: "The time to live of the program's sessions, in seconds, from 1.")
+    var ttl = 15
+
+    func validate() throws {
+        guard ttl >= 1 else { throw ValidationError("--ttl is \(ttl), expected at least 1") }
+    }
 
     func run() async throws {
         let configuration = try global.configuration()
         do {
             try await global.withRedis { redis in
+                if let namespace { _ = try Coordinator(redis: redis, namespace: namespace) }
                 try global.report(
                     line(.ok, "connection", "reached \(configuration.endpoint)"),
                     Finding(.ok, "connection", "reached \(configuration.endpoint)"))
-                var examination = Examination(redis: redis, configuration: configuration)
+                let examination = Examination(
+                    redis: redis, configuration: configuration, namespace: namespace, ttl: ttl)
                 var missesRight = false
                 for finding in await examination.findings() {
                     try global.report(line(finding.level, finding.check, finding.result, finding.advice), finding)

@@ -21,6 +21,11 @@ struct RedisErrorTests {
             ("READONLY You can't write against a read only replica.", .readOnly),
             ("MISCONF Redis is configured to save RDB snapshots", .readOnly),
             ("NOREPLICAS Not enough good replicas to write.", .readOnly),
+            (
+                "ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -NOREPLICAS Not enough",
+                .readOnly
+            ),
+            ("ERR Error running script (call to f_0): @user_script:1: nil value", .serverError),
             ("ERR unknown command", .serverError),
             ("MOVED 3999 127.0.0.1:6381", .serverError),
             ("NOPERMISSION", .serverError),

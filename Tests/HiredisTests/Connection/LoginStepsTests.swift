@@ -65,6 +65,7 @@ struct LoginStepsTests {
                 == [
                     "AUTH bob secret", "CLIENT SETNAME redisdc", "INFO server", "CLIENT ID", "CLIENT UNBLOCK 0", "PING",
                 ])
+        #expect(sent(configuration(), .dedicated) == sent(configuration(), .command))
     }
 
     // MARK: Results

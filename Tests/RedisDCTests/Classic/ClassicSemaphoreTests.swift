@@ -46,6 +46,33 @@ extension ClassicSemaphoreTests {
             }
         }
 
+        @Test("a namespace separates semaphores of one name, and begins all of their keys")
+        func namespaces() async throws {
+            try await withServer { _, redis, other in
+                let shared = try ClassicSemaphore("s", redis: redis)
+                let own = try ClassicSemaphore("s", redis: redis, namespace: "alice")
+                #expect(shared.namespace == nil && own.namespace == "alice")
+                try await shared.create(permits: 1)
+                try await own.create(permits: 2)
+                #expect(try await shared.value == 1)
+                #expect(try await own.value == 2)
+                _ = try await other.send("LPUSH", "rdc:{alice:sem:s}", "1")
+                #expect(try await own.value == 3)
+                let waiting = try ClassicSemaphore("empty", redis: redis, namespace: "alice")
+                let cancelled = Task { try await waiting.wait() }
+                try await until("the waiter is blocked") { try await other.blockedClients() == 1 }
+                try await shared.destroy()
+                cancelled.cancel()
+                _ = await cancelled.result
+                let keys = try await other.send("KEYS", "*").array?.compactMap(\.string) ?? []
+                #expect(keys.filter { !$0.hasPrefix("rdc:{alice:") } == ["rdc:sem-gone:{rdc:sem:s}"])
+                for name in ["", "a:b", "a{b", String(repeating: "x", count: 513)] {
+                    let error = await errorOf { _ = try ClassicSemaphore("s", redis: redis, namespace: name) }
+                    #expect(error?.code == .invalidArgument)
+                }
+            }
+        }
+
         @Test("a million permits are signalled and created at once")
         func million() async throws {
             try await withServer { _, redis, _ in

@@ -1,5 +1,4 @@
 // Refusals: no memory, data of other programs, another number of partitions, too many devices, no connection.
-import Foundation
 import Hiredis
 import RedisDCTesting
 import TestSupport
@@ -109,44 +108,6 @@ extension QueueListenTests.FailureTests {
                 await errorOf { try await proxied.send("c", to: "alice", id: "c") } == nil
             }
             #expect(try await other.mailbox("alice").look().messages.last?.text == "c")
-        }
-    }
-
-    @Test("the user that SECURITY.md describes can use all operations")
-    func leastPrivileges() async throws {
-        let text = try String(
-            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("../../../../SECURITY.md"), encoding: .utf8)
-        let start = try #require(text.range(of: ">ANOTHER-RANDOM-PASSWORD"))
-        let end = try #require(text.range(of: "```", range: start.upperBound..<text.endIndex))
-        let rules = text[start.upperBound..<end.lowerBound].split { $0.isWhitespace || $0 == "\\" }
-        try await withLocalRedis(.init(aclUsers: ["mail on >secret " + rules.joined(separator: " ")])) { server in
-            var configuration = PostOfficeConfiguration()
-            configuration.partitions = 4
-            configuration.limits.maxMessages = 3
-            configuration.callTimeout = .seconds(2)
-            try await withRedisClient(url: "redis://mail:secret@127.0.0.1:\(server.port)") { redis in
-                try await withPostOffice(redis: redis, configuration: configuration) { office in
-                    let names = ["alice", "bob", "carol"]
-                    let mailbox = try office.mailbox("alice")
-                    let waiting = Task { try await mailbox.listen() }
-                    try await office.untilWaiting(1, at: "alice")
-                    try await office.send([Message(text: "a", collapseKey: "k")], to: names, id: "x")
-                    #expect(try await office.send([Message(text: "a", collapseKey: "k")], to: names, id: "x").id == "x")
-                    let delivery = try await waiting.value
-                    #expect(delivery.word == "a")
-                    for _ in 0..<3 { try await office.send(Message(text: "b", collapseKey: "k"), to: "alice") }
-                    #expect(try await mailbox.acknowledge(delivery.cursor))
-                    #expect(try await mailbox.peek().map(\.text) == ["b"])
-                    try await mailbox.setLimits(MailboxLimits())
-                    #expect(try await mailbox.inspect()?.limits == MailboxLimits())
-                    #expect(try await mailbox.delete() != nil)
-                    let refused = await errorOf { try await office.send("a", to: "bob", durability: .replicated(1)) }
-                    #expect(refused?.code == .notDurable)
-                }
-                // The user has no other rights.
-                await #expect(throws: RedisError.self) { try await redis.send("GET", "other") }
-            }
         }
     }
 }

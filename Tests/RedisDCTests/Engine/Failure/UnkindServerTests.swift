@@ -1,5 +1,4 @@
 // Servers that refuse commands, forget scripts or have corrupt or foreign keys.
-import Foundation
 import Hiredis
 import RedisDC
 import RedisDCTesting
@@ -39,92 +38,27 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("the ACL user of SECURITY.md may use everything but mailboxes")
-    func leastPrivileges() async throws {
-        let text = try String(
-            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("../../../../SECURITY.md"), encoding: .utf8)
-        let start = try #require(text.range(of: ">A-LONG-RANDOM-PASSWORD"))
-        let end = try #require(text.range(of: "```", range: start.upperBound..<text.endIndex))
-        let rules = text[start.upperBound..<end.lowerBound].split { $0.isWhitespace || $0 == "\\" }
-        try await withLocalRedis(.init(aclUsers: ["app on >secret " + rules.joined(separator: " ")])) { server in
-            let url = "redis://app:secret@127.0.0.1:\(server.port)"
-            try await withRedisClient(url: url) { redis in
-                try await withCoordinator(redis: redis) { coordinator in
-                    let semaphore = try coordinator.semaphore("s", permits: 0)
-                    async let waiting: Void = semaphore.wait(timeout: .seconds(20))
-                    try await semaphore.signal(2)
-                    try await waiting
-                    try await coordinator.mutex("m").withLock { _ in }
-                    #expect(try await semaphore.value == 1)
-                    #expect(try await coordinator.list().resources.count == 1)
-                    try await semaphore.resize(to: 3)
-                    try await semaphore.destroy()
-                    try await useEveryKind(coordinator)
-                    _ = try await coordinator.inspect("m")
-                    _ = try await coordinator.deadlocks()
-                    _ = try await coordinator.mutex("m").forceRelease()
-                    let dying = try await ForeignNode(redis)
-                    _ = try await dying.request("acquire", "swept", ["mf", "1", "m"])
-                    try await dying.expire()
-                    _ = try await coordinator.mutex("swept").lock(timeout: .seconds(60))
-                    let classic = try ClassicSemaphore("classic", redis: redis)
-                    try await classic.create(permits: 1)
-                    try await classic.wait(timeout: .seconds(20))
-                    try await classic.signal()
-                    try await classic.destroy()
+    @Test("a server that refuses writes for lack of replicas ends leases after the TTL, and recovers with the replica")
+    func noReplicas() async throws {
+        try await withReplicatedServers { servers in
+            try await withRedisClient(url: servers.server.url) { redis in
+                try await withCoordinator(redis: redis, configuration: shortTTL) { coordinator in
+                    let lease = try await coordinator.mutex("m").lock()
+                    _ = try await redis.send("CONFIG", "SET", "min-replicas-max-lag", 1)
+                    _ = try await redis.send("CONFIG", "SET", "min-replicas-to-write", 1)
+                    try await servers.replica.pause()
+                    try await until("the lease is lost") { !lease.isHeld }
+                    #expect(await errorOf { try lease.check() }?.code == .lost)
+                    await #expect(throws: RedisError.self) { try await redis.send("SET", "k", "v") }
+                    let other = try coordinator.mutex("n")
+                    let refused = await errorOf { _ = try await other.lock(timeout: .milliseconds(50)) }
+                    #expect(refused?.code == .timedOut)
+                    let waiting = Task { try await other.lock(timeout: .seconds(120)).release() }
+                    try await servers.replica.resume()
+                    try await waiting.value
                 }
             }
         }
-    }
-
-    /// Uses each kind once, so that every script of the engine runs.
-    private func useEveryKind(_ coordinator: Coordinator) async throws {
-        let (mutex, short) = (try coordinator.mutex("m"), Duration.milliseconds(20))
-        try await coordinator.mutex("k", locality: .cohort()).withLock { _ in }
-        try await coordinator.withLocks([mutex, try coordinator.mutex("n")]) { _ in }
-        try await mutex.lightSwitch("readers").withLock { _ in }
-        try await mutex.lightSwitch("writers").withLock { _ in }
-        let condition = try mutex.condition("c")
-        #expect(
-            await errorOf { try await mutex.withLock { try await condition.wait($0, timeout: short) } }?.code
-                == .timedOut)
-        try await condition.notifyAll()
-        let lock = try coordinator.readWriteLock("rw")
-        try await lock.withReadLock { _ in }
-        let writer = try await lock.writeLock()
-        try await lock.downgrade(writer)
-        try await writer.release()
-        _ = try await coordinator.barrier("b", parties: 1).arriveAndWait()
-        #expect(
-            await errorOf { _ = try await coordinator.barrier("b2", parties: 2).arriveAndWait(timeout: short) }?.code
-                == .timedOut)
-        try await coordinator.doubleBarrier("db", parties: 1).run {}
-        let party = try await coordinator.phaser("p").register()
-        _ = try await party.arriveAndWait()
-        try await party.deregister()
-        let latch = try coordinator.latch("l", count: 2)
-        try await latch.withParticipation { _ in }
-        _ = try await latch.countDown(id: "a")
-        try await latch.wait()
-        try await latch.destroy()
-        let turnstile = try coordinator.turnstile("t")
-        try await turnstile.admit()
-        try await turnstile.pass()
-        try await turnstile.unlock()
-        try await turnstile.lock()
-        try await turnstile.destroy()
-        let exchanger = try coordinator.exchanger("e", of: Int.self, parties: 2)
-        async let first = exchanger.exchange(1)
-        async let second = exchanger.exchange(2)
-        _ = try await (first, second)
-        let buffer = try coordinator.boundedBuffer("q", of: Int.self, capacity: 2)
-        try await buffer.put(1)
-        #expect(try await buffer.take() == 1)
-        try await buffer.destroy()
-        try await coordinator.election("el").withLeadership { _ in }
-        _ = try await coordinator.election("el").leader()
-        _ = try await coordinator.rateLimiter("r", rate: 1, per: .seconds(1)).tryAcquire()
     }
 
     @Test("a key of the wrong type is named in the error and not changed")
