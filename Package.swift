@@ -256,7 +256,7 @@ let package = Package(
             exclude: ["Forged"],
             swiftSettings: settings),
         .target(
-            name: "TestSupport", dependencies: ["Hiredis", "RedisDCTesting"], path: "Tests/Support",
+            name: "TestSupport", dependencies: ["Hiredis", "RedisDCTesting", "TestRandom"], path: "Tests/Support",
             exclude: ["Random", "History", "Kinds"],
             swiftSettings: settings),
         // Without Testing, because the worker has them too.

@@ -175,16 +175,19 @@ public final class Lease: Sendable {
     func suspend() { isSuspended.store(true, ordering: .releasing) }
 
     /// Marks the lease as held again: under the claim of `grant`, or under its previous claim if
-    /// `grant` is `nil`.
+    /// `grant` is `nil`. A lease that was lost meanwhile remains lost, and the grant is released.
     func replaceGrant(_ grant: EngineStateMachine.Grant?) {
         if let grant {
             hold.withLock { ($0.subject, $0.fence, $0.life) = (.claim(grant.claim), grant.fence, grant.life) }
             grant.watch?.onLoss { [watch] in watch.lose($0) }
         }
         isSuspended.store(false, ordering: .releasing)
-        // Released while it was suspended: that release could not know the new claim.
-        if isReleased.load(ordering: .acquiring), let grant { engine.releaseSoon(grant.claim) }
+        // Released or lost while it was suspended: then a release does not release the new claim.
+        if isReleased.load(ordering: .acquiring) || watch.isLost, let grant { engine.releaseSoon(grant.claim) }
     }
+
+    /// The reason why the lease is lost; `nil` if it is not.
+    var loss: RedisDCError? { watch.error }
 
     /// Marks the lease as lost because it could not be acquired again.
     func fail(_ error: RedisDCError) { watch.lose(error) }

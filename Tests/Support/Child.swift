@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestRandom
 import Testing
 
 /// A child process.
@@ -80,6 +81,7 @@ public final class Child: Sendable {
 
     /// Sends `SIGKILL` to the process and waits until it has exited.
     public func kill9() async throws {
+        tally(.fault)
         kill(processID, SIGKILL)
         try await until("the killed process \(processID) exits") { !isRunning }
     }

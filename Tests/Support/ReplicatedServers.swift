@@ -1,11 +1,20 @@
 import Hiredis
 public import RedisDCTesting
+import Synchronization
+import TestRandom
 
 /// A server and its replica, behind a proxy that leads to the server until the promotion.
-public struct ReplicatedServers: Sendable {
-    public let server: LocalRedis
-    public let replica: LocalRedis
+public final class ReplicatedServers: Sendable {
     public let proxy: FaultProxy
+    private let roles: Mutex<(server: LocalRedis, replica: LocalRedis)>
+
+    fileprivate init(server: LocalRedis, replica: LocalRedis, proxy: FaultProxy) {
+        self.proxy = proxy
+        roles = Mutex((server, replica))
+    }
+
+    public var server: LocalRedis { roles.withLock { $0.server } }
+    public var replica: LocalRedis { roles.withLock { $0.replica } }
 
     public var url: String { "redis://127.0.0.1:\(proxy.port)" }
 
@@ -20,8 +29,25 @@ public struct ReplicatedServers: Sendable {
 
     /// Leads everybody to the replica.
     public func promote() async {
+        tally(.fault)
         await proxy.redirect(to: .port(replica.port))
         await proxy.cutAll(.reset)
+    }
+
+    /// After a promotion, lets the old server follow the new one, which is ``server`` from now on.
+    public func rejoin() async throws {
+        roles.withLock { $0 = ($0.replica, $0.server) }
+        let port = RedisArgument.integer(server.port)
+        try await withRedisClient(url: replica.url) { _ = try await $0.send("REPLICAOF", "127.0.0.1", port) }
+        try await untilFollowed()
+    }
+
+    fileprivate func untilFollowed() async throws {
+        try await withRedisClient(url: server.url) { redis in
+            try await until("the replica is connected") {
+                try await redis.send("INFO", "replication").string?.contains("state=online") == true
+            }
+        }
     }
 }
 
@@ -29,17 +55,15 @@ public struct ReplicatedServers: Sendable {
 public func withReplicatedServers<Result>(
     _ body: (ReplicatedServers) async throws -> Result
 ) async throws -> Result {
-    try await withLocalRedis(.init(extra: ["repl-diskless-sync-delay 0"])) { server in
+    let immediately = "repl-diskless-sync-delay 0"
+    return try await withLocalRedis(.init(extra: [immediately])) { server in
         let following = LocalRedis.Configuration(
-            extra: ["replicaof 127.0.0.1 \(server.port)"], waitUntilLoaded: false)
+            extra: [immediately, "replicaof 127.0.0.1 \(server.port)"], waitUntilLoaded: false)
         return try await withLocalRedis(following) { replica in
             try await withFaultProxy(to: .port(server.port)) { proxy in
-                try await withRedisClient(url: server.url) { redis in
-                    try await until("the replica is connected") {
-                        try await redis.send("INFO", "replication").string?.contains("state=online") == true
-                    }
-                }
-                return try await body(ReplicatedServers(server: server, replica: replica, proxy: proxy))
+                let servers = ReplicatedServers(server: server, replica: replica, proxy: proxy)
+                try await servers.untilFollowed()
+                return try await body(servers)
             }
         }
     }

@@ -50,7 +50,8 @@ public struct Condition: Sendable {
     ///     the mutex again, and neither does cancellation.
     /// - Throws: `.timedOut`, `.cancelled`, `.lost` (the session ended, and a notification may have
     ///   been missed): in these cases too the mutex is held again. If it cannot be acquired again,
-    ///   the lease is lost, and the error of that attempt is thrown instead. `.invalidArgument`
+    ///   the lease is lost, and the error of that attempt is thrown instead; likewise if the lease
+    ///   was lost before the wait began in Redis. `.invalidArgument`
     ///   when the lease is of another mutex, and what ``DistributedMutex/lock(timeout:)`` throws.
     public func wait(_ lease: Lease, timeout: Duration? = nil) async throws(RedisDCError) {
         let engine = mutex.engine
@@ -89,6 +90,7 @@ public struct Condition: Sendable {
             lease.fail(error)
             throw error
         }
+        if let loss = lease.loss { throw loss }
     }
 
     /// Wakes the tasks that have waited longest.

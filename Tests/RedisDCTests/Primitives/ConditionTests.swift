@@ -208,6 +208,32 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a lease that is lost before its wait has begun remains lost, and keeps nothing")
+        func lostBeforeWait() async throws {
+            try await withProxiedCoordinator(configuration: shortTTL) { proxy, proxied, other, redis in
+                let mutex = try proxied.mutex("m")
+                let condition = try mutex.condition("c")
+                let lease = try await mutex.lock()
+                let (losses, losing) = AsyncStream.makeStream(of: RedisDCError.self)
+                lease.onLoss { losing.yield($0) }
+                // The process does not know yet that it is in the queue, so it has not released the mutex.
+                await proxy.dropNextReply(matching: "EVALSHA")
+                let waiting = Task { try await condition.wait(lease, timeout: .seconds(60)) }
+                try await until("it waits in Redis") { try await other.inspect("m#c")?.waiterCount == 1 }
+                #expect(try await other.forceRelease("m") == 1)
+                for await _ in losses { break }
+                try await until("it is notified") {
+                    try await other.mutex("m").condition("c").notify()
+                    return try await other.inspect("m#c") == nil
+                }
+                #expect(await errorOf { try await waiting.value }?.code == .lost)
+                #expect(!lease.isHeld)
+                #expect(await errorOf { try await lease.release() }?.code == .lost)
+                try await other.mutex("m").lock(timeout: .seconds(60)).release()
+                try await until("nothing is left") { try await Audit(redis).claims.isEmpty }
+            }
+        }
+
         @Test("a lease that is released during a wait does not stay held")
         func releasedMeanwhile() async throws {
             try await withCoordinators { _, one, two, _ in

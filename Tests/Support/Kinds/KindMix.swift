@@ -42,10 +42,17 @@ public struct KindMix: Sendable {
                 group.addTask {
                     var random = SplitMix(seed: seed &* 1000 &+ UInt64(task))
                     for step in 0..<steps { try await self.step("\(seed)/\(task)/\(step)", node, &random) }
+                    tally(.operation, steps)
                 }
             }
             try await group.waitForAll()
         }
+    }
+
+    /// The node, as an index in `nodes`, that performs the operation with this id.
+    public func node(of id: String) -> Int {
+        let parts = id.split(separator: "/")
+        return parts.count == 3 ? (Int(parts[1]) ?? 0) % nodes.count : 0
     }
 
     private func step(_ id: String, _ node: Coordinator, _ random: inout SplitMix) async throws {
@@ -70,7 +77,9 @@ public struct KindMix: Sendable {
                 try await attempt.make()
             }
             await watch.succeeded(kind)
-        } catch  where Self.isExpected(error) {}
+        } catch  where Self.isExpected(error) {
+            if (error as? RedisDCError)?.code == .lost { await watch.wasTold(id) }
+        }
     }
 
     /// Returns whether broken connections and cancelled tasks explain an error.
@@ -140,7 +149,8 @@ private struct Attempt: Sendable {
                 }
             }
         case .barrier:
-            await watch.passed("barrier", 2, try await node.barrier("b", parties: 2).arriveAndWait(timeout: timeout))
+            let arrival = try await node.barrier("b", parties: 2).arriveAndWait(timeout: timeout)
+            await watch.passed("barrier", 2, arrival)
         case .doubleBarrier:
             // The double barrier has no timeout, so a party that stays alone is cancelled.
             let together = try node.doubleBarrier("d", parties: 2)
@@ -182,13 +192,15 @@ private struct Attempt: Sendable {
             }
         case .election:
             let term = try await node.election("leader").campaign(timeout: timeout)
-            await watch.enters("leader", 1, of: 1, "", term)
+            await watch.enters("leader", 1, of: 1, "", term, in: id)
             await watch.leaves(term)
             try await term.release()
         case .severalLocks:
             let names = isFirst ? ["m", "n"] : ["n", "m"]
             try await node.withLocks(names.map { try node.mutex($0, locality: locality) }, timeout: timeout) { leases in
-                for (name, lease) in zip(names, leases) { await watch.enters(name, 1, of: 1, "", lease) }
+                for (name, lease) in zip(names, leases) {
+                    await watch.enters(name, 1, of: 1, "", lease, in: id)
+                }
                 try await pausing()
                 for lease in leases { await watch.leaves(lease) }
             }
@@ -200,7 +212,7 @@ private struct Attempt: Sendable {
     private func inside(
         _ room: String, _ size: Int, of capacity: Int, _ lease: Lease, of group: String = ""
     ) async throws {
-        await watch.enters(room, size, of: capacity, group, lease)
+        await watch.enters(room, size, of: capacity, group, lease, in: id)
         try? await pausing()
         await watch.leaves(lease)
         try Task.checkCancellation()

@@ -8,6 +8,7 @@ public actor KindWatch {
         var size: Int
         var group: String
         var lease: Lease
+        var operation: String
     }
     private var holders: [ObjectIdentifier: Holder] = [:]
     private var arrivals: [String: [UInt64: [Int]]] = [:]
@@ -18,6 +19,13 @@ public actor KindWatch {
     private var put: Set<String> = []
     /// Whether no other process takes part, whose operations would be missing here.
     private let isAlone: Bool
+    /// Whether a replica is promoted that lacks the last writes. Then two holders may be in together, if one of them is
+    /// told of its loss.
+    private let expectsRollback: Bool
+    private var overlaps: [(String, String, fault: String)] = []
+    private var told: Set<String> = []
+    /// The number of comparisons with what is promised.
+    public private(set) var checks = 0
     /// The number of successful operations of each kind.
     public private(set) var successes: [Kind: Int] = [:]
     /// The violated invariants; empty if all operations were correct.
@@ -25,8 +33,12 @@ public actor KindWatch {
 
     /// Creates a recorder.
     ///
-    /// - Parameter isAlone: whether no other process takes part in the mix.
-    public init(isAlone: Bool = true) { self.isAlone = isAlone }
+    /// - Parameters:
+    ///   - isAlone: whether no other process takes part in the mix.
+    ///   - expectsRollback: whether a replica is promoted that lacks the last writes.
+    public init(isAlone: Bool = true, expectsRollback: Bool = false) {
+        (self.isAlone, self.expectsRollback) = (isAlone, expectsRollback)
+    }
 
     func succeeded(_ kind: Kind) { successes[kind, default: 0] += 1 }
 
@@ -35,28 +47,51 @@ public actor KindWatch {
     /// Records that a holder has entered a room, the section that a lock or a semaphore protects.
     ///
     /// All holders in a room whose leases are held must be allowed there at the same time.
-    func enters(_ room: String, _ size: Int, of capacity: Int, _ group: String, _ lease: Lease) {
+    func enters(_ room: String, _ size: Int, of capacity: Int, _ group: String, _ lease: Lease, in operation: String) {
         guard lease.isHeld else { return }
+        checks += 1
         let others = holders.values.filter { $0.room == room && $0.lease !== lease && $0.lease.isHeld }
         if others.reduce(size, { $0 + $1.size }) > capacity {
-            faults.append("\(room) is too full: \(others.count + 1) holders exceed the capacity of \(capacity)")
+            let fault = "\(room) is too full: \(others.count + 1) holders exceed the capacity of \(capacity)"
+            report(fault, operation, others)
         }
-        if others.contains(where: { $0.group != group }) { faults.append("two groups in \(room)") }
+        let strangers = others.filter { $0.group != group }
+        if !strangers.isEmpty { report("two groups in \(room)", operation, strangers) }
         if others.contains(where: { $0.lease.fence == lease.fence }) { faults.append("two equal fences in \(room)") }
-        holders[ObjectIdentifier(lease)] = Holder(room: room, size: size, group: group, lease: lease)
+        holders[ObjectIdentifier(lease)] = Holder(
+            room: room, size: size, group: group, lease: lease, operation: operation)
     }
 
-    func leaves(_ lease: Lease) { holders[ObjectIdentifier(lease)] = nil }
+    func leaves(_ lease: Lease) {
+        if let holder = holders.removeValue(forKey: ObjectIdentifier(lease)), !lease.isHeld {
+            wasTold(holder.operation)
+        }
+    }
+
+    /// Records that an operation has learned that its lease was lost.
+    func wasTold(_ operation: String) { told.insert(operation) }
+
+    private func report(_ fault: String, _ operation: String, _ others: [Holder]) {
+        guard expectsRollback else { return faults.append(fault) }
+        for other in others { overlaps.append((operation, other.operation, fault)) }
+    }
+
+    /// Holders that were in together, of which neither was told of a loss; the operations of both, and the fault.
+    public var silentOverlaps: [(String, String, fault: String)] {
+        overlaps.filter { !told.contains($0.0) && !told.contains($0.1) }
+    }
 
     // MARK: - Barriers and exchangers
 
     func passed(_ name: String, _ parties: Int, _ arrival: Arrival) {
+        checks += 1
         let others = arrivals[name, default: [:]][arrival.generation, default: []]
         if others.contains(arrival.index) || others.count == parties { faults.append("\(name): \(arrival) repeated") }
         arrivals[name, default: [:]][arrival.generation, default: []].append(arrival.index)
     }
 
     func met(_ id: String, _ values: [String]) {
+        checks += 1
         if !values.contains(id) { faults.append("\(id) is missing from its own exchange") }
         meetings[values, default: []].insert(id)
         if meetings.keys.count(where: { $0.contains(id) }) > 1 { faults.append("\(id) is in two exchanges") }
@@ -77,6 +112,7 @@ public actor KindWatch {
 
     /// Records that an item was taken from the buffer.
     public func handles(_ item: String) {
+        checks += 1
         if isAlone, !begun.contains(item) { faults.append("\(item) was never put") }
         handled.insert(item)
     }
