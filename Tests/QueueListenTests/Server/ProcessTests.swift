@@ -63,7 +63,10 @@ extension QueueListenTests {
                             try await until("fault \(kill): all processes make progress (seed \(seed))") {
                                 try await Self.progress(notes) > before + 20
                             }
-                            switch Int.random(in: 0..<18, using: &generator) {
+                            let fault = Int.random(in: 0..<18, using: &generator)
+                            // A killed process is counted where it is killed.
+                            if fault == 0 || fault >= 10 { tally(.fault) }
+                            switch fault {
                             case 10: await proxy.cutAll(.reset)
                             case 11: await proxy.dropNextReply(matching: "EVALSHA")
                             case 12: _ = try await redis.send("CLIENT", "KILL", "TYPE", "pubsub")
@@ -145,6 +148,8 @@ extension QueueListenTests {
             #expect(wanted.count > 20)
             for name in names {
                 let last = try #require(try await office.mailbox(name).inspect()).last
+                tally(.operation, last)
+                tally(.promise, last * devices.count)
                 let expected = wanted.filter { $0.value.names.contains(name) }
                 #expect(last == expected.reduce(0) { $0 + $1.value.count }, "\(name), seed \(seed)")
                 for device in devices {

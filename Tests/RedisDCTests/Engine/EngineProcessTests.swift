@@ -62,6 +62,8 @@ extension EngineTests {
         /// the next one enters.
         private static func checkLog(_ redis: RedisClient, seed: UInt64) async throws {
             let log = try await redis.send("LRANGE", "log", 0, -1).array?.compactMap(\.string) ?? []
+            tally(.operation, log.count / 2)
+            tally(.promise, log.count)
             var last = 0
             for line in log {
                 let fence = Int(line.split(separator: " ")[1])!

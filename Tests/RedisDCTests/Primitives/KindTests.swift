@@ -57,6 +57,7 @@ extension KindTests {
                         for count in 1... {
                             await proxy.dropNextReply(matching: "EVALSHA")
                             try await proxy.waitUntil(within: .seconds(300)) { $0.droppedReplies >= count }
+                            tally(.fault)
                             let sent = proxy.counters.bytesToServer
                             try await proxy.waitUntil(within: .seconds(300)) { $0.bytesToServer > sent + 10_000 }
                         }
@@ -82,6 +83,7 @@ extension KindTests {
                     for _ in 0..<3 {
                         let before = try await commands(redis)
                         try await until("some has been done") { try await commands(redis) > before + 300 }
+                        tally(.fault)
                         await server.kill()
                         try await server.restart()
                     }
@@ -101,6 +103,7 @@ extension KindTests {
                     let before = proxy.counters.bytesToServer
                     try await proxy.waitUntil(within: .seconds(120)) { $0.bytesToServer > before + 50_000 }
                     let session = try await Audit(redis).sessions
+                    tally(.fault)
                     await proxy.stall()
                     try await until("its session has ended") {
                         try await !Audit(redis).sessions.isSuperset(of: session)
@@ -160,6 +163,7 @@ extension KindTests {
                     let before = try await commands(redis)
                     try await until("they are at work") { try await commands(redis) > before + 2000 }
                     let sessions = try await Audit(redis).sessions
+                    tally(.fault)
                     kill(workers[0].processID, SIGSTOP)
                     try await workers[3].kill9()
                     try await until("the sessions of both have ended") {
@@ -196,6 +200,7 @@ private func commands(_ redis: RedisClient) async throws -> Int {
 /// Runs the mix. Afterwards no claims are left, nothing is missing, and the counts in Redis agree.
 private func judge(_ mix: KindMix, _ redis: RedisClient) async throws {
     try await mix.run()
+    tally(.promise, await mix.watch.checks)
     let seed: Comment = "seed \(mix.seed)"
     // The items that lost bodies held come back when their sessions end.
     let buffer = try mix.nodes[0].boundedBuffer("k", of: String.self, capacity: KindMix.capacity)

@@ -55,6 +55,7 @@ private func useEverything(_ node: Coordinator, _ seed: UInt64) async {
     var generator = SplitMix(seed: seed)
     let short = Duration.milliseconds(50)
     while !Task.isCancelled {
+        tally(.operation)
         do {
             let name = "r\(Int.random(in: 0..<3, using: &generator))"
             switch Int.random(in: 0..<7, using: &generator) {
@@ -77,6 +78,7 @@ private func useEverything(_ node: Coordinator, _ seed: UInt64) async {
 
 /// Destroys one thing.
 private func corrupt(_ redis: RedisClient, _ generator: inout SplitMix) async throws {
+    tally(.fault)
     let garbage: [[UInt8]] = [
         [], Array("x".utf8), Array("h".utf8) + [UInt8](repeating: 0xFF, count: 23), [UInt8](repeating: 0, count: 24),
         Array("mfp".utf8) + (0..<7).flatMap { _ in [0, 0, 0, 0, 0, 0, 0xF0, 0x7F] as [UInt8] },

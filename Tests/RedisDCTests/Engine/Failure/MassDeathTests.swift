@@ -4,6 +4,7 @@ import Hiredis
 @testable import RedisDC
 import RedisDCTesting
 import Synchronization
+import TestRandom
 import TestSupport
 import Testing
 
@@ -69,6 +70,7 @@ extension EngineTests.FailureTests {
                 }
                 let before = counters.map(\.counts)
                 let start = ContinuousClock.now
+                tally(.fault, processes)
                 for child in crowd { kill(child.processID, SIGKILL) }
                 try await queued.value
                 try await until("the dead sessions are deleted") {

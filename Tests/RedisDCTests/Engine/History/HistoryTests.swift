@@ -42,6 +42,7 @@ extension EngineTests {
                             for count in 1... {
                                 await proxy.dropNextReply(matching: "EVALSHA")
                                 try await proxy.waitUntil(within: .seconds(300)) { $0.droppedReplies >= count }
+                                tally(.fault)
                                 // Most replies arrive.
                                 let sent = proxy.counters.bytesToServer
                                 try await proxy.waitUntil(within: .seconds(300)) {
@@ -91,6 +92,8 @@ extension EngineTests {
 
         private static func expectSound(_ history: History, seed: UInt64) {
             let faults = history.faults(permits: HistoryMix.resources)
+            tally(.operation, history.calls.count)
+            tally(.promise, history.calls.count)
             // One fault causes many others.
             if !faults.isEmpty { Issue.record("seed \(seed): \(faults.prefix(3).joined(separator: "\n\n"))") }
             // The check is meaningful only if the history contains every outcome.
