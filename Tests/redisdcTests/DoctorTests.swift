@@ -1,6 +1,7 @@
 // The checks of `redisdc doctor`, each on a real server where it fails and where it passes.
 import Foundation
 import Hiredis
+import RedisDC
 import RedisDCTesting
 import TestSupport
 import Testing
@@ -37,6 +38,28 @@ struct DoctorTests {
             findings.contains { finding in
                 finding.level == level && finding.check == check && finding.result.contains(text)
                     && (finding.advice != nil || level == "ok")
+            }
+        }
+    }
+
+    @Test("it names the key and the field of each damaged record")
+    func damage() async throws {
+        try await withLocalRedis { server in
+            try await withRedisClient(url: server.url) { redis in
+                #expect(try await Report(server.url)["records"] == nil)
+                try await withCoordinator(redis: redis) {
+                    _ = try await $0.semaphore("whole", permits: 1).create()
+                    _ = try await $0.semaphore("spoiled", permits: 1).create()
+                }
+                #expect(try await Report(server.url).has("ok", "records", "namespace default"))
+                _ = try await redis.send("HSET", "rdc:{default:0}:book", "t:spoiled", "rubbish")
+                let report = try await Report(server.url)
+                #expect(
+                    report.has(
+                        "bad", "records",
+                        "the record of \"spoiled\" is damaged, so operations on it fail: "
+                            + "field t:spoiled of rdc:{default:0}:book"), "\(report)")
+                #expect(report.findings.count { $0.check == "records" } == 1)
             }
         }
     }

@@ -51,7 +51,7 @@ struct Examination {
     func findings() async -> [Finding] {
         let state = await ServerState(redis)
         return [transport()] + ServerChecks(state: state).findings + ReplicaChecks(state: state, ttl: ttl).findings
-            + (await rights())
+            + (await DamageCheck(redis: redis, namespace: namespace ?? "default").findings()) + (await rights())
     }
 
     private func transport() -> Finding {

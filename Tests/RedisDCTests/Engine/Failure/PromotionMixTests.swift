@@ -20,11 +20,17 @@ extension EngineTests.FailureTests {
         try await withReplicatedServers { servers in
             try await withRedisClient(url: servers.url) { one in
                 try await withRedisClient(url: servers.url) { two in
+                    var delays: [Duration] = []
                     for round in 0..<promotions {
                         let seed = first + UInt64(round)
                         let run = PromotionRun(servers: servers, redis: [one, two], seed: seed)
                         try await run.make()
+                        delays += run.delays
                         try await servers.rejoin()
+                    }
+                    delays.sort()
+                    if let last = delays.last {
+                        print("told \(delays[delays.count / 2]) (median) and \(last) (longest) after the promotion")
                     }
                 }
             }
@@ -43,6 +49,9 @@ private struct PromotionRun {
     init(servers: ReplicatedServers, redis: [RedisClient], seed: UInt64) {
         (self.servers, self.redis, self.seed) = (servers, redis, seed)
     }
+
+    /// The times from the promotion until each process was told, for those that lost something.
+    var delays: [Duration] { announcements.delays }
 
     func make() async throws {
         var configuration = CoordinatorConfiguration()
@@ -77,6 +86,7 @@ private struct PromotionRun {
             let wanted = try await commands(direct) + Int.random(in: 20...1500, using: &generator)
             try await until("the tail has writes, seed \(seed)") { try await commands(direct) > wanted }
         }
+        announcements.promoted()
         await servers.promote()
     }
 
@@ -111,13 +121,21 @@ private struct PromotionRun {
 
 /// The processes that were told that Redis has lost data.
 private final class Announcements: Sendable {
-    private let told = Mutex<Set<Int>>([])
+    private struct State {
+        var promotion: ContinuousClock.Instant?
+        var told: [Int: ContinuousClock.Instant] = [:]
+    }
+    private let state = Mutex(State())
 
-    func add(_ node: Int) { _ = told.withLock { $0.insert(node) } }
+    func promoted() { state.withLock { $0.promotion = .now } }
 
-    func has(_ node: Int) -> Bool { told.withLock { $0.contains(node) } }
+    func add(_ node: Int) { state.withLock { $0.told[node] = $0.told[node] ?? .now } }
 
-    var hasAny: Bool { told.withLock { !$0.isEmpty } }
+    func has(_ node: Int) -> Bool { state.withLock { $0.told[node] != nil } }
+
+    var hasAny: Bool { state.withLock { !$0.told.isEmpty } }
+
+    var delays: [Duration] { state.withLock { state in state.told.values.map { $0 - (state.promotion ?? $0) } } }
 }
 
 private func commands(_ redis: RedisClient) async throws -> Int {
