@@ -45,7 +45,8 @@ struct LocalSentinelTests {
 
     @Test("a server that was promoted is still the master after a restart")
     func restart() async throws {
-        try await withLocalSentinel(.init(replicas: 1)) { sentinel in
+        // The sentinels must not consider the server as down while it restarts.
+        try await withLocalSentinel(.init(replicas: 1, downAfter: .seconds(60))) { sentinel in
             let new = try await sentinel.failover()
             try await sentinel.waitUntilHealthy()
             try await new.restart()

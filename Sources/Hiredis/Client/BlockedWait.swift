@@ -114,7 +114,13 @@ final class BlockedWait: Sendable {
     /// - Returns: whether it is certain that no `CLIENT UNBLOCK` is still in flight.
     private func unblock(_ id: Int) async -> Bool {
         do {
-            _ = try await client.exchange(["CLIENT", "UNBLOCK", .integer(id)], timeout: .seconds(1))
+            _ = try await client.link.withConnection(timeout: .seconds(1)) { connection, remaining in
+                // On another server the id belongs to somebody else.
+                guard connection.endpoint == lane.endpoint, !lane.isClosed else {
+                    return .failure(RedisError(.serverNotReady, "the lane leads to another server"))
+                }
+                return await connection.send(["CLIENT", "UNBLOCK", .integer(id)], timeout: remaining)
+            }.orThrow()
             return true
         } catch {
             if error.code == .notPermitted {

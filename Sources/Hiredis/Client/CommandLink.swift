@@ -127,7 +127,7 @@ final class CommandLink: Sendable {
     /// stopped.
     func run() async {
         state.withLockedValue { $0.isRunning = true }
-        await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "command").run {
+        await Reconnecting(transport, instruments, name: "command").run {
             self.state.withLockedValue { $0.stopped != nil }
         } connect: { () async throws(RedisError) in
             try await RedisConnection.connect(self.transport, role: .command)

@@ -4,8 +4,10 @@ struct Reconnecting {
     private let instruments: Instruments
     private let name: String
 
-    init(_ delays: ClosedRange<Duration>, _ instruments: Instruments, name: String) {
-        self.delays = delays
+    init(_ transport: Transport, _ instruments: Instruments, name: String) {
+        let delays = transport.configuration.reconnectDelay
+        // Sentinels are asked before each attempt, so that a dead master is not what the pauses have to spare.
+        self.delays = transport.sentinels == nil ? delays : delays.clamped(to: .zero...(.seconds(1)))
         self.instruments = instruments
         self.name = name
     }

@@ -5,7 +5,7 @@ public import NIOPosix
     public import ServiceLifecycle
 #endif
 
-/// A client of one Redis server.
+/// A client of a Redis server, or of the master that sentinels name: see ``RedisTopology``.
 ///
 /// ```swift
 /// try await withRedisClient(url: "redis://127.0.0.1:6379") { redis in
@@ -40,6 +40,7 @@ public final class RedisClient: Redis {
     let lanes: LanePool
     let subscriptions: SubscriptionHub
     let link: CommandLink
+    private let sentinels: SentinelMonitor?
     let eventLoop: any EventLoop
     private let service = ServiceRun("RedisClient")
 
@@ -69,7 +70,14 @@ public final class RedisClient: Redis {
         eventLoop = eventLoopGroup.next()
         executor = LoopExecutor(eventLoop)
         instruments = Instruments(configuration)
-        let transport = try Transport(configuration: configuration, eventLoop: eventLoop)
+        sentinels =
+            switch configuration.topology {
+            case .single: nil
+            case .sentinel(let name, let addresses):
+                try SentinelMonitor(
+                    name: name, addresses: addresses, configuration, eventLoop: eventLoop, instruments: instruments)
+            }
+        let transport = try Transport(configuration: configuration, eventLoop: eventLoop, sentinels: sentinels)
         link = CommandLink(transport: transport, instruments: instruments)
         lanes = LanePool(transport: transport, instruments: instruments)
         subscriptions = SubscriptionHub(transport: transport, instruments: instruments)
@@ -92,11 +100,25 @@ public final class RedisClient: Redis {
     /// receive their replies before the connections close. When the task is cancelled, everything
     /// in flight fails.
     public func run() async {
-        await service.run([link.run, subscriptions.run, lanes.run]) {
+        let tasks = [link.run, subscriptions.run, lanes.run] + (sentinels.map { [$0.run] } ?? [])
+        await service.run(tasks) {
             // Lanes first: elements that interrupted waits have taken are given back on the command connection.
             await lanes.stop(settling: true)
             await link.stop(draining: true)
         }
+        await stop()
+    }
+
+    /// Makes and keeps the connections until the task is cancelled. A part of another client uses it
+    /// instead of ``run()``, which reacts to a graceful shutdown as well.
+    func runConnections() async {
+        await withTaskGroup(of: Void.self) { group in
+            for task in [link.run, subscriptions.run, lanes.run] { group.addTask { await task() } }
+        }
+        await stop()
+    }
+
+    private func stop() async {
         await lanes.stop(settling: false)
         await link.stop(draining: false)
         await subscriptions.stop()

@@ -29,6 +29,8 @@ actor RedisConnection {
 
     nonisolated let eventLoop: any EventLoop
     nonisolated let unownedExecutor: UnownedSerialExecutor
+    /// The server that the connection leads to.
+    nonisolated let endpoint: RedisConfiguration.Endpoint
     private nonisolated let outbox: Outbox
     private nonisolated let closing: ClosePromise
     private static let nextID = Atomic<UInt64>(0)
@@ -36,8 +38,12 @@ actor RedisConnection {
     private nonisolated let handler: NIOLoopBound<ConnectionHandler>
     private nonisolated let learned = NIOLockedValueBox(Login())
 
-    private init(eventLoop: any EventLoop, outbox: Outbox, handler: ConnectionHandler, closing: ClosePromise) {
+    private init(
+        eventLoop: any EventLoop, endpoint: RedisConfiguration.Endpoint, outbox: Outbox, handler: ConnectionHandler,
+        closing: ClosePromise
+    ) {
         self.eventLoop = eventLoop
+        self.endpoint = endpoint
         self.outbox = outbox
         self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
         self.closing = closing
@@ -48,15 +54,26 @@ actor RedisConnection {
 
     // MARK: Connect
 
-    /// Connects and logs in.
+    /// Connects and logs in, with sentinels to the master that their majority names.
     ///
     /// - Throws: `.cannotConnect`, `.authenticationFailed`, `.unsupportedServer`,
     ///   `.serverNotReady`.
     static func connect(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
+        guard let sentinels = transport.sentinels else { return try await connectAndLogIn(transport, role: role) }
+        let master = try await sentinels.master()
+        let connection = try await connectAndLogIn(transport.to(master), role: role)
+        try sentinels.watch(connection)
+        return connection
+    }
+
+    private static func connectAndLogIn(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection
+    {
         let deadline = NIODeadline.now() + TimeAmount(transport.configuration.connectTimeout)
         let connection = try await open(transport, role: role)
         do {
-            try await connection.logIn(transport.configuration, role: role, until: deadline)
+            let steps = LoginSteps(
+                configuration: transport.configuration, role: role, mustBeMaster: transport.sentinels != nil)
+            try await connection.logIn(steps, transport.configuration.endpoint, until: deadline)
             return connection
         } catch {
             connection.closeSoon(error)
@@ -72,16 +89,17 @@ actor RedisConnection {
             let closing = ClosePromise()
             let handler = ConnectionHandler(
                 eventLoop: channel.eventLoop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
-                onClose: { closing.finish($0) })
+                leavesReplica: transport.sentinels != nil, onClose: { closing.finish($0) })
             try channel.pipeline.syncOperations.addHandler(handler)
-            return RedisConnection(eventLoop: channel.eventLoop, outbox: outbox, handler: handler, closing: closing)
+            return RedisConnection(
+                eventLoop: channel.eventLoop, endpoint: transport.configuration.endpoint, outbox: outbox,
+                handler: handler, closing: closing)
         }
     }
 
     private func logIn(
-        _ configuration: RedisConfiguration, role: Role, until deadline: NIODeadline
+        _ steps: LoginSteps, _ endpoint: RedisConfiguration.Endpoint, until deadline: NIODeadline
     ) async throws(RedisError) {
-        let steps = LoginSteps(configuration: configuration, role: role)
         let reply = await send(pipeline: steps.commands, timeout: deadline - .now())
         switch reply {
         case .success(let value):
@@ -89,7 +107,7 @@ actor RedisConnection {
             learned.withLockedValue { $0 = login }
         case .failure(let error):
             throw RedisError(
-                .cannotConnect, "the login at \(configuration.endpoint) failed: \(error.message)",
+                .cannotConnect, "the login at \(endpoint) failed: \(error.message)",
                 underlying: error.underlying)
         }
     }

@@ -5,14 +5,26 @@ import NIOSSL
 /// Opens channels for one client, on one event loop: TCP or Unix domain socket, with TLS or
 /// without.
 struct Transport: Sendable {
-    let configuration: RedisConfiguration
+    private(set) var configuration: RedisConfiguration
     let eventLoop: any EventLoop
+    /// Names the server to connect to; `nil` when it is the configuration's endpoint.
+    let sentinels: SentinelMonitor?
     private let tlsContext: NIOSSLContext?
 
-    init(configuration: RedisConfiguration, eventLoop: any EventLoop) throws(RedisError) {
+    init(
+        configuration: RedisConfiguration, eventLoop: any EventLoop, sentinels: SentinelMonitor? = nil
+    ) throws(RedisError) {
         self.configuration = configuration
         self.eventLoop = eventLoop
+        self.sentinels = sentinels
         tlsContext = try configuration.tls?.makeContext()
+    }
+
+    /// Returns a transport that leads to another server.
+    func to(_ endpoint: RedisConfiguration.Endpoint) -> Transport {
+        var copy = self
+        copy.configuration.endpoint = endpoint
+        return copy
     }
 
     /// Opens a channel. `initialize` adds the handler behind the TLS handler, and runs on the

@@ -100,6 +100,12 @@ struct Instruments: Sendable {
         #endif
     }
 
+    func masterChanged() {
+        #if LoggingSupport
+            logger?.info("the sentinels name a new master")
+        #endif
+    }
+
     func lanesInUse(_ count: Int) {
         #if MetricsSupport
             meters?.lanes.record(count)

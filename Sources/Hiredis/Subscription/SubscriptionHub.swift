@@ -103,7 +103,7 @@ actor SubscriptionHub {
     /// Connects when there is a first subscriber, and again after every break, until the task is
     /// cancelled.
     func run() async {
-        await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "subscription").run {
+        await Reconnecting(transport, instruments, name: "subscription").run {
             stopped != nil
         } connect: { () async throws(RedisError) in
             await untilNeeded()
