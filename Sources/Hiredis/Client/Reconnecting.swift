@@ -6,8 +6,8 @@ struct Reconnecting {
 
     init(_ transport: Transport, _ instruments: Instruments, name: String) {
         let delays = transport.configuration.reconnectDelay
-        // Sentinels are asked before each attempt, so that a dead master is not what the pauses have to spare.
-        self.delays = transport.sentinels == nil ? delays : delays.clamped(to: .zero...(.seconds(1)))
+        // Another server may take over at any moment.
+        self.delays = transport.configuration.topology == .single ? delays : delays.clamped(to: .zero...(.seconds(1)))
         self.instruments = instruments
         self.name = name
     }

@@ -15,6 +15,8 @@ extension RedisConfiguration {
     ///   `?sentinel-password=…`, and `&sentinel-user=…` for another than the default user, the client
     ///   logs in to the sentinels.
     /// - `rediss-sentinel://…`: TLS to the sentinels and to the master.
+    /// - `redis-cluster://[user:password@]host[:port],…`: the cluster of these servers, port 6379.
+    /// - `rediss-cluster://…`: TLS to all servers of the cluster.
     ///
     /// User and password are percent-encoded. `redis://:password@host` logs in as the server's
     /// default user.
@@ -25,8 +27,8 @@ extension RedisConfiguration {
         func invalid(_ reason: String) -> RedisError {
             RedisError(
                 .invalidArgument,
-                "the Redis URL \(reason); expected redis://[user:password@]host[:port][/db], rediss://…, unix:///path or "
-                    + "redis-sentinel://host[:port],…/name[/db]"
+                "the Redis URL \(reason); expected redis://[user:password@]host[:port][/db], rediss://…, unix:///path, "
+                    + "redis-sentinel://host[:port],…/name[/db] or redis-cluster://host[:port],…"
             )
         }
         do throws(TopologyURL.Invalid) {

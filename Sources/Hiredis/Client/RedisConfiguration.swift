@@ -70,8 +70,8 @@ public struct RedisConfiguration: Sendable {
     public var sentinelCredentials: Credentials?
     /// TLS settings for the sentinels; `nil` is a plain connection. Default `nil`.
     public var sentinelTLS: RedisTLS?
-    /// The addresses to connect to instead of those that sentinels name, for servers behind a
-    /// translation of addresses. Other addresses are used as they are. Default: none.
+    /// The addresses to connect to instead of those that sentinels or the servers of a cluster
+    /// name, for servers behind a translation of addresses. Other addresses are used as they are. Default: none.
     public var addressMap: [Endpoint: Endpoint] = [:]
     /// The user and the password to log in with; `nil` does not log in.
     public var credentials: Credentials?
@@ -134,6 +134,17 @@ public struct RedisConfiguration: Sendable {
         self.tls = tls
     }
 
+    /// Makes a configuration for a cluster, with the defaults for everything else.
+    ///
+    /// - Parameters:
+    ///   - seeds: the addresses of servers of the cluster, at least one.
+    ///   - credentials: the user and the password for all servers.
+    ///   - tls: TLS settings for all servers.
+    public init(cluster seeds: [Endpoint], credentials: Credentials? = nil, tls: RedisTLS? = nil) {
+        self.init(endpoint: seeds.first ?? .tcp(host: "", port: 0), credentials: credentials, tls: tls)
+        topology = .cluster(seeds: seeds)
+    }
+
     /// Makes a configuration for the master that a majority of sentinels names, with the defaults for
     /// everything else.
     ///
@@ -181,6 +192,9 @@ extension RedisConfiguration {
             try require(!name.isEmpty, "the name of the master is empty")
             try require(!addresses.isEmpty, "there is no address of a sentinel")
             try require(Set(addresses).count == addresses.count, "the address of a sentinel occurs twice")
+        case .cluster(let seeds):
+            try require(!seeds.isEmpty, "there is no address of a server of the cluster")
+            try require(database == 0, "database is \(database), expected 0: a cluster has only one")
         }
     }
 }

@@ -54,25 +54,26 @@ actor RedisConnection {
 
     // MARK: Connect
 
-    /// Connects and logs in, with sentinels to the master that their majority names.
+    /// Connects and logs in, where the transport has a source, to the server that it names.
     ///
     /// - Throws: `.cannotConnect`, `.authenticationFailed`, `.unsupportedServer`,
     ///   `.serverNotReady`.
     static func connect(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
-        guard let sentinels = transport.sentinels else { return try await connectAndLogIn(transport, role: role) }
-        let master = try await sentinels.master()
-        let connection = try await connectAndLogIn(transport.to(master), role: role)
-        try sentinels.watch(connection)
+        guard let source = transport.source else { return try await connectAndLogIn(transport, role, false) }
+        let endpoint = try await source.endpoint()
+        let connection = try await connectAndLogIn(transport.to(endpoint), role, source.requiresMaster)
+        try source.watch(connection)
         return connection
     }
 
-    private static func connectAndLogIn(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection
-    {
+    private static func connectAndLogIn(
+        _ transport: Transport, _ role: Role, _ requiresMaster: Bool
+    ) async throws(RedisError) -> RedisConnection {
         let deadline = NIODeadline.now() + TimeAmount(transport.configuration.connectTimeout)
-        let connection = try await open(transport, role: role)
+        let connection = try await open(transport, role, requiresMaster)
         do {
             let steps = LoginSteps(
-                configuration: transport.configuration, role: role, mustBeMaster: transport.sentinels != nil)
+                configuration: transport.configuration, role: role, mustBeMaster: requiresMaster)
             try await connection.logIn(steps, transport.configuration.endpoint, until: deadline)
             return connection
         } catch {
@@ -81,7 +82,9 @@ actor RedisConnection {
         }
     }
 
-    private static func open(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
+    private static func open(
+        _ transport: Transport, _ role: Role, _ requiresMaster: Bool
+    ) async throws(RedisError) -> RedisConnection {
         let silenceLimit = role == .lane ? nil : TimeAmount(transport.configuration.silenceLimit)
         let limits = ReplyLimits(transport.configuration.limits)
         return try await transport.connect { channel in
@@ -89,7 +92,7 @@ actor RedisConnection {
             let closing = ClosePromise()
             let handler = ConnectionHandler(
                 eventLoop: channel.eventLoop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
-                leavesReplica: transport.sentinels != nil, onClose: { closing.finish($0) })
+                leavesReplica: requiresMaster, onClose: { closing.finish($0) })
             try channel.pipeline.syncOperations.addHandler(handler)
             return RedisConnection(
                 eventLoop: channel.eventLoop, endpoint: transport.configuration.endpoint, outbox: outbox,
@@ -125,14 +128,14 @@ actor RedisConnection {
     }
 
     /// Sends several commands in one write. The reply is an array with one reply for each.
-    nonisolated func send(pipeline commands: [RedisCommand], timeout: TimeAmount?) async -> Result<
-        RESPValue, RedisError
-    > {
+    nonisolated func send(
+        pipeline commands: [RedisCommand], timeout: TimeAmount?, settle: (@Sendable (RESPValue) -> Void)? = nil
+    ) async -> Result<RESPValue, RedisError> {
         guard commands.count > 1 else {
             guard let command = commands.first else { return .success(.array([])) }
             return await send(command, timeout: timeout).map { .array([$0]) }
         }
-        return await send(commands, timeout: timeout, settle: nil)
+        return await send(commands, timeout: timeout, settle: settle)
     }
 
     private nonisolated func send(

@@ -8,22 +8,30 @@ struct Transport: Sendable {
     private(set) var configuration: RedisConfiguration
     let eventLoop: any EventLoop
     /// Names the server to connect to; `nil` when it is the configuration's endpoint.
-    let sentinels: SentinelMonitor?
+    private(set) var source: (any EndpointSource)?
     private let tlsContext: NIOSSLContext?
 
     init(
-        configuration: RedisConfiguration, eventLoop: any EventLoop, sentinels: SentinelMonitor? = nil
+        configuration: RedisConfiguration, eventLoop: any EventLoop, source: (any EndpointSource)? = nil
     ) throws(RedisError) {
         self.configuration = configuration
         self.eventLoop = eventLoop
-        self.sentinels = sentinels
+        self.source = source
         tlsContext = try configuration.tls?.makeContext()
     }
 
-    /// Returns a transport that leads to another server.
+    /// Returns a transport that leads to one server.
     func to(_ endpoint: RedisConfiguration.Endpoint) -> Transport {
         var copy = self
         copy.configuration.endpoint = endpoint
+        copy.source = nil
+        return copy
+    }
+
+    /// Returns a transport whose server is named by a source.
+    func from(_ source: any EndpointSource) -> Transport {
+        var copy = self
+        copy.source = source
         return copy
     }
 
@@ -88,4 +96,16 @@ struct Transport: Sendable {
             .channelOption(.tcpOption(.init(rawValue: TCP_KEEPINTVL)), value: 5)
             .channelOption(.tcpOption(.init(rawValue: TCP_KEEPCNT)), value: 3)
     }
+}
+
+/// Names the server for each new connection.
+protocol EndpointSource: Sendable {
+    /// Whether the server must be a master: see ``LoginSteps`` and ``ConnectionHandler``.
+    var requiresMaster: Bool { get }
+    /// Returns the address to connect to now.
+    func endpoint() async throws(RedisError) -> RedisConfiguration.Endpoint
+    /// Closes the connection when its server must not be used any more.
+    ///
+    /// - Throws: `.cannotConnect` if that is so already. The connection is then closed.
+    func watch(_ connection: RedisConnection) throws(RedisError)
 }

@@ -15,4 +15,8 @@ public enum RedisTopology: Sendable, Hashable {
     /// - `name`: the name under which the sentinels know the master.
     /// - `addresses`: all sentinels. The majority is counted over them.
     case sentinel(name: String, addresses: [RedisConfiguration.Endpoint])
+    /// The masters of a cluster, by the slots of the keys.
+    ///
+    /// - `seeds`: servers of the cluster, of which one must be reachable when the client starts.
+    case cluster(seeds: [RedisConfiguration.Endpoint])
 }

@@ -11,10 +11,10 @@ import NIOCore
 /// Asks the sentinels for the master, and closes the connections to a server that is not the master
 /// any more.
 ///
-/// It has a client for each sentinel. It asks all of them before each new connection to the master,
+/// It keeps connections to each sentinel. It asks all of them before each new connection to the master,
 /// when one of them announces a failover, when a connection to one of them was lost, and every ten
 /// seconds.
-final class SentinelMonitor: Sendable {
+final class SentinelMonitor: EndpointSource {
     private typealias Endpoint = RedisConfiguration.Endpoint
     private typealias Resolution = Task<Result<RedisConfiguration.Endpoint, RedisError>, Never>
 
@@ -30,11 +30,12 @@ final class SentinelMonitor: Sendable {
     private static let grace = Duration.milliseconds(100)
 
     private let name: String
-    private let clients: [RedisClient]
+    private let sentinels: [Node]
     private let addressMap: [RedisConfiguration.Endpoint: RedisConfiguration.Endpoint]
     private let questionTimeout: Duration
     private let instruments: Instruments
     private let state = NIOLockedValueBox(State())
+    let requiresMaster = true
 
     init(
         name: String, addresses: [RedisConfiguration.Endpoint], _ configuration: RedisConfiguration,
@@ -44,11 +45,11 @@ final class SentinelMonitor: Sendable {
         self.instruments = instruments
         addressMap = configuration.addressMap
         questionTimeout = min(configuration.connectTimeout, .seconds(1))
-        var clients: [RedisClient] = []
+        var sentinels: [Node] = []
         for address in addresses {
-            clients.append(try RedisClient(.sentinel(at: address, configuration), eventLoopGroup: eventLoop))
+            sentinels.append(try Node(.sentinel(at: address, configuration), eventLoop: eventLoop))
         }
-        self.clients = clients
+        self.sentinels = sentinels
     }
 
     // MARK: Connections to the master
@@ -56,7 +57,7 @@ final class SentinelMonitor: Sendable {
     /// Returns the address of the master that a majority of the sentinels names now.
     ///
     /// - Throws: `.cannotConnect` when no majority names one.
-    func master() async throws(RedisError) -> RedisConfiguration.Endpoint { try await resolve().get() }
+    func endpoint() async throws(RedisError) -> RedisConfiguration.Endpoint { try await resolve().get() }
 
     /// Closes the connection when the sentinels name another master.
     ///
@@ -98,9 +99,9 @@ final class SentinelMonitor: Sendable {
     /// after a majority has answered.
     private func ask() async -> SentinelElection {
         await withTaskGroup(of: SentinelElection.Answer??.self) { group in
-            for client in clients { group.addTask { .some(await self.answer(of: client)) } }
-            var election = SentinelElection(sentinels: clients.count)
-            var missing = clients.count
+            for sentinel in sentinels { group.addTask { .some(await self.answer(of: sentinel)) } }
+            var election = SentinelElection(sentinels: sentinels.count)
+            var missing = sentinels.count
             var hasMajority = false
             while missing > 0, let next = await group.next() {
                 guard let answer = next else { break }
@@ -118,9 +119,9 @@ final class SentinelMonitor: Sendable {
         }
     }
 
-    private func answer(of client: RedisClient) async -> SentinelElection.Answer? {
+    private func answer(of sentinel: Node) async -> SentinelElection.Answer? {
         let questions = SentinelElection.Answer.questions(name)
-        guard let replies = try? await client.pipeline(questions, timeout: questionTimeout),
+        guard let replies = try? await sentinel.pipeline(questions, timeout: questionTimeout),
             var answer = SentinelElection.Answer(replies)
         else { return nil }
         answer.endpoint = addressMap[answer.endpoint] ?? answer.endpoint
@@ -167,9 +168,9 @@ final class SentinelMonitor: Sendable {
     /// Keeps the connections to the sentinels until the task is cancelled.
     func run() async {
         await withTaskGroup(of: Void.self) { group in
-            for client in clients {
-                group.addTask { await client.runConnections() }
-                group.addTask { await self.listen(to: client) }
+            for sentinel in sentinels {
+                group.addTask { await sentinel.run() }
+                group.addTask { await self.listen(to: sentinel) }
             }
             group.addTask {
                 while !Task.isCancelled {
@@ -181,10 +182,10 @@ final class SentinelMonitor: Sendable {
     }
 
     /// Asks all sentinels when one of them announces a failover, or may have while it could not be heard.
-    private func listen(to client: RedisClient) async {
+    private func listen(to sentinel: Node) async {
         while !Task.isCancelled {
             do throws(RedisError) {
-                let subscription = try await client.subscribe(to: ["+switch-master"])
+                let subscription = try await sentinel.subscribe(to: ["+switch-master"], buffer: .default)
                 while try await subscription.next() != nil { _ = await resolve() }
             } catch {
                 if error.code == .clientStopped { return }
@@ -195,7 +196,7 @@ final class SentinelMonitor: Sendable {
 }
 
 extension RedisConfiguration {
-    /// Returns the configuration of a client for one sentinel.
+    /// Returns the configuration of the connections to one sentinel.
     fileprivate static func sentinel(at address: Endpoint, _ configuration: RedisConfiguration) -> RedisConfiguration {
         var sentinel = configuration
         sentinel.endpoint = address

@@ -35,7 +35,11 @@ struct TopologyURL {
         var reason: String
     }
 
-    private static let defaultPorts = ["redis-sentinel": 26379, "rediss-sentinel": 26379]
+    private static let defaultPorts = [
+        "redis-sentinel": 26379, "rediss-sentinel": 26379, "redis-cluster": 6379, "rediss-cluster": 6379,
+    ]
+
+    var isCluster: Bool { scheme.hasSuffix("-cluster") }
 
     var isTLS: Bool { scheme.hasPrefix("rediss") }
 
@@ -101,6 +105,12 @@ struct TopologyURL {
 extension RedisConfiguration {
     /// Makes a configuration from a URL with several addresses.
     init(_ url: TopologyURL) throws(TopologyURL.Invalid) {
+        if url.isCluster {
+            guard url.path.isEmpty else { throw .init(reason: "has a database, but a cluster has only one") }
+            guard url.query.isEmpty else { throw .init(reason: "has a parameter") }
+            self.init(cluster: url.addresses, credentials: url.credentials, tls: url.isTLS ? RedisTLS() : nil)
+            return
+        }
         let known: Set<String> = ["sentinel-user", "sentinel-password"]
         if url.query.keys.contains(where: { !known.contains($0) }) {
             throw .init(reason: "has a parameter other than sentinel-user and sentinel-password")

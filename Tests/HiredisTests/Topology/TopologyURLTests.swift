@@ -35,6 +35,17 @@ struct TopologyURLTests {
         #expect(configuration.tls == RedisTLS() && configuration.sentinelTLS == RedisTLS())
     }
 
+    @Test("a URL of a cluster determines the seeds")
+    func cluster() throws {
+        let configuration = try RedisConfiguration(url: "redis-cluster://:secret@a:1,b/")
+        #expect(configuration.topology == .cluster(seeds: [.tcp(host: "a", port: 1), .tcp(host: "b", port: 6379)]))
+        #expect(configuration.credentials?.password == "secret" && configuration.tls == nil)
+        #expect(try RedisConfiguration(url: "rediss-cluster://a").tls == RedisTLS())
+        for url in ["redis-cluster://a/1", "redis-cluster://a?x=1", "redis-cluster://", "redis-cluster://a,"] {
+            #expect(throws: RedisError.self) { try RedisConfiguration(url: url) }
+        }
+    }
+
     @Test(
         "an invalid URL is refused with .invalidArgument, and the error does not contain the password",
         arguments: [
@@ -65,7 +76,10 @@ struct TopologyURLTests {
         let address = RedisConfiguration.Endpoint.tcp(host: "a", port: 1)
         for configuration in [
             RedisConfiguration(master: "main", sentinels: []), RedisConfiguration(master: "", sentinels: [address]),
-            RedisConfiguration(master: "main", sentinels: [address, address]),
+            RedisConfiguration(master: "main", sentinels: [address, address]), RedisConfiguration(cluster: []),
+            {
+                var cluster = RedisConfiguration(cluster: [address]); cluster.database = 1; return cluster
+            }(),
         ] { #expect(throws: RedisError.self) { try configuration.validate() } }
     }
 }
