@@ -13,7 +13,8 @@ extension Cluster {
 
         init(deadline: NIODeadline) { self.deadline = deadline }
 
-        var left: Duration { .nanoseconds(max(0, (deadline - .now()).nanoseconds)) }
+        /// The time until the deadline, as far as it can be slept.
+        var left: Duration { min(.nanoseconds(max(0, (deadline - .now()).nanoseconds)), .maxSleep) }
         var isOver: Bool { NIODeadline.now() >= deadline }
     }
 
@@ -49,7 +50,7 @@ extension Cluster {
         var pauses = Backoff(.milliseconds(20)...(.milliseconds(500)))
         var lastError: RedisError?
         while true {
-            lastError = await abandoningRefresh(attempts) ?? lastError
+            lastError = await untilDeadline(attempts) { await self.refresh() } ?? lastError
             if let node = try currentNode(for: slot) { return node }
             if Task.isCancelled { throw RedisError(.cancelled, "the task was cancelled") }
             guard !attempts.isOver else {
@@ -60,12 +61,15 @@ extension Cluster {
         }
     }
 
-    /// Waits for a refresh of the map, but no longer than until the deadline or the cancellation of the task.
-    private func abandoningRefresh(_ attempts: Attempts) async -> RedisError? {
-        await withTaskGroup(of: RedisError?.self) { group in
+    /// Waits for a task that cannot be cancelled, but no longer than until the deadline or the cancellation
+    /// of the caller.
+    private func untilDeadline<Value: Sendable>(
+        _ attempts: Attempts, _ operation: @escaping @Sendable () async -> Value?
+    ) async -> Value? {
+        await withTaskGroup(of: Value?.self) { group in
             group.addTask {
                 try? await abandonable { () async throws(RedisError) in
-                    await self.refresh()
+                    await operation()
                 } discard: { _ in
                 }
             }
@@ -104,7 +108,8 @@ extension Cluster {
         case .moved(let slot, let host, let port):
             attempts.redirects += 1
             if attempts.redirects > Attempts.maxRedirects { throw error.asNotReady }
-            await moved(slot: slot, from: from, to: endpoint(host, port, from: from))
+            let to = endpoint(host, port, from: from)
+            _ = await untilDeadline(attempts) { await self.moved(slot: slot, from: from, to: to) }
         case .ask(let host, let port):
             attempts.redirects += 1
             if attempts.redirects > Attempts.maxRedirects { throw error.asNotReady }
@@ -116,7 +121,7 @@ extension Cluster {
             do { try await Task.sleep(for: pause) } catch {
                 throw RedisError(.cancelled, "the task was cancelled")
             }
-            await refresh()
+            _ = await untilDeadline(attempts) { await self.refresh() }
         }
     }
 }

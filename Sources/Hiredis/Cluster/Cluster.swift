@@ -192,7 +192,7 @@ final class Cluster: Sendable {
             if let open {
                 connection = open
             } else {
-                let transport = transport.to(endpoint)
+                let transport = transport.to(endpoint, connectTimeout: .seconds(1))
                 connection = try await abandonable { () async throws(RedisError) in
                     try await RedisConnection.connect(transport, role: .command)
                 } discard: {

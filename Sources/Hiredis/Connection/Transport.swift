@@ -21,9 +21,12 @@ struct Transport: Sendable {
     }
 
     /// Returns a transport that leads to one server.
-    func to(_ endpoint: RedisConfiguration.Endpoint) -> Transport {
+    ///
+    /// - Parameter connectTimeout: the maximum time to connect, if it is less than the configured one.
+    func to(_ endpoint: RedisConfiguration.Endpoint, connectTimeout: Duration? = nil) -> Transport {
         var copy = self
         copy.configuration.endpoint = endpoint
+        if let connectTimeout { copy.configuration.connectTimeout = min(connectTimeout, configuration.connectTimeout) }
         copy.source = nil
         return copy
     }

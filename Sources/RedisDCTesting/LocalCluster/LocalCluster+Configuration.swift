@@ -3,7 +3,8 @@ extension LocalCluster {
     public struct Configuration: Sendable {
         /// The configuration of each node; the default of ``LocalRedis`` by default.
         ///
-        /// The nodes log in to each other with its password. TLS is not supported.
+        /// The nodes log in to each other with its password. With certificates, they have TLS ports as
+        /// well; the nodes name the other ports, so that a client that uses TLS must translate them.
         public var server: LocalRedis.Configuration
         /// The number of masters, at least 1; 3 by default.
         ///

@@ -20,6 +20,15 @@ struct ServerConfigFile {
         case .dataServer: lines += self.dataServerLines
         case .sentinel: break
         }
+        if let tls = self.configuration.tls, let port = self.endpoints.tlsPort {
+            lines += [
+                "tls-port \(port)",
+                "tls-cert-file \(Self.quoted(tls.serverCertificate))",
+                "tls-key-file \(Self.quoted(tls.serverKey))",
+                "tls-ca-cert-file \(Self.quoted(tls.authority))",
+                "tls-auth-clients optional",
+            ]
+        }
         if let password = self.configuration.password { lines.append("requirepass \(Self.quoted(password))") }
         lines += self.configuration.aclUsers.map { "user \($0)" }
         lines += self.configuration.extra
@@ -30,15 +39,6 @@ struct ServerConfigFile {
         var lines: [String] = []
         if self.allowsDebug { lines.append("enable-debug-command local") }
         lines += self.persistence
-        if let tls = self.configuration.tls, let port = self.endpoints.tlsPort {
-            lines += [
-                "tls-port \(port)",
-                "tls-cert-file \(Self.quoted(tls.serverCertificate))",
-                "tls-key-file \(Self.quoted(tls.serverKey))",
-                "tls-ca-cert-file \(Self.quoted(tls.authority))",
-                "tls-auth-clients optional",
-            ]
-        }
         return lines
     }
 

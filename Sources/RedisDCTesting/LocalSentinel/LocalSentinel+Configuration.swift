@@ -4,7 +4,9 @@ extension LocalSentinel {
         /// The configuration of the master and of each replica; the default of ``LocalRedis`` by
         /// default.
         ///
-        /// The sentinels and the replicas log in with its password. TLS is not supported.
+        /// The sentinels and the replicas log in with its password. With certificates, the servers and
+        /// the sentinels have TLS ports as well; the sentinels name the other ports, so that a client
+        /// that uses TLS must translate them.
         public var server: LocalRedis.Configuration
         /// The number of replicas, at least 1; 2 by default.
         public var replicas: Int
@@ -69,7 +71,8 @@ extension LocalSentinel.Configuration {
     /// others after some seconds.
     func sentinel(_ index: Int, ids: [String], ports: [Int], servers: [Int]) -> LocalRedis.Configuration {
         var sentinel = LocalRedis.Configuration(
-            binary: self.server.binary, password: self.sentinelPassword, startTimeout: self.server.startTimeout)
+            binary: self.server.binary, password: self.sentinelPassword, tls: self.server.tls,
+            startTimeout: self.server.startTimeout)
         sentinel.kind = .sentinel
         sentinel.keepsConfigFile = true
         var lines = [

@@ -120,6 +120,39 @@ extension ServerTests {
             }
         }
 
+        @Test("a blocked command without a timeout waits for a cluster that does not answer, and can be cancelled")
+        func cancelledWait() async throws {
+            try await withRedisClient(url: "redis-cluster://127.0.0.1:1") { redis in
+                let blocked = Task { try await redis.block(.brpop("foo"), timeout: nil) { _ in } }
+                let command = Task { try await redis.send(["GET", "foo"], timeout: .seconds(1 << 60)) }
+                try await Task.sleep(for: .milliseconds(100))
+                blocked.cancel()
+                command.cancel()
+                #expect(await redisError { _ = try await blocked.value }?.code == .cancelled)
+                #expect(await redisError { _ = try await command.value }?.code == .cancelled)
+            }
+        }
+
+        @Test("all servers are used with TLS")
+        func tls() async throws {
+            try await withTestCertificates { certificates in
+                try await withLocalCluster(.init(server: .init(tls: certificates), replicasPerMaster: 0)) { cluster in
+                    var configuration = try RedisConfiguration(
+                        url: "rediss-cluster://localhost:\(#require(cluster.nodes[0].tlsPort))")
+                    configuration.tls?.authority = .file(certificates.authority)
+                    configuration.commandTimeout = patience
+                    for node in cluster.nodes {
+                        configuration.addressMap[.tcp(host: "127.0.0.1", port: node.port)] =
+                            .tcp(host: "localhost", port: try #require(node.tlsPort))
+                    }
+                    try await withRedisClient(configuration) { redis in
+                        for key in spreadKeys { _ = try await redis.send("SET", .string(key), "x") }
+                        #expect(try await redis.masters().count == 3)
+                    }
+                }
+            }
+        }
+
         @Test("the addresses that servers name are translated")
         func addressMap() async throws {
             try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
