@@ -97,8 +97,8 @@ public struct RedisConfiguration: Sendable {
     /// jitter, up to a day. More than 0, default 50 ms to 5 s.
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
 
-    /// The maximum number of lanes, the connections for one blocking command or dedicated use each;
-    /// at least 1. Default 256.
+    /// The maximum number of lanes, the connections for one blocking command or dedicated use each, in
+    /// a cluster for each master; at least 1. Default 256.
     public var maxLanes = 256
     /// The time after which an idle lane is closed; more than 0. Default 30 s.
     public var laneIdleTimeout: Duration = .seconds(30)
