@@ -18,7 +18,7 @@ struct DocumentedExamples {
                 count += 1
             }
         }
-        #expect(count >= 3)
+        #expect(count >= 5)
     }
 
     private static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -71,6 +71,29 @@ struct DocumentedExamples {
                 try await redis.restart()
                 #expect(try await client.send("GET", "key").string == "value")
             }
+        }
+    }
+
+    @Test("LocalSentinel: a replica takes the place of a killed master")
+    func localSentinel() async throws {
+        try await withLocalSentinel { sentinel in
+            let old = try await sentinel.master()
+            await old.kill()
+            let new = try await sentinel.waitForMaster(otherThan: old)
+            try await old.restart()
+            try await sentinel.waitUntilHealthy()
+            #expect(try await sentinel.master().port == new.port)
+        }
+    }
+
+    @Test("LocalCluster: a replica takes the place of a killed master")
+    func localCluster() async throws {
+        try await withLocalCluster { cluster in
+            let old = try await cluster.master(ofKey: "account")
+            await old.kill()
+            try await cluster.waitUntilHealthy()
+            let new = try await cluster.master(ofKey: "account")
+            #expect(new !== old)
         }
     }
 

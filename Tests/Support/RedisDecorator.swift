@@ -18,8 +18,10 @@ extension RedisDecorator {
         into sink: @escaping @Sendable (SubscriptionEvent) -> Void
     ) async throws(RedisError) { try await redis.drain(subscription, isolation: isolation, into: sink) }
 
-    package func sendFirst(_ make: @escaping @Sendable () async -> [FirstScript]) -> (@Sendable () -> Void)? {
-        redis.sendFirst(make)
+    package func sendFirst(
+        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+    ) -> (@Sendable () -> Void)? {
+        redis.sendFirst(for: key, make)
     }
 
     package func script(

@@ -37,13 +37,13 @@ final class BlockedWait: Sendable {
     let id = RedisConnection.makeID()
     private let lane: RedisConnection
     private let interruptibleID: Int?
-    private let client: RedisClient
+    private let node: Node
     private let state = NIOLockedValueBox(State())
 
-    init(lane: RedisConnection, interruptibleID: Int?, client: RedisClient) {
+    init(lane: RedisConnection, interruptibleID: Int?, node: Node) {
         self.lane = lane
         self.interruptibleID = interruptibleID
-        self.client = client
+        self.node = node
     }
 
     var interruption: Interruption? { state.withLockedValue { $0.interruption } }
@@ -67,6 +67,9 @@ final class BlockedWait: Sendable {
         lane.closeSoon(RedisError(.clientStopped, "the client has stopped"))
     }
 
+    /// Ends the wait by closing the lane, because its server must not be used any more.
+    func disconnect(_ reason: RedisError) { lane.closeSoon(reason) }
+
     /// Records that the reply has arrived or the lane is closed.
     ///
     /// - Returns: whether the caller must return the lane. Otherwise the interruption in progress
@@ -87,13 +90,13 @@ final class BlockedWait: Sendable {
     /// the user has no right to do so, and the command ends with the current
     /// ``RedisConfiguration/blockingSlice``.
     private func unblockAndReturnLane() async {
-        let deadline = NIODeadline.now() + TimeAmount(client.configuration.settleTimeout)
+        let deadline = NIODeadline.now() + TimeAmount(node.configuration.settleTimeout)
         var isClean = true
         var pause = Duration.milliseconds(1)
         var callerHasReturned = false
         while !isOver, !lane.isClosed {
             let now = NIODeadline.now()
-            if now >= deadline + TimeAmount(client.configuration.silenceLimit) {
+            if now >= deadline + TimeAmount(node.configuration.silenceLimit) {
                 lane.closeSoon(
                     RedisError(.connectionLost, "the server does not reply to an interrupted blocking command"))
                 break
@@ -108,13 +111,19 @@ final class BlockedWait: Sendable {
             try? await Task.sleep(for: pause)
             pause = min(pause * 2, .milliseconds(callerHasReturned ? 1000 : 50))
         }
-        if isClean, !lane.isClosed { client.lanes.put(lane) } else { client.lanes.drop(lane) }
+        if isClean, !lane.isClosed { node.lanes.put(lane) } else { node.lanes.drop(lane) }
     }
 
     /// - Returns: whether it is certain that no `CLIENT UNBLOCK` is still in flight.
     private func unblock(_ id: Int) async -> Bool {
         do {
-            _ = try await client.exchange(["CLIENT", "UNBLOCK", .integer(id)], timeout: .seconds(1))
+            _ = try await node.link.withConnection(timeout: .seconds(1)) { connection, remaining in
+                // On another server the id belongs to somebody else.
+                guard connection.endpoint == lane.endpoint, !lane.isClosed else {
+                    return .failure(RedisError(.serverNotReady, "the lane leads to another server"))
+                }
+                return await connection.send(["CLIENT", "UNBLOCK", .integer(id)], timeout: remaining)
+            }.orThrow()
             return true
         } catch {
             if error.code == .notPermitted {

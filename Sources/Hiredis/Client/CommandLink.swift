@@ -24,10 +24,16 @@ final class CommandLink: Sendable {
     private let transport: Transport
     private let instruments: Instruments
     let commandTimeout: TimeAmount
-    let firstScripts = FirstScripts()
+    let firstScripts: FirstScripts
+    private let hooks: LinkHooks?
     private let state = NIOLockedValueBox(State())
 
-    init(transport: Transport, instruments: Instruments) {
+    init(
+        transport: Transport, instruments: Instruments, firstScripts: FirstScripts = FirstScripts(),
+        hooks: LinkHooks? = nil
+    ) {
+        self.firstScripts = firstScripts
+        self.hooks = hooks
         self.transport = transport
         self.instruments = instruments
         commandTimeout = TimeAmount(transport.configuration.commandTimeout)
@@ -127,12 +133,12 @@ final class CommandLink: Sendable {
     /// stopped.
     func run() async {
         state.withLockedValue { $0.isRunning = true }
-        await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "command").run {
+        await Reconnecting(transport, instruments, name: "command").run {
             self.state.withLockedValue { $0.stopped != nil }
         } connect: { () async throws(RedisError) in
             try await RedisConnection.connect(self.transport, role: .command)
         } serve: { connection in
-            await self.firstScripts.send(on: connection)
+            await self.firstScripts.send(on: connection) { self.hooks?.isServed($0) ?? true }
             guard self.established(connection) else { return }
             let reason = await withTaskCancellationHandler {
                 await connection.untilClosed()
@@ -164,9 +170,11 @@ final class CommandLink: Sendable {
             if state.connection === connection { state.connection = nil }
             state.lastError = reason
         }
+        hooks?.failed()
     }
 
     private func failed(_ error: RedisError) {
+        defer { hooks?.failed() }
         let waiters = state.withLockedValue { state in
             state.lastError = error
             guard error.isPermanent else { return [UInt64: Waiter]() }
@@ -183,8 +191,9 @@ final class CommandLink: Sendable {
 
     /// Refuses new commands. With `draining` it returns when the commands in flight have their
     /// replies; otherwise it closes the connection.
-    func stop(draining: Bool) async {
-        let error = RedisError(.clientStopped, "the client has stopped")
+    func stop(
+        draining: Bool, _ error: RedisError = RedisError(.clientStopped, "the client has stopped")
+    ) async {
         let (connection, waiters) = state.withLockedValue { state in
             state.stopped = state.stopped ?? error
             defer { state.waiters = [:] }
@@ -206,4 +215,12 @@ final class CommandLink: Sendable {
     var serverVersion: ServerVersion? {
         state.withLockedValue { $0.connection }?.login.serverVersion
     }
+}
+
+/// What a cluster has to do with the link to one of its servers.
+struct LinkHooks: Sendable {
+    /// Called when the connection has ended, or could not be made.
+    var failed: @Sendable () -> Void
+    /// Whether the server serves a slot.
+    var isServed: @Sendable (Int) -> Bool
 }

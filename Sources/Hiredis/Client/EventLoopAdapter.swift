@@ -35,7 +35,9 @@ struct EventLoopAdapter: EventLoopRedis {
         }
     }
 
-    func sendFirst(_ make: @escaping @Sendable () async -> [FirstScript]) -> (@Sendable () -> Void)? { nil }
+    func sendFirst(
+        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+    ) -> (@Sendable () -> Void)? { nil }
 
     /// The subscription may belong to another event loop, so the caller reads each event on its own
     /// executor.

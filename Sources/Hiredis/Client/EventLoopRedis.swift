@@ -26,9 +26,16 @@ package protocol EventLoopRedis: Redis {
     /// Sends the scripts that `make` returns on each new command connection, before all other
     /// commands.
     ///
+    /// In a cluster these are the connections to the master of a key's slot, and a master that takes
+    /// the slot over counts as a new connection.
+    ///
+    /// - Parameter key: a key of the scripts; `nil` for a function that returns no scripts and is
+    ///   called for the connections to all masters.
     /// - Returns: a function that ends this; `nil` when this Redis has no command connection of its
     ///   own.
-    func sendFirst(_ make: @escaping @Sendable () async -> [FirstScript]) -> (@Sendable () -> Void)?
+    func sendFirst(
+        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+    ) -> (@Sendable () -> Void)?
 
     /// Calls `sink` with each event on `serialExecutor`, and returns when the subscription ends.
     /// The caller must be on `serialExecutor`, and `sink` must not block.
@@ -52,9 +59,27 @@ extension RedisClient: EventLoopRedis {
         if isCurrent { body() } else { eventLoop.execute(body) }
     }
 
-    package func sendFirst(_ make: @escaping @Sendable () async -> [FirstScript]) -> (@Sendable () -> Void)? {
-        let firstScripts = link.firstScripts
-        let id = firstScripts.add(make)
+    package func post(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
+        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        switch servers {
+        case .one(let node, _):
+            node.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
+        case .cluster(let cluster):
+            cluster.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
+        }
+    }
+
+    package func sendFirst(
+        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+    ) -> (@Sendable () -> Void)? {
+        let firstScripts =
+            switch servers {
+            case .one(let node, _): node.link.firstScripts
+            case .cluster(let cluster): cluster.firstScripts
+            }
+        let id = firstScripts.add(slot: key.map { HashSlot.of($0) }, make)
         return { firstScripts.remove(id) }
     }
 

@@ -24,28 +24,37 @@ package struct FirstScript: Sendable {
 final class FirstScripts: Sendable {
     typealias Make = @Sendable () async -> [FirstScript]
 
+    private struct Source {
+        /// The slot of the scripts' keys; `nil` for all slots.
+        var slot: Int?
+        var make: Make
+    }
+
     private struct State {
         var lastID = 0
-        var makers: [Int: Make] = [:]
+        var sources: [Int: Source] = [:]
     }
 
     private let state = Locked(State())
 
     /// - Returns: an id for ``remove(_:)``.
-    func add(_ make: @escaping Make) -> Int {
+    func add(slot: Int?, _ make: @escaping Make) -> Int {
         state.withLock { state in
             state.lastID += 1
-            state.makers[state.lastID] = make
+            state.sources[state.lastID] = Source(slot: slot, make: make)
             return state.lastID
         }
     }
 
-    func remove(_ id: Int) { state.withLock { $0.makers[id] = nil } }
+    func remove(_ id: Int) { state.withLock { $0.sources[id] = nil } }
 
     /// Asks for the scripts, and sends them on a connection that no other caller has yet.
-    func send(on connection: RedisConnection) async {
-        for make in state.withLock({ $0.makers }).values {
-            for first in await make() {
+    ///
+    /// - Parameter isServed: whether the server of the connection serves a slot.
+    func send(on connection: RedisConnection, where isServed: @Sendable (Int) -> Bool) async {
+        let sources = state.withLock { $0.sources }.values.filter { $0.slot.map(isServed) ?? true }
+        for source in sources {
+            for first in await source.make() {
                 // The source, because the server may not know the script.
                 let command = RedisCommand(
                     "EVAL", script: first.script.source, keys: first.keys, arguments: first.arguments)

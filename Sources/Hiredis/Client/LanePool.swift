@@ -15,6 +15,7 @@ final class LanePool: Sendable {
         var inUse = 0
         var waits: [UInt64: BlockedWait] = [:]
         var isStopped = false
+        var stopError = RedisError(.clientStopped, "the client has stopped")
         var whenUnused: [CheckedContinuation<Void, Never>] = []
 
         /// A wait may outlast its lane: it ends when the element that it popped has been given
@@ -64,7 +65,7 @@ final class LanePool: Sendable {
     private func reserve(_ role: RedisConnection.Role) throws(RedisError) -> (RedisConnection?, Int) {
         let limit = configuration.maxLanes
         let reserved: Result<(RedisConnection?, Int), RedisError> = state.withLockedValue { state in
-            if state.isStopped { return .failure(RedisError(.clientStopped, "the client has stopped")) }
+            if state.isStopped { return .failure(state.stopError) }
             guard state.inUse < limit else {
                 return .failure(
                     RedisError(
@@ -139,6 +140,20 @@ final class LanePool: Sendable {
                 return old
             }
             for idle in old { idle.lane.closeSoon(RedisError(.clientStopped, "the lane was idle")) }
+        }
+    }
+
+    /// Refuses new work with an error, and closes the lanes that are still in use after a time.
+    func retire(after grace: Duration, _ error: RedisError) async {
+        let idle = state.withLockedValue { state in
+            state.isStopped = true
+            state.stopError = error
+            defer { state.idle = [] }
+            return state.idle
+        }
+        for idle in idle { idle.lane.closeSoon(error) }
+        transport.eventLoop.scheduleTask(in: TimeAmount(grace)) { [self] in
+            for wait in state.withLockedValue({ $0.waits }).values { wait.disconnect(error) }
         }
     }
 

@@ -4,8 +4,10 @@ struct Reconnecting {
     private let instruments: Instruments
     private let name: String
 
-    init(_ delays: ClosedRange<Duration>, _ instruments: Instruments, name: String) {
-        self.delays = delays
+    init(_ transport: Transport, _ instruments: Instruments, name: String) {
+        let delays = transport.configuration.reconnectDelay
+        // Another server may take over at any moment.
+        self.delays = transport.configuration.topology == .single ? delays : delays.clamped(to: .zero...(.seconds(1)))
         self.instruments = instruments
         self.name = name
     }

@@ -5,7 +5,8 @@ public import NIOPosix
     public import ServiceLifecycle
 #endif
 
-/// A client of one Redis server.
+/// A client of one Redis server, of the master that sentinels name, or of a cluster: see
+/// ``RedisTopology``.
 ///
 /// ```swift
 /// try await withRedisClient(url: "redis://127.0.0.1:6379") { redis in
@@ -23,8 +24,8 @@ public import NIOPosix
 /// try await services.run()
 /// ```
 ///
-/// - All tasks share one command connection, and commands that are sent at the same moment share
-///   one write. Each blocking command has a connection of its own, a lane. All subscriptions of the
+/// - All tasks share one command connection for each master, and commands that are sent at the same
+///   moment share one write. Each blocking command has a connection of its own, a lane. All subscriptions of the
 ///   client share one more connection.
 /// - When a connection breaks, the client reconnects until it stops, with growing pauses. Commands
 ///   that were certainly not sent wait for the connection until their deadline. Commands in flight
@@ -36,10 +37,8 @@ public import NIOPosix
 public final class RedisClient: Redis {
     /// The configuration that the client was made with.
     public let configuration: RedisConfiguration
-    let instruments: Instruments
-    let lanes: LanePool
-    let subscriptions: SubscriptionHub
-    let link: CommandLink
+    /// The servers, which do what the client is asked for.
+    let servers: Servers
     let eventLoop: any EventLoop
     private let service = ServiceRun("RedisClient")
 
@@ -68,11 +67,7 @@ public final class RedisClient: Redis {
         self.configuration = configuration
         eventLoop = eventLoopGroup.next()
         executor = LoopExecutor(eventLoop)
-        instruments = Instruments(configuration)
-        let transport = try Transport(configuration: configuration, eventLoop: eventLoop)
-        link = CommandLink(transport: transport, instruments: instruments)
-        lanes = LanePool(transport: transport, instruments: instruments)
-        subscriptions = SubscriptionHub(transport: transport, instruments: instruments)
+        servers = try Servers(configuration, eventLoop: eventLoop)
     }
 
     /// Makes a client of the server at a URL. It connects when ``run()`` is called.
@@ -92,46 +87,68 @@ public final class RedisClient: Redis {
     /// receive their replies before the connections close. When the task is cancelled, everything
     /// in flight fails.
     public func run() async {
-        await service.run([link.run, subscriptions.run, lanes.run]) {
-            // Lanes first: elements that interrupted waits have taken are given back on the command connection.
-            await lanes.stop(settling: true)
-            await link.stop(draining: true)
-        }
-        await lanes.stop(settling: false)
-        await link.stop(draining: false)
-        await subscriptions.stop()
+        await service.run(servers.tasks) { await servers.drain() }
+        await servers.stop()
     }
 
-    // MARK: Commands
+    // MARK: Operations
 
     /// Sends one command and returns its reply: see ``Redis/send(_:timeout:settle:)``.
     public func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
     ) async throws(RedisError) -> RESPValue {
-        if instruments.isDisabled { return try await exchange(command, timeout: timeout, settle: settle) }
-        return try await instruments.measure(command.name) { () async throws(RedisError) in
-            try await exchange(command, timeout: timeout, settle: settle)
+        switch servers {
+        case .one(let node, _): try await node.send(command, timeout: timeout, settle: settle)
+        case .cluster(let cluster): try await cluster.send(command, timeout: timeout, settle: settle)
         }
     }
 
     /// Sends commands in one write and returns a reply for each: see ``Redis/pipeline(_:timeout:)``.
     public func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        try await instruments.measure("PIPELINE", size: commands.count) { () async throws(RedisError) in
-            try await exchange(pipeline: commands, timeout: timeout)
+        switch servers {
+        case .one(let node, _): try await node.pipeline(commands, timeout: timeout)
+        case .cluster(let cluster): try await cluster.pipeline(commands, timeout: timeout)
         }
     }
 
     /// Runs commands as one transaction: see ``Redis/transaction(_:timeout:)``.
     public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        try await instruments.measure("MULTI", size: commands.count) { () async throws(RedisError) in
-            let replies = try await exchange(pipeline: [["MULTI"]] + commands + [["EXEC"]], timeout: timeout)
-            // A command that could not be queued fails the whole transaction; its own error says more than EXECABORT.
-            for (command, reply) in zip(commands, replies.dropFirst()) { _ = try reply.orThrow(command.name) }
-            guard let results = try replies.last?.orThrow("EXEC").array else {
-                throw RedisError(
-                    .unexpectedReply, "EXEC did not return an array", mayHaveRun: true, command: "EXEC")
-            }
-            return results
+        switch servers {
+        case .one(let node, _): try await node.transaction(commands, timeout: timeout)
+        case .cluster(let cluster): try await cluster.transaction(commands, timeout: timeout)
+        }
+    }
+
+    /// Runs a script by its hash, and loads it first where it is missing: see
+    /// ``Redis/script(_:keys:arguments:timeout:)``.
+    public func script(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
+    ) async throws(RedisError) -> RESPValue {
+        switch servers {
+        case .one(let node, _): try await node.script(script, keys: keys, arguments: arguments, timeout: timeout)
+        case .cluster(let cluster):
+            try await cluster.script(script, keys: keys, arguments: arguments, timeout: timeout)
+        }
+    }
+
+    /// Runs a blocking command on a lane of its own: see ``Redis/block(_:timeout:giveBack:)``.
+    public func block(
+        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
+    ) async throws(RedisError) -> RESPValue? {
+        switch servers {
+        case .one(let node, _): try await node.block(command, timeout: timeout, giveBack: giveBack)
+        case .cluster(let cluster): try await cluster.block(command, timeout: timeout, giveBack: giveBack)
+        }
+    }
+
+    /// Calls `body` with a connection that nobody else uses meanwhile: see
+    /// ``Redis/withDedicatedConnection(timeout:_:)``.
+    public func withDedicatedConnection<Value>(
+        timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
+    ) async throws -> Value {
+        switch servers {
+        case .one(let node, _): try await node.withDedicatedConnection(timeout: timeout, body)
+        case .cluster(let cluster): try await cluster.withDedicatedConnection(timeout: timeout, body)
         }
     }
 
@@ -149,42 +166,25 @@ public final class RedisClient: Redis {
         return count
     }
 
-    /// Sends one command without counting or tracing it, for operations that consist of several
-    /// exchanges.
-    func exchange(
-        _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)? = nil
-    ) async throws(RedisError) -> RESPValue {
-        if Task.isCancelled { throw RedisError(.cancelled, "the task was cancelled", command: command.name) }
-        do throws(RedisError) {
-            // Almost every command takes this path, which avoids the frames and closures of the general path below.
-            var failed: RedisConnection?
-            if let connection = link.current {
-                let amount = timeout.map { TimeAmount($0) } ?? link.commandTimeout
-                switch await connection.send(command, timeout: amount, settle: settle) {
-                case .success(let reply): return try reply.orThrow()
-                case .failure(let error):
-                    guard CommandLink.wasNotSent(error, on: connection) else { throw error }
-                    failed = connection
-                }
-            }
-            return try await link.withConnection(timeout: timeout, failed: failed) { connection, remaining in
-                await connection.send(command, timeout: remaining, settle: settle)
-            }.orThrow()
-        } catch {
-            throw error.naming(command.name)
-        }
-    }
-
-    private func exchange(pipeline commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue]
+    /// Subscribes to topics, and returns when the server has confirmed each of them: see
+    /// ``Redis/subscribe(to:buffer:)``.
+    public func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws(RedisError)
+        -> Subscription
     {
-        let reply = try await link.withConnection(timeout: timeout) { connection, remaining in
-            await connection.send(pipeline: commands, timeout: remaining)
+        switch servers {
+        case .one(let node, _): try await node.subscribe(to: topics, buffer: buffer)
+        case .cluster(let cluster): try await cluster.subscribe(to: topics, buffer: buffer)
         }
-        return reply.array ?? []
     }
 
-    /// The server's version; `nil` while not connected, and when the user may not call `INFO`.
-    public var serverVersion: ServerVersion? { link.serverVersion }
+    /// The server's version, in a cluster that of one of its servers; `nil` while not connected, and
+    /// when the user may not call `INFO`.
+    public var serverVersion: ServerVersion? {
+        switch servers {
+        case .one(let node, _): node.link.serverVersion
+        case .cluster(let cluster): cluster.serverVersion
+        }
+    }
 }
 
 #if ServiceLifecycleSupport

@@ -10,6 +10,13 @@ extension RedisConfiguration {
     /// - `redis://[user:password@]host[:port][/db]`: plain TCP, port 6379.
     /// - `rediss://…`: TLS, with the certificate and the name of the server verified.
     /// - `unix://[user:password@]/path/to.sock[?db=0]`: a Unix socket.
+    /// - `redis-sentinel://[user:password@]host[:port],…/name[/db]`: the master that a majority of
+    ///   these sentinels names, port 26379. User and password are those of the master. With
+    ///   `?sentinel-password=…`, and `&sentinel-user=…` for another than the default user, the client
+    ///   logs in to the sentinels.
+    /// - `rediss-sentinel://…`: TLS to the sentinels and to the master.
+    /// - `redis-cluster://[user:password@]host[:port],…`: the cluster of these servers, port 6379.
+    /// - `rediss-cluster://…`: TLS to all servers of the cluster.
     ///
     /// User and password are percent-encoded. `redis://:password@host` logs in as the server's
     /// default user.
@@ -20,8 +27,17 @@ extension RedisConfiguration {
         func invalid(_ reason: String) -> RedisError {
             RedisError(
                 .invalidArgument,
-                "the Redis URL \(reason); expected redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
+                "the Redis URL \(reason); expected redis://[user:password@]host[:port][/db], rediss://…, unix:///path, "
+                    + "redis-sentinel://host[:port],…/name[/db] or redis-cluster://host[:port],…"
             )
+        }
+        do throws(TopologyURL.Invalid) {
+            if let topology = try TopologyURL(url) {
+                try self.init(topology)
+                return
+            }
+        } catch {
+            throw invalid(error.reason)
         }
         guard let parts = URLComponents(string: url) else { throw invalid("cannot be read") }
         var credentials: Credentials?

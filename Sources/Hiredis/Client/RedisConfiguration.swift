@@ -61,8 +61,18 @@ public struct RedisConfiguration: Sendable {
         public init() {}
     }
 
-    /// The address of the server.
+    /// The address of the server; with another topology than ``RedisTopology/single``, the first of
+    /// its addresses.
     public var endpoint: Endpoint
+    /// The way in which the client finds its servers. Default: one server, at ``endpoint``.
+    public var topology = RedisTopology.single
+    /// The user and the password for the sentinels; `nil` does not log in to them. Default `nil`.
+    public var sentinelCredentials: Credentials?
+    /// TLS settings for the sentinels; `nil` is a plain connection. Default `nil`.
+    public var sentinelTLS: RedisTLS?
+    /// The addresses to connect to instead of those that sentinels or the servers of a cluster
+    /// name, for servers behind a translation of addresses. Other addresses are used as they are. Default: none.
+    public var addressMap: [Endpoint: Endpoint] = [:]
     /// The user and the password to log in with; `nil` does not log in.
     public var credentials: Credentials?
     /// The number of the database that `SELECT` selects, from 0. Default 0.
@@ -87,8 +97,8 @@ public struct RedisConfiguration: Sendable {
     /// jitter, up to a day. More than 0, default 50 ms to 5 s.
     public var reconnectDelay: ClosedRange<Duration> = .milliseconds(50)...(.seconds(5))
 
-    /// The maximum number of lanes, the connections for one blocking command or dedicated use each;
-    /// at least 1. Default 256.
+    /// The maximum number of lanes, the connections for one blocking command or dedicated use each, in
+    /// a cluster for each master; at least 1. Default 256.
     public var maxLanes = 256
     /// The time after which an idle lane is closed; more than 0. Default 30 s.
     public var laneIdleTimeout: Duration = .seconds(30)
@@ -123,6 +133,33 @@ public struct RedisConfiguration: Sendable {
         self.credentials = credentials
         self.tls = tls
     }
+
+    /// Makes a configuration for a cluster, with the defaults for everything else.
+    ///
+    /// - Parameters:
+    ///   - seeds: the addresses of servers of the cluster, at least one.
+    ///   - credentials: the user and the password for all servers.
+    ///   - tls: TLS settings for all servers.
+    public init(cluster seeds: [Endpoint], credentials: Credentials? = nil, tls: RedisTLS? = nil) {
+        self.init(endpoint: seeds.first ?? .tcp(host: "", port: 0), credentials: credentials, tls: tls)
+        topology = .cluster(seeds: seeds)
+    }
+
+    /// Makes a configuration for the master that a majority of sentinels names, with the defaults for
+    /// everything else.
+    ///
+    /// - Parameters:
+    ///   - name: the name under which the sentinels know the master.
+    ///   - sentinels: the addresses of all sentinels, at least one.
+    ///   - credentials: the user and the password for the master.
+    ///   - tls: TLS settings for the master and for the sentinels.
+    public init(
+        master name: String, sentinels: [Endpoint], credentials: Credentials? = nil, tls: RedisTLS? = nil
+    ) {
+        self.init(endpoint: sentinels.first ?? .tcp(host: "", port: 0), credentials: credentials, tls: tls)
+        topology = .sentinel(name: name, addresses: sentinels)
+        sentinelTLS = tls
+    }
 }
 
 extension RedisConfiguration {
@@ -149,5 +186,15 @@ extension RedisConfiguration {
             limits.replyBytes >= 1024 && limits.replyElements >= 1 && limits.replyDepth >= 1,
             "limits is \(limits), expected at least 1024 bytes, 1 element and depth 1")
         try require(maxUnsentBytes >= 1024, "maxUnsentBytes is \(maxUnsentBytes), expected at least 1024")
+        switch topology {
+        case .single: break
+        case .sentinel(let name, let addresses):
+            try require(!name.isEmpty, "the name of the master is empty")
+            try require(!addresses.isEmpty, "there is no address of a sentinel")
+            try require(Set(addresses).count == addresses.count, "the address of a sentinel occurs twice")
+        case .cluster(let seeds):
+            try require(!seeds.isEmpty, "there is no address of a server of the cluster")
+            try require(database == 0, "database is \(database), expected 0: a cluster has only one")
+        }
     }
 }

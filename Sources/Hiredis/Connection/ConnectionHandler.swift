@@ -12,6 +12,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// The time after which a server that owes a reply and sends nothing counts as dead. `nil` on a
     /// lane, where a command may block.
     private let silenceLimit: TimeAmount?
+    /// Whether to close the connection when the server refuses a write because it is a replica.
+    private let leavesReplica: Bool
     private let onClose: @Sendable (RedisError) -> Void
 
     private var machine = ConnectionStateMachine<Caller>()
@@ -25,17 +27,20 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var closeReason: RedisError?
     private var isClosed = false
     private var isFlushScheduled = false
+    /// Whether the server has refused a write because it is a replica.
+    private var isDemoted = false
     /// Receives all replies of a connection that carries subscriptions. They do not answer
     /// commands.
     var receive: (([RESPValue]) -> Void)?
 
     init(
         eventLoop: any EventLoop, outbox: Outbox, limits: ReplyLimits, silenceLimit: TimeAmount?,
-        onClose: @escaping @Sendable (RedisError) -> Void
+        leavesReplica: Bool = false, onClose: @escaping @Sendable (RedisError) -> Void
     ) {
         self.eventLoop = eventLoop
         self.outbox = outbox
         self.silenceLimit = silenceLimit
+        self.leavesReplica = leavesReplica
         self.onClose = onClose
         decoder = ReplyDecoder(limits: limits)
     }
@@ -153,12 +158,16 @@ final class ConnectionHandler: ChannelInboundHandler {
                 while let reply = try decoder.next() { pushed.append(reply) }
                 if !pushed.isEmpty { receive(pushed) }
             } else {
-                while let reply = try decoder.next() { handle(machine.received(reply), reply) }
+                while let reply = try decoder.next() {
+                    if leavesReplica, reply.isFromReplica { isDemoted = true }
+                    handle(machine.received(reply), reply)
+                }
             }
         } catch {
             let code: RedisError.Code = error.kind == .tooLarge ? .replyTooLarge : .protocolViolation
             close(RedisError(code, error.description, underlying: error))
         }
+        if isDemoted { close(RedisError(.connectionLost, "the server has become a replica")) }
         if machine.isDrained { close(RedisError(.clientStopped, "the client has closed the connection")) }
     }
 
@@ -251,5 +260,14 @@ final class ConnectionHandler: ChannelInboundHandler {
             next = min(next, since + silenceLimit)
         }
         arm(next)
+    }
+}
+
+extension RESPValue {
+    /// Whether it is the refusal of a write by a replica. Servers before 7.0 put the reason of a
+    /// script's failure behind words of their own.
+    fileprivate var isFromReplica: Bool {
+        guard case .error(let message) = self else { return false }
+        return message.hasPrefix("READONLY") || message.hasPrefix("ERR Error") && message.contains("-READONLY")
     }
 }

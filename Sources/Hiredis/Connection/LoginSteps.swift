@@ -3,13 +3,14 @@
 /// A user without the right to `CLIENT` and `INFO` can still log in. The client then has no version
 /// of the server and no id for `CLIENT UNBLOCK`.
 struct LoginSteps {
-    private enum Step { case auth, setName, select, info, clientID, probeUnblock, ping }
+    private enum Step { case auth, setName, select, info, clientID, probeUnblock, role, ping }
 
     private var steps: [Step] = []
     private(set) var commands: [RedisCommand] = []
     private let configuration: RedisConfiguration
 
-    init(configuration: RedisConfiguration, role: RedisConnection.Role) {
+    /// - Parameter mustBeMaster: whether to refuse a replica, as far as the user may ask for the role.
+    init(configuration: RedisConfiguration, role: RedisConnection.Role, mustBeMaster: Bool = false) {
         self.configuration = configuration
         if let credentials = configuration.credentials {
             let user = credentials.username.map { [RedisArgument($0)] } ?? []
@@ -25,6 +26,7 @@ struct LoginSteps {
             // No client has the id 0, so this only asks whether the user has the right.
             add(.probeUnblock, ["CLIENT", "UNBLOCK", "0"])
         }
+        if mustBeMaster { add(.role, ["ROLE"]) }
         add(.ping, ["PING"])
     }
 
@@ -52,6 +54,11 @@ struct LoginSteps {
                 id = reply.integer
             case .probeUnblock:
                 mayUnblock = reply.integer != nil
+            case .role:
+                if let role = reply.array?.first?.string, role != "master" {
+                    throw RedisError(
+                        .serverNotReady, "the server at \(configuration.endpoint) is not a master but a \(role)")
+                }
             case .ping:
                 // A user without the right to PING has logged in nevertheless.
                 if let message = reply.errorMessage {

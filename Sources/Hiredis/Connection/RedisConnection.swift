@@ -33,6 +33,8 @@ actor RedisConnection {
     nonisolated let role: Role
     nonisolated let eventLoop: any EventLoop
     nonisolated let unownedExecutor: UnownedSerialExecutor
+    /// The server that the connection leads to.
+    nonisolated let endpoint: RedisConfiguration.Endpoint
     private nonisolated let outbox: Outbox
     private nonisolated let closing: ClosePromise
     private static let nextID = Atomic<UInt64>(0)
@@ -41,10 +43,12 @@ actor RedisConnection {
     private nonisolated let learned = NIOLockedValueBox(Login())
 
     private init(
-        role: Role, eventLoop: any EventLoop, outbox: Outbox, handler: ConnectionHandler, closing: ClosePromise
+        role: Role, eventLoop: any EventLoop, endpoint: RedisConfiguration.Endpoint, outbox: Outbox,
+        handler: ConnectionHandler, closing: ClosePromise
     ) {
         self.role = role
         self.eventLoop = eventLoop
+        self.endpoint = endpoint
         self.outbox = outbox
         self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
         self.closing = closing
@@ -55,15 +59,27 @@ actor RedisConnection {
 
     // MARK: Connect
 
-    /// Connects and logs in.
+    /// Connects and logs in, where the transport has a source, to the server that it names.
     ///
     /// - Throws: `.cannotConnect`, `.authenticationFailed`, `.unsupportedServer`,
     ///   `.serverNotReady`.
     static func connect(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
+        guard let source = transport.source else { return try await connectAndLogIn(transport, role, false) }
+        let endpoint = try await source.endpoint()
+        let connection = try await connectAndLogIn(transport.to(endpoint), role, source.requiresMaster)
+        try source.watch(connection)
+        return connection
+    }
+
+    private static func connectAndLogIn(
+        _ transport: Transport, _ role: Role, _ requiresMaster: Bool
+    ) async throws(RedisError) -> RedisConnection {
         let deadline = NIODeadline.now() + TimeAmount(transport.configuration.connectTimeout)
-        let connection = try await open(transport, role: role)
+        let connection = try await open(transport, role, requiresMaster)
         do {
-            try await connection.logIn(transport.configuration, role: role, until: deadline)
+            let steps = LoginSteps(
+                configuration: transport.configuration, role: role, mustBeMaster: requiresMaster)
+            try await connection.logIn(steps, transport.configuration.endpoint, until: deadline)
             return connection
         } catch {
             connection.closeSoon(error)
@@ -71,7 +87,9 @@ actor RedisConnection {
         }
     }
 
-    private static func open(_ transport: Transport, role: Role) async throws(RedisError) -> RedisConnection {
+    private static func open(
+        _ transport: Transport, _ role: Role, _ requiresMaster: Bool
+    ) async throws(RedisError) -> RedisConnection {
         let silenceLimit = role == .command ? TimeAmount(transport.configuration.silenceLimit) : nil
         let limits = ReplyLimits(transport.configuration.limits)
         return try await transport.connect { channel in
@@ -79,17 +97,17 @@ actor RedisConnection {
             let closing = ClosePromise()
             let handler = ConnectionHandler(
                 eventLoop: channel.eventLoop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
-                onClose: { closing.finish($0) })
+                leavesReplica: requiresMaster, onClose: { closing.finish($0) })
             try channel.pipeline.syncOperations.addHandler(handler)
             return RedisConnection(
-                role: role, eventLoop: channel.eventLoop, outbox: outbox, handler: handler, closing: closing)
+                role: role, eventLoop: channel.eventLoop, endpoint: transport.configuration.endpoint, outbox: outbox,
+                handler: handler, closing: closing)
         }
     }
 
     private func logIn(
-        _ configuration: RedisConfiguration, role: Role, until deadline: NIODeadline
+        _ steps: LoginSteps, _ endpoint: RedisConfiguration.Endpoint, until deadline: NIODeadline
     ) async throws(RedisError) {
-        let steps = LoginSteps(configuration: configuration, role: role)
         let reply = await send(pipeline: steps.commands, timeout: deadline - .now())
         switch reply {
         case .success(let value):
@@ -97,7 +115,7 @@ actor RedisConnection {
             learned.withLockedValue { $0 = login }
         case .failure(let error):
             throw RedisError(
-                .cannotConnect, "the login at \(configuration.endpoint) failed: \(error.message)",
+                .cannotConnect, "the login at \(endpoint) failed: \(error.message)",
                 underlying: error.underlying)
         }
     }
@@ -115,14 +133,14 @@ actor RedisConnection {
     }
 
     /// Sends several commands in one write. The reply is an array with one reply for each.
-    nonisolated func send(pipeline commands: [RedisCommand], timeout: TimeAmount?) async -> Result<
-        RESPValue, RedisError
-    > {
+    nonisolated func send(
+        pipeline commands: [RedisCommand], timeout: TimeAmount?, settle: (@Sendable (RESPValue) -> Void)? = nil
+    ) async -> Result<RESPValue, RedisError> {
         guard commands.count > 1 else {
             guard let command = commands.first else { return .success(.array([])) }
             return await send(command, timeout: timeout).map { .array([$0]) }
         }
-        return await send(commands, timeout: timeout, settle: nil)
+        return await send(commands, timeout: timeout, settle: settle)
     }
 
     private nonisolated func send(

@@ -5,14 +5,37 @@ import NIOSSL
 /// Opens channels for one client, on one event loop: TCP or Unix domain socket, with TLS or
 /// without.
 struct Transport: Sendable {
-    let configuration: RedisConfiguration
+    private(set) var configuration: RedisConfiguration
     let eventLoop: any EventLoop
+    /// Names the server to connect to; `nil` when it is the configuration's endpoint.
+    private(set) var source: (any EndpointSource)?
     private let tlsContext: NIOSSLContext?
 
-    init(configuration: RedisConfiguration, eventLoop: any EventLoop) throws(RedisError) {
+    init(
+        configuration: RedisConfiguration, eventLoop: any EventLoop, source: (any EndpointSource)? = nil
+    ) throws(RedisError) {
         self.configuration = configuration
         self.eventLoop = eventLoop
+        self.source = source
         tlsContext = try configuration.tls?.makeContext()
+    }
+
+    /// Returns a transport that leads to one server.
+    ///
+    /// - Parameter connectTimeout: the maximum time to connect, if it is less than the configured one.
+    func to(_ endpoint: RedisConfiguration.Endpoint, connectTimeout: Duration? = nil) -> Transport {
+        var copy = self
+        copy.configuration.endpoint = endpoint
+        if let connectTimeout { copy.configuration.connectTimeout = min(connectTimeout, configuration.connectTimeout) }
+        copy.source = nil
+        return copy
+    }
+
+    /// Returns a transport whose server is named by a source.
+    func from(_ source: any EndpointSource) -> Transport {
+        var copy = self
+        copy.source = source
+        return copy
     }
 
     /// Opens a channel. `initialize` adds the handler behind the TLS handler, and runs on the
@@ -76,4 +99,16 @@ struct Transport: Sendable {
             .channelOption(.tcpOption(.init(rawValue: TCP_KEEPINTVL)), value: 5)
             .channelOption(.tcpOption(.init(rawValue: TCP_KEEPCNT)), value: 3)
     }
+}
+
+/// Names the server for each new connection.
+protocol EndpointSource: Sendable {
+    /// Whether the server must be a master: see ``LoginSteps`` and ``ConnectionHandler``.
+    var requiresMaster: Bool { get }
+    /// Returns the address to connect to now.
+    func endpoint() async throws(RedisError) -> RedisConfiguration.Endpoint
+    /// Closes the connection when its server must not be used any more.
+    ///
+    /// - Throws: `.cannotConnect` if that is so already. The connection is then closed.
+    func watch(_ connection: RedisConnection) throws(RedisError)
 }

@@ -100,6 +100,25 @@ struct Instruments: Sendable {
         #endif
     }
 
+    /// Counts a command that a server of a cluster has not run.
+    func redirected(_ refusal: ClusterRefusal) {
+        #if MetricsSupport
+            let kind =
+                switch refusal {
+                case .moved: "moved"
+                case .ask: "ask"
+                case .notNow: "again"
+                }
+            meters?.redirects[kind]?.increment()
+        #endif
+    }
+
+    func masterChanged() {
+        #if LoggingSupport
+            logger?.info("the sentinels name a new master")
+        #endif
+    }
+
     func lanesInUse(_ count: Int) {
         #if MetricsSupport
             meters?.lanes.record(count)

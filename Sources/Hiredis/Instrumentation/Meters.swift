@@ -8,6 +8,7 @@
         let duration: Timer
         let lanes: Gauge
         let gaps: Counter
+        let redirects: [String: Counter]
         let reconnects: [String: Counter]
 
         init(_ factory: any MetricsFactory) {
@@ -16,6 +17,10 @@
             duration = Timer(label: "redis_command_duration", factory: factory)
             lanes = Gauge(label: "redis_lanes", factory: factory)
             gaps = Counter(label: "redis_subscription_gaps", factory: factory)
+            redirects = Dictionary(
+                uniqueKeysWithValues: ["moved", "ask", "again"].map {
+                    ($0, Counter(label: "redis_redirects", dimensions: [("kind", $0)], factory: factory))
+                })
             reconnects = Dictionary(
                 uniqueKeysWithValues: ["command", "subscription"].map {
                     ($0, Counter(label: "redis_reconnects", dimensions: [("connection", $0)], factory: factory))

@@ -16,7 +16,9 @@
 ///   password.
 /// - Metrics: `redis_commands` (counter), `redis_command_duration` (timer),
 ///   `redis_command_failures`, `redis_reconnects` (by connection), `redis_lanes` (gauge),
-///   `redis_subscription_gaps`. No dimension contains a Redis key.
+///   `redis_subscription_gaps`, and in a cluster `redis_redirects` (by kind: `moved`, `ask`, or `again`
+///   for a command that is repeated because the cluster cannot run it now). No dimension contains a
+///   Redis key.
 /// - Spans: one for each command, pipeline, script and blocking command, by OpenTelemetry's
 ///   database conventions.
 public struct RedisInstruments: Sendable {

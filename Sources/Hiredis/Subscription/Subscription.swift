@@ -27,11 +27,11 @@ public final class Subscription: AsyncSequence, Sendable {
     public typealias Failure = RedisError
 
     let queue: SubscriptionQueue
-    private let hub: SubscriptionHub
+    private let source: any SubscriptionSource
 
-    init(queue: SubscriptionQueue, hub: SubscriptionHub) {
+    init(queue: SubscriptionQueue, source: any SubscriptionSource) {
         self.queue = queue
-        self.hub = hub
+        self.source = source
     }
 
     deinit { cancel() }
@@ -80,16 +80,25 @@ public final class Subscription: AsyncSequence, Sendable {
     /// - Throws: `.notPermitted` (an ACL rule forbids a channel), `.timedOut`, `.cancelled`,
     ///   `.clientStopped`, `.invalidArgument` (an empty name). None of these topics is then added.
     public func subscribe(to topics: [SubscriptionTopic]) async throws(RedisError) {
-        try await hub.join(queue, topics: topics)
+        try await source.join(queue, topics: topics)
     }
 
     /// Removes topics from the subscription. Buffered events can still be read.
-    public func unsubscribe(from topics: [SubscriptionTopic]) async { await hub.leave(queue.id, topics: topics) }
+    public func unsubscribe(from topics: [SubscriptionTopic]) async { await source.leave(queue.id, topics: topics) }
 
     /// Ends the subscription. Buffered events can still be read.
     public func cancel() {
         queue.end(nil)
-        let (hub, id) = (hub, queue.id)
-        hub.leaveSoon(id)
+        source.leaveSoon(queue.id)
     }
+}
+
+/// The connections that carry subscriptions.
+protocol SubscriptionSource: Sendable {
+    /// Adds topics to a subscriber, and returns when they are confirmed.
+    func join(_ queue: SubscriptionQueue, topics: [SubscriptionTopic]) async throws(RedisError)
+    /// Removes topics from a subscriber, or, with `nil`, the subscriber itself.
+    func leave(_ id: UInt64, topics: [SubscriptionTopic]?) async
+    /// Removes a subscriber, from any thread.
+    func leaveSoon(_ id: UInt64)
 }

@@ -2,7 +2,7 @@ import NIOCore
 
 /// The client's one subscription connection: runs a `SubscriptionStateMachine`, passes messages to
 /// the subscribers' queues, reconnects, and probes a silent connection.
-actor SubscriptionHub {
+actor SubscriptionHub: SubscriptionSource {
     private typealias Machine = SubscriptionStateMachine<SubscriptionQueue>
 
     private struct Waiting {
@@ -23,7 +23,14 @@ actor SubscriptionHub {
     private var sawBytes = false
     private var hasProbed = false
 
-    init(transport: Transport, instruments: Instruments) {
+    /// Gets the subscribers of a topic that another server of the cluster has now.
+    private nonisolated let evicted: @Sendable (SubscriptionTopic, [SubscriptionQueue]) -> Void
+
+    init(
+        transport: Transport, instruments: Instruments,
+        evicted: @escaping @Sendable (SubscriptionTopic, [SubscriptionQueue]) -> Void = { _, _ in }
+    ) {
+        self.evicted = evicted
         self.transport = transport
         self.instruments = instruments
         unownedExecutor = transport.eventLoop.executor.asUnownedSerialExecutor()
@@ -67,7 +74,7 @@ actor SubscriptionHub {
     }
 
     /// Removes topics from a subscriber, or, with `nil`, the subscriber itself.
-    func leave(_ id: UInt64, topics: [SubscriptionTopic]? = nil) {
+    func leave(_ id: UInt64, topics: [SubscriptionTopic]?) {
         for join in machine.joins(of: id, on: topics) {
             cancelJoin(join, RedisError(.cancelled, "the topics were left before they were confirmed"))
         }
@@ -76,7 +83,7 @@ actor SubscriptionHub {
 
     /// Removes a subscriber, from any thread.
     nonisolated func leaveSoon(_ id: UInt64) {
-        transport.eventLoop.execute { self.assumeIsolated { $0.leave(id) } }
+        transport.eventLoop.execute { self.assumeIsolated { $0.leave(id, topics: nil) } }
     }
 
     private func timeOut(_ id: Machine.JoinID) {
@@ -103,7 +110,7 @@ actor SubscriptionHub {
     /// Connects when there is a first subscriber, and again after every break, until the task is
     /// cancelled.
     func run() async {
-        await Reconnecting(transport.configuration.reconnectDelay, instruments, name: "subscription").run {
+        await Reconnecting(transport, instruments, name: "subscription").run {
             stopped != nil
         } connect: { () async throws(RedisError) in
             await untilNeeded()
@@ -205,6 +212,8 @@ actor SubscriptionHub {
         case .confirmed(let subscribe, let topic):
             switch machine.confirmed(subscribe: subscribe, topic) {
             case .confirm(let confirmation): carryOut(confirmation)
+            // A server that loses a slot of the cluster ends the subscriptions of its channels by itself.
+            case .unexpected where !subscribe && topic.kind == .shard: carryOut(machine.evict(topic), topic)
             case .unexpected: closeAfterUnexpectedReply()
             }
         case .pong:
@@ -230,7 +239,18 @@ actor SubscriptionHub {
         for (queue, error) in refusal.ended { queue.end(error) }
         for id in refusal.confirmation.completed { finish(id, .success(())) }
         for (id, error) in refusal.failed { finish(id, .failure(error)) }
+        if let (topic, queues) = refusal.evicted, !queues.isEmpty { evicted(topic, queues) }
     }
+
+    private func carryOut(_ eviction: Machine.Eviction, _ topic: SubscriptionTopic) {
+        write(eviction.commands)
+        let error = RedisError(.serverNotReady, "TRYAGAIN another server of the cluster has the channel")
+        for id in eviction.joins { finish(id, .failure(error)) }
+        if !eviction.subscribers.isEmpty { evicted(topic, eviction.subscribers) }
+    }
+
+    /// Removes a topic that another server of the cluster has now.
+    func evict(_ topic: SubscriptionTopic) { carryOut(machine.evict(topic, isSubscribed: true), topic) }
 
     private func closeAfterUnexpectedReply() {
         connection?.closeSoon(RedisError(.protocolViolation, "an unexpected reply on the subscription connection"))
@@ -242,6 +262,17 @@ actor SubscriptionHub {
     }
 
     // MARK: Stop
+
+    /// Closes the connection, because its server has left the cluster. The subscribers have moved to other
+    /// connections.
+    func retire() {
+        let error = RedisError(.serverNotReady, "TRYAGAIN the server serves no slot of the cluster any more")
+        stopped = error
+        for id in waiting.keys { cancelJoin(id, error) }
+        connection?.closeSoon(error)
+        whenNeeded?.resume()
+        whenNeeded = nil
+    }
 
     /// Ends all subscriptions with `.clientStopped`, and closes the connection.
     func stop() {

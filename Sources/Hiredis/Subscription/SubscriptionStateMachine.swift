@@ -282,6 +282,9 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         /// Subscribers that have lost the right to a topic that they had. They are removed from all of
         /// their topics.
         var ended: [(Subscriber, RedisError)] = []
+        /// A topic that another server of the cluster has now, and the subscribers that had it. They are
+        /// removed from it.
+        var evicted: (SubscriptionTopic, [Subscriber])?
         var commands: [Command] = []
     }
 
@@ -365,6 +368,14 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             }
             return refusal
         }
+        if message.hasPrefix("MOVED") {
+            topics[name]?.outstanding -= 1
+            let eviction = evict(name)
+            let error = RedisError(serverMessage: message, command: name.kind.verb(true))
+            refusal.failed = eviction.joins.map { ($0, error) }
+            refusal.evicted = (name, eviction.subscribers)
+            return refusal
+        }
         guard var topic = topics[name] else { return refusal }
         topic.outstanding -= 1
         guard topic.isWanted, topic.outstanding == 0 else {
@@ -391,6 +402,35 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
             refusal.commands += leave(subscriber.id)
         }
         return refusal
+    }
+
+    // MARK: Clusters
+
+    /// The subscribers and the joins of a topic that another server has now.
+    struct Eviction {
+        /// The subscribers that had the topic, without those that only a failed join has added.
+        var subscribers: [Subscriber] = []
+        var joins: [JoinID] = []
+        var commands: [Command] = []
+    }
+
+    /// Removes a topic from all of its subscribers, because another server has it now. The joins that wait
+    /// for it fail.
+    ///
+    /// - Parameter isSubscribed: whether the server still has the subscription.
+    mutating func evict(_ name: SubscriptionTopic, isSubscribed: Bool = false) -> Eviction {
+        var eviction = Eviction()
+        guard let topic = topics[name] else { return eviction }
+        if !isSubscribed { topics[name]!.isWanted = false }
+        for id in topic.joins where joins[id] != nil {
+            eviction.joins.append(id)
+            eviction.commands += cancelJoin(id)
+        }
+        for subscriber in topics[name]?.subscribers ?? [] {
+            eviction.subscribers.append(subscriber)
+            eviction.commands += leave(subscriber.id, topics: [name])
+        }
+        return eviction
     }
 
     // MARK: Messages
@@ -424,10 +464,14 @@ struct SubscriptionStateMachine<Subscriber: Identifiable> where Subscriber.ID ==
         var commands: [Command] = []
         for kind in [SubscriptionTopic.Kind.channel, .pattern, .shard] {
             let ofKind = names.lazy.filter { $0.kind == kind }.map(\.name)
-            var rest = Array(ofKind)[...]
-            while !rest.isEmpty {
-                commands.append(make(kind, Array(rest.prefix(maxTopicsPerCommand))))
-                rest = rest.dropFirst(maxTopicsPerCommand)
+            // A cluster refuses a command about several slots.
+            let groups = kind == .shard ? Array(Dictionary(grouping: ofKind, by: HashSlot.of).values) : [Array(ofKind)]
+            for group in groups {
+                var rest = group[...]
+                while !rest.isEmpty {
+                    commands.append(make(kind, Array(rest.prefix(maxTopicsPerCommand))))
+                    rest = rest.dropFirst(maxTopicsPerCommand)
+                }
             }
         }
         inFlight.append(contentsOf: commands.map { Sent(command: $0) })

@@ -66,7 +66,7 @@ actor Listeners: WaiterRunner {
 
     func begin(_ call: PendingListen) {
         if stopObserving == nil {
-            stopObserving = redis.sendFirst { [weak self] in
+            stopObserving = redis.sendFirst(for: nil) { [weak self] in
                 await self?.reconnected()
                 return []
             }

@@ -81,7 +81,9 @@ actor Engine: WaiterRunner {
     /// Allows a session to start: now if an operation needs it or this is partition 0, else with the first operation.
     func allowStart() {
         mayStart = true
-        stopSendingFirst = redis.sendFirst { [weak self] in await self?.reconnected() ?? [] }
+        stopSendingFirst = redis.sendFirst(for: keys.resources[0]) { [weak self] in
+            await self?.reconnected() ?? []
+        }
         if isNeeded { perform(machine.start()) }
     }
 

@@ -64,6 +64,13 @@ extension LocalRedis {
         /// The default is long because a start takes longer on a machine that is busy with tests.
         public var startTimeout: Duration
 
+        /// What the server program is started as.
+        var kind = ServerKind.dataServer
+        /// Files that the server finds in its folder at its first start, by name.
+        var files: [String: String] = [:]
+        /// Whether a restart keeps the configuration file, because servers rewrite it.
+        var keepsConfigFile = false
+
         /// Creates a configuration.
         ///
         /// - Parameters:

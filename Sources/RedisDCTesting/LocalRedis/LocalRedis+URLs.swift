@@ -12,10 +12,15 @@ extension LocalRedis {
     /// Nil if the server has no certificates.
     public var tlsURL: String? { self.tlsPort.map { "rediss://\(self.userInfo)localhost:\($0)" } }
 
-    private var userInfo: String {
-        guard let password = self.configuration.password else { return "" }
+    /// The part of a URL with the password, if there is one.
+    var userInfo: String { self.configuration.password.map { ":\($0.percentEncoded)@" } ?? "" }
+}
+
+extension String {
+    /// The text with all characters that have a meaning in a URL as `%HH`.
+    var percentEncoded: String {
         let unreserved = CharacterSet(
             charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-        return ":\(password.addingPercentEncoding(withAllowedCharacters: unreserved) ?? password)@"
+        return self.addingPercentEncoding(withAllowedCharacters: unreserved) ?? self
     }
 }

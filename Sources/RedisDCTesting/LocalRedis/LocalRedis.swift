@@ -84,43 +84,55 @@ public final class LocalRedis: Sendable {
     ///   `CancellationError` if the task is cancelled; the error of the system if the server's folder
     ///   cannot be created.
     public static func start(_ configuration: Configuration = Configuration()) async throws -> LocalRedis {
+        for _ in 1...20 {
+            let port = Int.random(in: ServerEndpoints.ports)
+            if let server = try await self.start(configuration, port: port) { return server }
+        }
+        throw LocalRedisError.noFreePorts
+    }
+
+    /// Starts a server on a port.
+    ///
+    /// - Returns: the running server, or nil if one of its ports is in use.
+    static func start(_ configuration: Configuration, port: Int) async throws -> LocalRedis? {
         let names = configuration.binary.map { [$0] } ?? ["redis-server", "valkey-server"]
         guard let binary = Executable.find(names) else {
             throw LocalRedisError.serverNotFound(configuration.binary)
         }
         let folder = try TemporaryFolder(prefix: "local-redis")
         do {
-            return try await self.start(configuration, binary: binary, folder: folder)
+            for (name, text) in configuration.files { try folder.write(text, to: name) }
+            if let server = try await self.start(configuration, port: port, binary: binary, folder: folder) {
+                return server
+            }
         } catch {
             folder.remove()
             throw error
         }
+        folder.remove()
+        return nil
     }
 
-    /// Starts a server, and tries up to 20 ports if the chosen ports are in use.
     private static func start(
-        _ configuration: Configuration, binary: String, folder: TemporaryFolder
-    ) async throws -> LocalRedis {
+        _ configuration: Configuration, port: Int, binary: String, folder: TemporaryFolder
+    ) async throws -> LocalRedis? {
         var allowsDebug = true
-        for _ in 1...20 {
+        while true {
             let launch = ServerLaunch(
                 binary: binary, configuration: configuration,
-                endpoints: .random(
-                    withTLS: configuration.tls != nil, socketPath: folder.file(ServerLaunch.socketName)),
+                endpoints: ServerEndpoints(
+                    port: port, withTLS: configuration.tls != nil, socketPath: folder.file(ServerLaunch.socketName)),
                 folder: folder, log: ServerLog(path: folder.file("server.log")), allowsDebug: allowsDebug)
             do {
                 return LocalRedis(launch, process: try await launch.run())
             } catch ServerLaunch.Failure.portTaken {
-                continue
+                return nil
             } catch ServerLaunch.Failure.debugUnknown {
                 allowsDebug = false
             } catch ServerLaunch.Failure.other(let error) {
                 throw error
             }
         }
-        throw LocalRedisError(
-            .startFailed,
-            "cannot start \(binary): 20 ports between 20000 and 31999 are in use; stop processes that use them")
     }
 
     /// The process ID of the server; nil while the server is not running.

@@ -1,4 +1,4 @@
-/// An error thrown by ``LocalRedis``.
+/// An error thrown by ``LocalRedis``, ``LocalSentinel`` and ``LocalCluster``.
 public struct LocalRedisError: Error, Sendable, CustomStringConvertible {
     /// The kind of a failure. Later versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -16,9 +16,11 @@ public struct LocalRedisError: Error, Sendable, CustomStringConvertible {
         public static let notRunning = Code(description: "notRunning")
         /// ``LocalRedis/stop()`` has removed the server's data.
         public static let stopped = Code(description: "stopped")
-        /// The server did not shut down in time. The error's description contains the end of its
-        /// log.
+        /// The server did not shut down in time, in which case the error's description contains the
+        /// end of its log, or the servers did not reach the state that a call waits for.
         public static let timedOut = Code(description: "timedOut")
+        /// The servers do not agree about their roles now, or no server serves a slot.
+        public static let notHealthy = Code(description: "notHealthy")
     }
 
     /// The kind of failure.
@@ -31,6 +33,10 @@ public struct LocalRedisError: Error, Sendable, CustomStringConvertible {
         self.code = code
         self.description = description
     }
+
+    static let noFreePorts = LocalRedisError(
+        .startFailed,
+        "cannot start a server: 20 ports between 20000 and 32699 are in use; stop processes that use them")
 
     static func serverNotFound(_ name: String?) -> LocalRedisError {
         let install = "install one with \"apt install redis-server\" or \"brew install redis\""

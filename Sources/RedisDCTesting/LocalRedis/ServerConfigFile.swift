@@ -16,9 +16,10 @@ struct ServerConfigFile {
             "daemonize no",
             "dir \(Self.quoted(self.directory))",
         ]
-        if self.allowsDebug { lines.append("enable-debug-command local") }
-        lines += self.persistence
-        if let password = self.configuration.password { lines.append("requirepass \(Self.quoted(password))") }
+        switch self.configuration.kind {
+        case .dataServer: lines += self.dataServerLines
+        case .sentinel: break
+        }
         if let tls = self.configuration.tls, let port = self.endpoints.tlsPort {
             lines += [
                 "tls-port \(port)",
@@ -28,9 +29,17 @@ struct ServerConfigFile {
                 "tls-auth-clients optional",
             ]
         }
+        if let password = self.configuration.password { lines.append("requirepass \(Self.quoted(password))") }
         lines += self.configuration.aclUsers.map { "user \($0)" }
         lines += self.configuration.extra
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var dataServerLines: [String] {
+        var lines: [String] = []
+        if self.allowsDebug { lines.append("enable-debug-command local") }
+        lines += self.persistence
+        return lines
     }
 
     private var persistence: [String] {
@@ -56,20 +65,51 @@ struct ServerConfigFile {
     }
 }
 
+/// What the server program is started as.
+enum ServerKind: Sendable {
+    /// A server that holds data.
+    case dataServer
+    /// A sentinel.
+    case sentinel
+}
+
 /// The addresses on which a server listens.
 struct ServerEndpoints: Sendable {
     let port: Int
     let tlsPort: Int?
     let socketPath: String
 
-    /// Returns ports that are probably free. Only the server's own bind can tell whether they are.
+    /// The ports of servers. Only the server's own bind can tell whether one of them is free.
     ///
     /// The ports are below the range of ephemeral ports (from 32768 on Linux, 49152 on macOS). With
     /// a port in that range, a client that keeps reconnecting to a server that is down can be
     /// assigned the server's own port, connect to itself, and prevent the server from restarting.
-    static func random(withTLS: Bool, socketPath: String) -> ServerEndpoints {
-        let port = Int.random(in: 20_000..<26_000)
-        return ServerEndpoints(
-            port: port, tlsPort: withTLS ? Int.random(in: 26_000..<32_000) : nil, socketPath: socketPath)
+    static let ports = 20_000..<26_000
+
+    /// The ports of the nodes of a cluster. The port of a node's cluster bus is higher by 10,000,
+    /// and must be below the ephemeral ports too.
+    static let clusterPorts = 20_000..<22_700
+}
+
+extension ServerEndpoints {
+    /// Returns different random ports.
+    static func distinct(_ count: Int, in ports: Range<Int>) -> [Int] {
+        var chosen: Set<Int> = []
+        while chosen.count < count { chosen.insert(Int.random(in: ports)) }
+        return Array(chosen)
+    }
+
+    /// Adds a random TLS port, if one is wanted, and the path of the Unix socket to a port.
+    init(port: Int, withTLS: Bool, socketPath: String) {
+        self.port = port
+        self.tlsPort = withTLS ? Int.random(in: 26_000..<30_000) : nil
+        self.socketPath = socketPath
+    }
+}
+
+extension String {
+    /// Returns a random identifier of a node: 40 hexadecimal digits.
+    static func randomID() -> String {
+        String((0..<40).map { _ in "0123456789abcdef".randomElement()! })
     }
 }

@@ -26,10 +26,13 @@ struct ServerLaunch {
         let file = ServerConfigFile(
             configuration: self.configuration, endpoints: self.endpoints, directory: self.folder.path,
             allowsDebug: self.allowsDebug)
-        try self.folder.write(file.text, to: Self.configName)
+        if !self.configuration.keepsConfigFile || !self.folder.has(Self.configName) {
+            try self.folder.write(file.text, to: Self.configName)
+        }
+        var command = [self.binary, self.folder.file(Self.configName)]
+        if self.configuration.kind == .sentinel { command.append("--sentinel") }
         let before = self.log.size
-        let process = try await LeashedProcess.start(
-            [self.binary, self.folder.file(Self.configName)], log: self.log.path, folder: self.folder.path)
+        let process = try await LeashedProcess.start(command, log: self.log.path, folder: self.folder.path)
         do {
             try await self.waitUntilReady(process, logFrom: before)
             return process

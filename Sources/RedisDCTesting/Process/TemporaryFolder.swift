@@ -22,6 +22,8 @@ struct TemporaryFolder: Sendable {
 
     func file(_ name: String) -> String { "\(self.path)/\(name)" }
 
+    func has(_ name: String) -> Bool { FileManager.default.fileExists(atPath: self.file(name)) }
+
     func write(_ text: String, to name: String) throws {
         try Data(text.utf8).write(to: URL(fileURLWithPath: self.file(name)))
     }

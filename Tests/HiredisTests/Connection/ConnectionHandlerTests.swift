@@ -7,6 +7,34 @@ import Testing
 
 @Suite("The handler of a connection", .timeLimit(.minutes(10)))
 struct ConnectionHandlerTests {
+    // MARK: Replicas
+
+    @Test(
+        "a connection to a master closes when the server refuses a write because it is a replica",
+        arguments: [
+            "READONLY You can't write against a read only replica.",
+            "ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write against a read only replica.",
+        ])
+    func demoted(message: String) async throws {
+        let connection = try await TestedConnection(leavesReplica: true)
+        let refused = try await connection.send(["SET", "key", "value"])
+        let inFlight = try await connection.send(["SET", "key", "value"])
+        try await connection.answer(.error(message))
+        #expect(await refused.value.value == .error(message))
+        let error = await inFlight.value.error
+        #expect(error?.code == .connectionLost && error?.mayHaveRun == true)
+        #expect(try await !connection.isOpen())
+    }
+
+    @Test("a connection to one server stays open when it is a replica")
+    func replica() async throws {
+        let connection = try await TestedConnection()
+        let refused = try await connection.send(["SET", "key", "value"])
+        try await connection.answer(.error("READONLY You can't write against a read only replica."))
+        #expect(await refused.value.value?.errorMessage?.hasPrefix("READONLY") == true)
+        #expect(try await connection.isOpen())
+    }
+
     // MARK: Writes
 
     @Test("the contents of the outbox are sent with one write and one flush")

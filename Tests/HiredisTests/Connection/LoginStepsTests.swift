@@ -225,3 +225,33 @@ extension RedisCommand {
         }
     }
 }
+
+@Suite("The role of a server at login")
+struct LoginRoleTests {
+    private func login(role: RESPValue) throws(RedisError) {
+        let steps = LoginSteps(
+            configuration: RedisConfiguration(endpoint: .tcp(host: "redis.example", port: 6379)), role: .command,
+            mustBeMaster: true)
+        _ = try steps.read(steps.commands.map { $0.name == "ROLE" ? role : .status("OK") })
+    }
+
+    @Test("a master is accepted")
+    func master() throws {
+        try login(role: .array([.bytes(Array("master".utf8)), .integer(0), .array([])]))
+    }
+
+    @Test("a replica and a sentinel are refused as not ready", arguments: ["slave", "sentinel"])
+    func others(role: String) {
+        do throws(RedisError) {
+            try login(role: .array([.bytes(Array(role.utf8))]))
+            Issue.record("a \(role) was accepted")
+        } catch {
+            #expect(error.code == .serverNotReady && error.message.contains(role))
+        }
+    }
+
+    @Test("a user without the right to ask for the role is accepted")
+    func notPermitted() throws {
+        try login(role: .error("NOPERM this user has no permissions to run the 'role' command"))
+    }
+}

@@ -33,7 +33,7 @@ final class TestedConnection: Sendable {
 
     init(
         silenceLimit: TimeAmount? = .seconds(30), limits: ReplyLimits = ReplyLimits(),
-        wire behaviour: WireRecorder.Behaviour = .ordinary
+        leavesReplica: Bool = false, wire behaviour: WireRecorder.Behaviour = .ordinary
     ) async throws {
         loop = NIOAsyncTestingEventLoop()
         channel = NIOAsyncTestingChannel(loop: loop)
@@ -43,7 +43,7 @@ final class TestedConnection: Sendable {
             let wire = WireRecorder(behaviour)
             let handler = ConnectionHandler(
                 eventLoop: loop, outbox: outbox, limits: limits, silenceLimit: silenceLimit,
-                onClose: { closings.yield($0) })
+                leavesReplica: leavesReplica, onClose: { closings.yield($0) })
             try channel.pipeline.syncOperations.addHandlers([wire, handler])
             return (NIOLoopBound(handler, eventLoop: loop), NIOLoopBound(wire, eventLoop: loop))
         }

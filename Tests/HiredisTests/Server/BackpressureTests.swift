@@ -25,7 +25,7 @@ extension ServerTests {
                             try await group.waitForAll()
                         }
                     }
-                    let connection = try #require(redis.link.current)
+                    let connection = try #require(redis.onlyNode.link.current)
                     // The buffers of the system take some megabytes.
                     try await until("most callers wait") { connection.waiterCount > 800 }
                     #expect((256 * 1024...400 * 1024).contains(connection.unsentBytes))

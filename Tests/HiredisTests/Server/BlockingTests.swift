@@ -77,7 +77,7 @@ extension ServerTests {
                     #expect(all == Array(0..<rounds))
                     #expect(!delivered.all.isEmpty, "the race was never won by the push")
                     #expect(!left.isEmpty, "the race was never won by the cancel")
-                    try await until("every lane is back") { redis.lanes.inUseCount == 0 }
+                    try await until("every lane is back") { redis.onlyNode.lanes.inUseCount == 0 }
                 }
             }
         }

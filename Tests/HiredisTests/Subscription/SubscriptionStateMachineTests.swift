@@ -27,6 +27,60 @@ struct SubscriptionStateMachineTests {
         return heard
     }
 
+    // MARK: Clusters
+
+    @Test("sharded channels of several slots are subscribed with a command for each slot")
+    func slots() {
+        var machine = connected()
+        let commands = machine.join(alice, to: [.shard("{a}1"), .shard("b"), .shard("{a}2")], id: 10).commands
+        #expect(commands.count == 2)
+        #expect(
+            commands.contains(.subscribe(.shard, ["{a}1", "{a}2"])) && commands.contains(.subscribe(.shard, ["b"])))
+    }
+
+    @Test("an evicted topic leaves its subscribers, and fails the joins that wait for it")
+    func evicted() {
+        var machine = connected()
+        _ = machine.join(alice, to: [.shard("s")], id: 10)
+        _ = confirm(&machine, .shard("s"))
+        let eviction = machine.evict(.shard("s"))
+        #expect(eviction.subscribers.map(\.id) == [1] && eviction.joins.isEmpty && eviction.commands.isEmpty)
+        #expect(heard(&machine, .shard("s")).isEmpty)
+
+        #expect(machine.join(bob, to: [.shard("s"), "a"], id: 20).commands.count == 2)
+        let pending = machine.evict(.shard("s"), isSubscribed: true)
+        #expect(pending.subscribers.isEmpty && pending.joins == [20])
+        #expect(pending.commands == [.unsubscribe(.channel, ["a"]), .unsubscribe(.shard, ["s"])])
+        #expect(machine.evict(.shard("unknown")).subscribers.isEmpty)
+    }
+
+    @Test("a topic that is evicted and joined again is confirmed by its own confirmation only")
+    func evictedAndJoined() {
+        var machine = connected()
+        _ = machine.join(alice, to: [.shard("s")], id: 10)
+        _ = machine.evict(.shard("s"), isSubscribed: true)
+        #expect(machine.join(bob, to: [.shard("s")], id: 20).commands == [.subscribe(.shard, ["s"])])
+        #expect(confirm(&machine, .shard("s")).completed.isEmpty)
+        _ = machine.received(.confirmed(subscribe: false, .shard("s")))
+        #expect(confirm(&machine, .shard("s")).completed == [20])
+    }
+
+    @Test("a refusal that names another server evicts the topic instead of ending its subscribers")
+    func movedRefusal() {
+        var machine = connected()
+        _ = machine.join(alice, to: [.shard("s")], id: 10)
+        _ = confirm(&machine, .shard("s"))
+        machine.disconnected()
+        _ = machine.connected()
+        _ = machine.join(bob, to: [.shard("s")], id: 20)
+        guard case .refuse(let refusal) = machine.refused("MOVED 1 127.0.0.1:7001") else {
+            Issue.record("the refusal was unexpected")
+            return
+        }
+        #expect(refusal.evicted?.0 == .shard("s") && refusal.evicted?.1.map(\.id) == [1])
+        #expect(refusal.failed.map(\.0) == [20] && refusal.ended.isEmpty)
+    }
+
     // MARK: Join
 
     @Test("a topic with several listeners is subscribed once, and its confirmation completes all joins")

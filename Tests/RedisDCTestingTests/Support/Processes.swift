@@ -28,3 +28,6 @@ func makeProgram(_ script: String, in folder: TemporaryFolder) async throws -> S
     if status != 0 { throw LocalRedisError(.startFailed, output) }
     return path
 }
+
+/// Returns the ports of servers, to compare servers by.
+func ports(_ servers: some Sequence<LocalRedis>) -> [Int] { servers.map { $0.port } }

@@ -1,10 +1,10 @@
 import NIOConcurrencyHelpers
 import NIOCore
 
-extension RedisClient {
+extension Node {
     /// Calls `body` with a connection that nobody else uses meanwhile: see
     /// ``Redis/withDedicatedConnection(timeout:_:)``.
-    public func withDedicatedConnection<Value>(
+    func withDedicatedConnection<Value>(
         timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
     ) async throws -> Value {
         let use = LaneUse(lane: try await lanes.take(.dedicated), instruments: instruments)
@@ -31,7 +31,7 @@ extension RedisClient {
 }
 
 /// The use of a lane in one scope. It decides whether the lane can be used again afterwards.
-private final class LaneUse: Sendable {
+final class LaneUse: Sendable {
     private struct State {
         var isOver = false
         /// Pipelines that have no reply yet and keep the connection busy.

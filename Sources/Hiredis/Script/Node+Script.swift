@@ -1,10 +1,10 @@
 // Runs scripts by hash, and loads them where they are missing.
 import NIOCore
 
-extension RedisClient {
+extension Node {
     /// Runs a script by its hash, and loads it first where it is missing: see
     /// ``Redis/script(_:keys:arguments:timeout:)``.
-    public func script(
+    func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue {
         func command(_ name: RedisArgument, _ script: String) -> RedisCommand {
@@ -46,8 +46,8 @@ extension RedisClient {
     }
 }
 
-extension RedisClient {
-    package func post(
+extension Node {
+    func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
@@ -87,7 +87,7 @@ extension RedisClient {
             } catch {
                 result = .failure(error)
             }
-            execute { completion(result) }
+            if eventLoop.inEventLoop { completion(result) } else { eventLoop.execute { completion(result) } }
         }
     }
 }

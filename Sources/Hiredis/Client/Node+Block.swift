@@ -1,27 +1,31 @@
 // Blocking commands with precise timeouts, and without a loss on cancellation.
 import NIOCore
 
-extension RedisClient {
+extension Node {
     /// Runs a blocking command on a lane of its own: see ``Redis/block(_:timeout:giveBack:)``.
-    public func block(
-        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
+    func block(
+        _ command: BlockingCommand, timeout: Duration?, asking: Bool = false,
+        giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue? {
         if let timeout, timeout < .zero {
             throw RedisError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
         }
-        if instruments.isDisabled { return try await blockUntilReply(command, timeout: timeout, giveBack: giveBack) }
+        if instruments.isDisabled { return try await blockUntilReply(command, timeout, asking, giveBack) }
         return try await instruments.measure(command.command.name) { () async throws(RedisError) -> RESPValue? in
-            try await blockUntilReply(command, timeout: timeout, giveBack: giveBack)
+            try await blockUntilReply(command, timeout, asking, giveBack)
         }
     }
 
     private func blockUntilReply(
-        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
+        _ command: BlockingCommand, _ timeout: Duration?, _ asking: Bool,
+        _ giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue? {
         let deadline = timeout.map { NIODeadline.now() + TimeAmount($0) } ?? .distantFuture
         while true {
             if Task.isCancelled { throw BlockedWait.Interruption.cancelled.error }
             guard let lane = try await takeLane(until: deadline) else { return nil }
+            // The lane carries no other command, so the next one is the one that ASKING counts for.
+            if asking { _ = await lane.send(["ASKING"], timeout: link.commandTimeout) }
             switch await attempt(command, on: lane, until: deadline, giveBack: giveBack) {
             case .reply(let reply): return reply
             case .timedOut: return nil
@@ -39,7 +43,7 @@ extension RedisClient {
             do {
                 return try await lanes.take(.lane)
             } catch {
-                guard error.isTransient else { throw error }
+                guard error.isTransient, !isRetired else { throw error }
                 let left = deadline - .now()
                 guard left > .nanoseconds(0) else { return nil }
                 do {
@@ -64,7 +68,7 @@ extension RedisClient {
         giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async -> Attempt {
         let interruptibleID = lane.login.interruptibleID
-        let wait = BlockedWait(lane: lane, interruptibleID: interruptibleID, client: self)
+        let wait = BlockedWait(lane: lane, interruptibleID: interruptibleID, node: self)
         let request = command.complete(serverTimeout: serverTimeout(until: deadline, sliced: interruptibleID == nil))
         lanes.began(wait)
         defer { lanes.ended(wait) }

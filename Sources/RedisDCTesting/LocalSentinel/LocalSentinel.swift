@@ -1,0 +1,206 @@
+import Hiredis
+
+/// A Redis master, its replicas, and the sentinels that elect a new master, for one test.
+///
+/// ```swift
+/// try await withLocalSentinel { sentinel in
+///     let old = try await sentinel.master()
+///     await old.kill()                          // SIGKILL; the sentinels notice it after a second
+///     let new = try await sentinel.waitForMaster(otherThan: old)
+///     try await old.restart()
+///     try await sentinel.waitUntilHealthy()     // the old master follows the new one
+///     #expect(try await sentinel.master().port == new.port)
+/// }
+/// ```
+///
+/// It is ready in about a second, and has the guarantees of ``LocalRedis``: all servers listen on
+/// loopback only, and end with the process that started them.
+///
+/// The servers are ``LocalRedis`` objects, so each of them can be killed, paused, resumed and
+/// restarted. A restarted server has the role that the sentinels have given it last.
+///
+/// **Limits**
+/// - A paused server stands for one behind a partition: its clients and the sentinels cannot reach
+///   it, and when it is resumed it still believes to have its old role.
+/// - The server program must be able to run as a sentinel, as `redis-server` and `valkey-server`
+///   are.
+public final class LocalSentinel: Sendable {
+    /// The master at the start, followed by the replicas. Their roles change with each failover.
+    public let servers: [LocalRedis]
+    /// The sentinels.
+    public let sentinels: [LocalRedis]
+    /// The name under which the sentinels know the master.
+    public var name: String { self.configuration.name }
+    private let configuration: Configuration
+
+    private init(_ configuration: Configuration, servers: [LocalRedis], sentinels: [LocalRedis]) {
+        self.configuration = configuration
+        self.servers = servers
+        self.sentinels = sentinels
+    }
+
+    /// Starts a master, its replicas and the sentinels, and returns when they are healthy: see
+    /// ``waitUntilHealthy(within:)``.
+    ///
+    /// Call ``stop()`` when they are no longer needed, or use ``withLocalSentinel(_:body:)``, which
+    /// does. If the start fails or the task is cancelled, no process and no folder remain.
+    ///
+    /// - Throws: what ``LocalRedis/start(_:)`` and ``waitUntilHealthy(within:)`` throw.
+    public static func start(_ configuration: Configuration = Configuration()) async throws -> LocalSentinel {
+        let serverCount = configuration.replicas + 1
+        for _ in 1...20 {
+            let ports = ServerEndpoints.distinct(serverCount + configuration.sentinels, in: ServerEndpoints.ports)
+            let serverPorts = Array(ports.prefix(serverCount))
+            let sentinelPorts = Array(ports.dropFirst(serverCount))
+            let ids = sentinelPorts.map { _ in String.randomID() }
+            let data = serverPorts.indices.map { (configuration.server($0, ports: serverPorts), serverPorts[$0]) }
+            let watching = sentinelPorts.indices.map { index in
+                let sentinel = configuration.sentinel(index, ids: ids, ports: sentinelPorts, servers: serverPorts)
+                return (sentinel, sentinelPorts[index])
+            }
+            guard let started = try await startServers(data + watching) else { continue }
+            let all = LocalSentinel(
+                configuration, servers: Array(started.prefix(serverCount)),
+                sentinels: Array(started.dropFirst(serverCount)))
+            do {
+                try await all.waitUntilHealthy(within: configuration.server.startTimeout)
+                return all
+            } catch {
+                await all.stop()
+                throw error
+            }
+        }
+        throw LocalRedisError.noFreePorts
+    }
+
+    /// Ends all servers and sentinels, and removes their folders: see ``LocalRedis/stop()``.
+    public func stop() async {
+        await stopServers(self.sentinels + self.servers)
+    }
+
+    /// The URL of the master for clients that ask the sentinels,
+    /// `redis-sentinel://HOST:PORT,HOST:PORT/NAME`, including the passwords if there are any.
+    public var url: String {
+        let addresses = self.sentinels.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+        let password = self.configuration.sentinelPassword.map { "?sentinel-password=\($0.percentEncoded)" } ?? ""
+        return "redis-sentinel://\(self.servers[0].userInfo)\(addresses)/\(self.name)\(password)"
+    }
+
+    // MARK: Roles
+
+    /// Returns the server that a majority of all sentinels names as the master.
+    ///
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/notHealthy`` if no majority
+    ///   names the same server.
+    public func master() async throws -> LocalRedis {
+        var votes: [Int: Int] = [:]
+        for sentinel in self.sentinels where sentinel.isResponsive {
+            if let port = try? await self.masterPort(by: sentinel) { votes[port, default: 0] += 1 }
+        }
+        guard let port = votes.first(where: { $0.value > self.sentinels.count / 2 })?.key,
+            let master = self.servers.first(where: { $0.port == port })
+        else {
+            throw LocalRedisError(.notHealthy, "no majority of the \(self.sentinels.count) sentinels names a master")
+        }
+        return master
+    }
+
+    /// Returns the servers other than the master, running or not.
+    ///
+    /// - Throws: what ``master()`` throws.
+    public func replicas() async throws -> [LocalRedis] {
+        let master = try await self.master()
+        return self.servers.filter { $0 !== master }
+    }
+
+    private func masterPort(by sentinel: LocalRedis) async throws -> Int? {
+        try await sentinel.send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", .string(self.name)).array?.last?.integer
+    }
+
+    // MARK: Failover
+
+    /// Makes the sentinels promote a replica while the master runs, and returns the new master.
+    ///
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut`` if there is no
+    ///   new master within the time, for example because no replica is running.
+    public func failover(within timeout: Duration = .seconds(60)) async throws -> LocalRedis {
+        let old = try await self.master()
+        // Repeated, because a sentinel refuses it until it knows the state of a replica.
+        try await waitUntil("a sentinel accepts the request for a failover", within: timeout) {
+            guard let sentinel = self.sentinels.first(where: { $0.isResponsive }) else { return false }
+            return try await sentinel.send("SENTINEL", "FAILOVER", .string(self.name)).string == "OK"
+        }
+        return try await self.waitForMaster(otherThan: old, within: timeout)
+    }
+
+    /// Waits until a majority of the sentinels names a new master that has accepted its role, and
+    /// returns it.
+    ///
+    /// - Parameters:
+    ///   - old: the master before the failover.
+    ///   - timeout: the maximum time to wait.
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut``.
+    public func waitForMaster(
+        otherThan old: LocalRedis, within timeout: Duration = .seconds(60)
+    ) async throws -> LocalRedis {
+        try await waitUntil("a majority of the sentinels names a new master", within: timeout) {
+            let master = try await self.master()
+            guard master !== old else { return false }
+            return try await master.send("ROLE").array?.first?.string == "master"
+        }
+        return try await self.master()
+    }
+
+    /// Waits until all running servers and sentinels agree about their roles, and a failover is
+    /// possible.
+    ///
+    /// That is: all running sentinels name the same running master, enough sentinels for an election
+    /// can reach each other, and all other running servers are replicas of the master with an open
+    /// connection to it. Killed and paused servers do not count.
+    ///
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut``.
+    public func waitUntilHealthy(within timeout: Duration = .seconds(60)) async throws {
+        try await waitUntil("the servers and sentinels agree about their roles", within: timeout) {
+            let master = try await self.master()
+            for sentinel in self.sentinels where sentinel.isResponsive {
+                guard try await self.masterPort(by: sentinel) == master.port else { return false }
+                _ = try await sentinel.send("SENTINEL", "CKQUORUM", .string(self.name))
+            }
+            for server in self.servers where server.isResponsive {
+                let role = try await server.send("ROLE").array ?? []
+                if server === master {
+                    guard role.first?.string == "master" else { return false }
+                } else {
+                    guard role.count == 5, role[2].integer == master.port, role[3].string == "connected" else {
+                        return false
+                    }
+                }
+            }
+            return true
+        }
+    }
+}
+
+/// Runs a body with a master, its replicas and their sentinels, and stops them when the body
+/// returns or throws.
+///
+/// - Parameters:
+///   - configuration: the number of the servers, and their configuration.
+///   - body: the code that uses the servers. They and their folders are removed when it ends.
+/// - Returns: the result of the body.
+/// - Throws: the errors of the body and of ``LocalSentinel/start(_:)``.
+@discardableResult
+public func withLocalSentinel<R>(
+    _ configuration: LocalSentinel.Configuration = LocalSentinel.Configuration(),
+    body: (LocalSentinel) async throws -> R
+) async throws -> R {
+    let sentinel = try await LocalSentinel.start(configuration)
+    do {
+        let result = try await body(sentinel)
+        await sentinel.stop()
+        return result
+    } catch {
+        await sentinel.stop()
+        throw error
+    }
+}
