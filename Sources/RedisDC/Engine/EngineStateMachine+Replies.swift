@@ -338,7 +338,7 @@ extension EngineStateMachine {
         case .conflict(let letters, let permits):
             let found = Resource.describe(
                 Resource.Kind(rawValue: String(letters.prefix(1))), permits: permits,
-                policy: String(letters.suffix(1)))
+                policy: letters.unicodeScalars.last)
             let wanted = operation.resource.map { "; this call expects \($0.configuration)" } ?? ""
             return .failure(RedisDCError(.conflict, "\"\(name)\" is \(found)\(wanted)"))
         case .broken:
