@@ -181,7 +181,8 @@ extension EngineTests {
                 try await one.mutex("m").withLock { _ in
                     let error = await errorOf { try await two.existingSemaphore("m").wait() }
                     #expect(error?.code == .conflict)
-                    #expect(error?.message.hasSuffix("this call expects a semaphore with any number of permits") == true)
+                    #expect(
+                        error?.message.hasSuffix("this call expects a semaphore with any number of permits") == true)
                 }
                 try await Audit(redis).check()
             }
