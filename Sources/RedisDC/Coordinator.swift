@@ -194,15 +194,14 @@ public final class Coordinator: Sendable {
     /// - Parameter name: 1 to 512 bytes of UTF-8 without control characters or braces.
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func existingSemaphore(_ name: String) throws(RedisDCError) -> Semaphore {
-        try semaphore(name, created: nil, .fifo)
+        try semaphore(name, created: nil, nil)
     }
 
     private func semaphore(
-        _ name: String, created permits: Int?, _ fairness: Fairness
+        _ name: String, created permits: Int?, _ fairness: Fairness?
     ) throws(RedisDCError) -> Semaphore {
         try ResourceName.validate(name)
-        let resource = Resource(
-            name: name, kind: .semaphore, permits: permits, policy: fairness == .fifo ? "f" : "b")
+        let resource = Resource(name: name, kind: .semaphore, permits: permits, policy: fairness?.letter)
         return Semaphore(resource: resource, engine: engine(of: name), coordinator: self)
     }
 

@@ -7,8 +7,9 @@ public enum CoordinatorEvent: Sendable {
     /// A session was lost: its leases are lost and the bodies that held them are cancelled. The
     /// coordinator begins a new one.
     case sessionLost(id: String, SessionLoss)
-    /// Redis refused a session. The operations that wait for it fail with this error. The
-    /// coordinator tries again every second.
+    /// Redis refused a session, or its heartbeat because the user lacks a right. The operations that
+    /// wait fail with this error. The coordinator tries again every second. A session without
+    /// heartbeats is lost after its TTL.
     case sessionRefused(RedisDCError)
     /// Redis lost data of this namespace: signalled permits may be gone. The next operation through
     /// a handle that can create a missing resource creates it again.

@@ -7,3 +7,13 @@ public enum Fairness: Sendable, Hashable {
     /// higher, and a waiter that needs many permits at once may wait forever.
     case barging
 }
+
+extension Fairness {
+    /// The letter of the policy: see layout.lua.
+    var letter: Unicode.Scalar {
+        switch self {
+        case .fifo: "f"
+        case .barging: "b"
+        }
+    }
+}

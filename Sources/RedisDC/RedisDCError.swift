@@ -45,7 +45,8 @@ public struct RedisDCError: Error, Sendable {
         /// There was no connection or no session within the deadline, or the server refused the
         /// login or was not ready. The operation had no effect.
         public static let notConnected = Code(.notConnected)
-        /// The ACL rules of the Redis user forbid the operation: the message is the server's.
+        /// The ACL rules of the Redis user forbid the operation, or for a wait a request that it
+        /// depends on, such as the session's heartbeat: the message is the server's.
         public static let notPermitted = Code(.notPermitted)
         /// A key of the library has a value of another type: the message names the key, which was
         /// not changed.

@@ -76,7 +76,7 @@ extension SecurityTests {
             let users = try DocumentedUsers()
             let permitted = try users.permitted(to: user)
             let sent = try Set(modules.flatMap { try Self.commands(in: $0) })
-            // First, because an operation may wait for ever if a script fails in the background.
+            // First, because this names the rights that are missing.
             try #require(sent.subtracting(permitted) == [])
             try await withSecuredServer { server, admin in
                 let (name, password) = try await users.create(user, on: admin)

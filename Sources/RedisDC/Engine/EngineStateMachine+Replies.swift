@@ -285,17 +285,36 @@ extension EngineStateMachine {
             if case .pass(_, let number, _, _) = entry.request.operation { restoreHeld(number) }
             return [.finish(id, .failure(error))]
         case .heartbeat:
-            live.heartbeat = .due(at: now + .milliseconds(200))
-            return []
+            guard error.code == .notPermitted else {
+                live.heartbeat = .due(at: now + .milliseconds(200))
+                return []
+            }
+            live.heartbeat = .due(at: now + .seconds(1))
+            return [.event(.sessionRefused(error))] + waitsRefused(error, now)
         case .reconcile:
             live.reconciliation = .none
-            return []
+            return waitsRefused(error, now)
         case .background:
-            if case .end(let claim, let name, _, isForced: false) = entry.request.operation {
-                return endFailed(claim, name, error)
+            if case .end(let claim, let name, _, isForced: false) = entry.request.operation, error.code == .serverError
+            {
+                return endFailed(claim, name)
             }
-            return []
-        case .sweep: return []
+            return waitsRefused(error, now)
+        case .sweep: return waitsRefused(error, now)
+        }
+    }
+
+    /// Handles the failure of a request that no caller waits for. If the user may not run it, the waits fail: a grant may
+    /// depend on it, or the notice of one, and it will fail again until someone changes the user's rights.
+    private mutating func waitsRefused(_ error: RedisDCError, _ now: Duration) -> [ReplyAction] {
+        guard error.code == .notPermitted else { return [] }
+        let waiting = claims.filter { if case .queued = $0.value.state { true } else { false } }
+        return waiting.keys.sorted().compactMap { id in
+            switch abandon(id, error, now: now) {
+            case .none: nil
+            case .send(let request): .send(request)
+            case .fail(let id, let error): .finish(id, .failure(error))
+            }
         }
     }
 
@@ -305,8 +324,7 @@ extension EngineStateMachine {
 
     /// Handles a claim of an expired session that the server could not end. Each sweep of the session tries it again, a
     /// second later.
-    private mutating func endFailed(_ claim: ClaimID, _ name: String, _ error: RedisDCError) -> [ReplyAction] {
-        guard error.code == .serverError else { return [] }
+    private mutating func endFailed(_ claim: ClaimID, _ name: String) -> [ReplyAction] {
         // Others may have set these claims aside.
         if live.failedEnds.count > 10_000 { live.failedEnds = [:] }
         live.failedEnds[claim, default: 0] += 1
@@ -338,7 +356,7 @@ extension EngineStateMachine {
         case .conflict(let letters, let permits):
             let found = Resource.describe(
                 Resource.Kind(rawValue: String(letters.prefix(1))), permits: permits,
-                policy: String(letters.suffix(1)))
+                policy: letters.unicodeScalars.last)
             let wanted = operation.resource.map { "; this call expects \($0.configuration)" } ?? ""
             return .failure(RedisDCError(.conflict, "\"\(name)\" is \(found)\(wanted)"))
         case .broken:

@@ -98,7 +98,8 @@ struct EngineInstruments: Sendable {
                     "session with Redis lost", metadata: ["redisdc_session": "\(id)", "redisdc_reason": "\(reason)"])
             case .sessionRefused(let error):
                 backends.logger?.error(
-                    "Redis refuses a session, will try again", metadata: ["redisdc_error": "\(error.code)"])
+                    "Redis refuses a session or its heartbeat, will try again",
+                    metadata: ["redisdc_error": "\(error.code)"])
             case .dataLost: backends.logger?.error("Redis has lost data of this namespace")
             case .claimSetAside(let id, _):
                 backends.logger?.error(

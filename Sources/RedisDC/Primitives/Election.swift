@@ -130,9 +130,8 @@ public struct Election: Sendable {
         }
     }
 
-    /// Publishes a hint. An observer that misses it reads the leader with its next poll.
-    /// Tells those who watch the election that something has changed. Nobody waits for it: a slow server must not delay a
-    /// leader, and ``changes()`` also polls.
+    /// Publishes that the leader has changed. No caller waits for it: a slow server must not delay a leader. An observer
+    /// that misses it reads the leader with its next poll.
     private func announce() {
         Task { _ = try? await redis.publish("", to: channel) }
     }

@@ -1,6 +1,6 @@
 -- Reads the resource, and creates it if it does not exist.
 -- ARGV
---   [4] kind: two letters
+--   [4] kind: two letters; one if [5] is empty, for any policy
 --   [5] permits with which a missing resource is created; empty: it must exist; nothing: 1
 -- Refusals: {'missing'}, {'gone'} (destroyed, and not cleared yet), {'broken'}, {'conflict', kind, limit} (of the
 --   existing resource), {'family', FAMILY}
@@ -20,7 +20,7 @@ if resource then
   if kind ~= ARGV[4] then
     if kind == DESTROYED then return {'gone'} end
     if kind == BROKEN then return {'broken'} end
-    return {'conflict', kind, limit}
+    if string.sub(kind, 1, 1) ~= ARGV[4] then return {'conflict', kind, limit} end
   end
   if requested and requested ~= '' then
     requested = requested + 0

@@ -44,6 +44,15 @@ struct RESPValueTests {
         #expect(error?.command == "LPUSH")
     }
 
+    @Test("the form of a reply, which errors show, is short and contains no data")
+    func form() {
+        let secret = String(repeating: "secret", count: 1000)
+        let bytes = RESPValue.bytes(Array(secret.utf8))
+        for value in [.status(secret), .error(secret), .integer(4711), bytes, .array([bytes, .array([bytes])])] {
+            #expect(!value.form.contains("secret") && !value.form.contains("4711") && value.form.count < 40)
+        }
+    }
+
     @Test("the description shows text, and the number of other bytes")
     func description() {
         let value = RESPValue.array([.status("OK"), .error("ERR"), .integer(1), .bytes([97]), .bytes([255, 0]), .null])

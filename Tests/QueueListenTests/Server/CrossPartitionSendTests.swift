@@ -114,6 +114,38 @@ extension QueueListenTests {
             }
         }
 
+        @Test("the partitions remember their parts as long as the home says that the send is unfinished")
+        func remembered() async throws {
+            try await withServer { _, redis, other in
+                let hasAsked = Atomic(false)
+                let hasDecided = Atomic(false)
+                let observed = InterposedRedis(
+                    redis,
+                    before: { keys in
+                        if keys == ["HEXISTS"] { hasAsked.store(true, ordering: .relaxed) }
+                        // Taking over follows in each round.
+                        if hasAsked.load(ordering: .relaxed), keys.count == 1, keys[0].hasSuffix(":splits") {
+                            hasDecided.store(true, ordering: .relaxed)
+                        }
+                    })
+                try await withPostOffice(redis: observed, configuration: split) { office in
+                    let request = try SendRequest([Message(text: "a")], to: names, maxMessageBytes: 1000)
+                    try await office.send([Message(text: "a")], to: names, id: "x")
+                    let home = Namespace("default", partitions: 8).partition(of: "x")
+                    // As in a replica that was promoted before the end had arrived. It is not listed, so nobody takes it over.
+                    _ = try await other.send([
+                        "HSET", .string("ql:{default:\(home)}:split:x"), "p", .bytes(request.encoded(id: "x").encoded),
+                    ])
+                    try await until("the home was asked") { hasDecided.load(ordering: .relaxed) }
+                    let parts = try await other.send("KEYS", "ql:*:sent:id:x").array?.compactMap(\.string) ?? []
+                    #expect(!parts.isEmpty)
+                    for part in parts {
+                        #expect(try await other.send("PTTL", .string(part)).integer ?? 0 > 29 * 86_400_000)
+                    }
+                }
+            }
+        }
+
         @Test("a home that has lost the end of a send in a failover does not make it arrive twice")
         func lostFinish() async throws {
             var configuration = split

@@ -172,6 +172,21 @@ private let hazards: [MailHazard] = [
         return try await texts(node, "alice") == ["a", "b"]
     },
     MailHazard(
+        invariant: "M3", testDescription: "a full mailbox makes more room than one script can make",
+        guardian: "if high < count or sum - b.from_sum < bytes then is_step = true end", without: ""
+    ) { node, redis in
+        var node = node
+        node.limits.maxBytes = 1 << 30
+        let large = String(repeating: "x", count: 1 << 20)
+        for number in 1...10 { _ = try await node.send([large], to: ["alice"], number: number) }
+        node.limits.maxBytes = 1 << 20
+        node.limits.whenFull = 1
+        // The first script only makes room.
+        for _ in 0..<2 { _ = try await node.send(["last"], to: ["alice"], number: 11) }
+        // Two elements for the one message that is left.
+        return try await redis.send("LLEN", .string(node.key("mail:alice"))).integer == 2
+    },
+    MailHazard(
         invariant: "M3", testDescription: "an older cursor revokes no acknowledgement",
         guardian: "if index > mine_index then mine_index", without: "if true then mine_index"
     ) { node, _ in

@@ -127,10 +127,13 @@ struct MachineRun {
         apply { $0.reply(request, .failure(.retry(.init(.connectionLost, "", mayHaveRun: true))), now: $2) }
     }
 
-    mutating func refuse(_ number: UInt64) {
+    mutating func refuse(_ number: UInt64) { fail(number, RedisDCError(.notPermitted, "")) }
+
+    /// Handles a failure after which the request is not sent again.
+    mutating func fail(_ number: UInt64, _ error: RedisDCError) {
         guard let request = requests[number] else { return }
         unanswered[number] = nil
-        apply { $0.reply(request, .failure(.fatal(RedisDCError(.notPermitted, ""))), now: $2) }
+        apply { $0.reply(request, .failure(.fatal(error)), now: $2) }
     }
 
     mutating func advance(_ duration: Duration) {
@@ -178,7 +181,8 @@ struct MachineRun {
         case .event(.sessionStarted): return "event started"
         case .event(.sessionLost(_, let reason)): return "event lost \(reason == .expired ? "expired" : "dataLost")"
         case .event(.dataLost): return "event dataLost"
-        case .event: return "event"
+        case .event(.sessionRefused(let error)): return "event refused \(error.code)"
+        case .event(.claimSetAside(let id, _)): return "event set aside \(id)"
         case .finish(let id, .success(.granted(let grant))): return "finish \(id) granted \(grant.fence)"
         case .finish(let id, .success): return "finish \(id)"
         case .finish(let id, .failure(let error)):
@@ -196,6 +200,7 @@ struct MachineRun {
                 case .confirm(let claims):
                     "confirm \(request.number) of " + claims.map { "\($0.number)" }.joined(separator: ",")
                 case .leave(_, let claim): "leave \(request.number) of \(claim)"
+                case .setAside(let claim): "set aside \(request.number) of \(claim.session):\(claim.number)"
                 case .pass(_, let claim, _, _): "pass \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
                 case .heartbeat: "heartbeat \(request.number)"

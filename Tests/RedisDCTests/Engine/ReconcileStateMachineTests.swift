@@ -204,6 +204,19 @@ struct ReconcileStateMachineTests {
             ])
     }
 
+    @Test("a waiter that fails on a loss fails when Redis has lost its place in the queue")
+    func lostPlace() {
+        var run = MachineRun.live()
+        run.acquire(1, AcquireRequest(resource: MachineRun.resource, failsOnLoss: true))
+        run.reply(1, .queued())
+        run.apply { $0.gap($1, now: $2) }
+        run.reply(2, .page(next: 0, []))
+        #expect(
+            run.taken() == [
+                "send acquire 1", "send reconcile 2", "finish 1 lost", "send release 3 of 1", "event dataLost",
+            ])
+    }
+
     @Test("a request in flight during the reconciliation is not treated as lost")
     func reconcileUnderWay() {
         var run = MachineRun.live()

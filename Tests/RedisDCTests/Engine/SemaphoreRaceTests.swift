@@ -159,6 +159,35 @@ extension EngineTests {
             }
         }
 
+        @Test("a handle of an existing semaphore uses the stored fairness, and a handle with another one is refused")
+        func existing() async throws {
+            try await withCoordinators { _, one, two, redis in
+                for fairness in [Fairness.fifo, .barging] {
+                    let semaphore = try one.semaphore("s", permits: 1, fairness: fairness)
+                    let existing = try two.existingSemaphore("s")
+                    #expect(await errorOf { try await existing.wait() }?.code == .notFound)
+                    try await semaphore.create()
+                    let big = Task { try await semaphore.wait(2) }
+                    try await until("the waiter is queued") { try await one.inspect("s")?.waiterCount == 1 }
+                    #expect(try await existing.tryWait() == (fairness == .barging))
+                    try await existing.signal(2)
+                    try await big.value
+                    try await existing.resize(to: 3)
+                    let refused = try two.semaphore("s", permits: 3, fairness: fairness == .fifo ? .barging : .fifo)
+                    #expect(await errorOf { try await refused.wait() }?.code == .conflict)
+                    #expect(await errorOf { try await refused.resize(to: 4) }?.code == .conflict)
+                    #expect(try await existing.destroy())
+                }
+                try await one.mutex("m").withLock { _ in
+                    let error = await errorOf { try await two.existingSemaphore("m").wait() }
+                    #expect(error?.code == .conflict)
+                    #expect(
+                        error?.message.hasSuffix("this call expects a semaphore with any number of permits") == true)
+                }
+                try await Audit(redis).check()
+            }
+        }
+
         @Test("a reentrant lock has the same fence, and the outermost unlock releases the mutex")
         func reentrant() async throws {
             try await withCoordinators { _, one, two, _ in

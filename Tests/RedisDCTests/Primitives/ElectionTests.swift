@@ -56,6 +56,25 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a candidate leads and resigns without waiting for the reply to its publication")
+        func slowPublication() async throws {
+            try await withServer { _, redis, _ in
+                let slow = SlowPublisher(redis)
+                try await withCoordinator(redis: slow) { coordinator in
+                    let election = try coordinator.election("e")
+                    let hasResigned = Flag()
+                    let leading = Task {
+                        try await election.resign(try await election.campaign())
+                        try await election.withLeadership { _ in }
+                        hasResigned.set()
+                    }
+                    defer { slow.mayPublish.set() }
+                    try await until("the candidate has led twice", within: .seconds(60)) { hasResigned.isSet }
+                    try await leading.value
+                }
+            }
+        }
+
         @Test("a change that nobody published is noticed by the next poll, on the coordinator's clock")
         func polls() async throws {
             try await withServer { _, redis, other in
@@ -95,4 +114,21 @@ private actor Leaders {
     }
 
     private func received(_ leader: Leader?) { last = .some(leader) }
+}
+
+/// A Redis that carries out no `PUBLISH` until it may.
+private final class SlowPublisher: RedisDecorator {
+    let redis: RedisClient
+    let mayPublish = Flag()
+
+    init(_ redis: RedisClient) { self.redis = redis }
+
+    func send(
+        _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
+    ) async throws(RedisError) -> RESPValue {
+        if case .string("PUBLISH")? = command.arguments.first {
+            while !mayPublish.isSet, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(10)) }
+        }
+        return try await redis.send(command, timeout: timeout, settle: settle)
+    }
 }

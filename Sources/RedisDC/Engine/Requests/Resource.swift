@@ -34,8 +34,8 @@ struct Resource: Sendable, Hashable {
     var kind: Kind
     /// The number of permits it is created with when it does not exist; `nil` requires it to exist.
     var permits: Int?
-    /// The letter of the policy: see layout.lua.
-    var policy: Unicode.Scalar = "f"
+    /// The letter of the policy: see layout.lua. `nil` is the policy of the existing resource.
+    var policy: Unicode.Scalar? = "f"
 
     /// The same resource for an operation that requires it to exist.
     var existing: Resource {
@@ -45,7 +45,7 @@ struct Resource: Sendable, Hashable {
     }
 
     /// The letters of the kind and the policy: see layout.lua.
-    var letters: String { kind.rawValue + String(policy) }
+    var letters: String { kind.rawValue + (policy.map { String($0) } ?? "") }
 
     /// The arguments of resource.lua.
     var arguments: [RedisArgument] { [.string(letters), permits.map { .integer($0) } ?? ""] }
@@ -58,13 +58,14 @@ extension Resource: CustomStringConvertible {
     var description: String { "\(kind.title) \"\(name)\"" }
 
     /// The kind, the number of permits or parties, and the policy in words.
-    var configuration: String { Self.describe(kind, permits: permits, policy: String(policy)) }
+    var configuration: String { Self.describe(kind, permits: permits, policy: policy) }
 
-    static func describe(_ kind: Kind?, permits: Int?, policy: String) -> String {
+    static func describe(_ kind: Kind?, permits: Int?, policy: Unicode.Scalar?) -> String {
         let number = permits.map { "\($0)" } ?? "any number of"
         return switch kind {
         case .semaphore:
-            "a semaphore with \(number) permits" + (policy == "b" ? ", barging" : ", first come first served")
+            "a semaphore with \(number) permits"
+                + (policy == "b" ? ", barging" : policy == "f" ? ", first come first served" : "")
         case .readWriteLock:
             "a read-write lock"
                 + (policy == "r" ? " that prefers readers" : policy == "w" ? " that prefers writers" : "")
