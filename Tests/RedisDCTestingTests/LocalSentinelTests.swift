@@ -27,8 +27,8 @@ struct LocalSentinelTests {
             let new = try await sentinel.waitForMaster(otherThan: old)
             _ = try await new.send("SET", "key", "value")
             try await old.restart()
+            // On a busy machine, the sentinels may have elected the old one again.
             try await sentinel.waitUntilHealthy()
-            try await #expect(sentinel.master().port == new.port)
             try await #expect(old.send("GET", "key").string == "value")
         }
     }

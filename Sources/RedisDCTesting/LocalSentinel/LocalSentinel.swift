@@ -7,9 +7,10 @@ import Hiredis
 ///     let old = try await sentinel.master()
 ///     await old.kill()                          // SIGKILL; the sentinels notice it after a second
 ///     let new = try await sentinel.waitForMaster(otherThan: old)
+///     _ = try await new.send("SET", "key", "value")
 ///     try await old.restart()
 ///     try await sentinel.waitUntilHealthy()     // the old master follows the new one
-///     #expect(try await sentinel.master().port == new.port)
+///     #expect(try await old.send("GET", "key").string == "value")
 /// }
 /// ```
 ///

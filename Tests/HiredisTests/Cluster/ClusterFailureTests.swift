@@ -156,7 +156,7 @@ extension ServerTests {
                 try await cluster.beginMove(slot: 12182, from: source, to: target)
                 try await cluster.migrate(key: "{foo}1", from: source, to: target)
                 let error = await redisError {
-                    _ = try await redis.send(["MGET", "{foo}1", "{foo}2"], timeout: .milliseconds(300))
+                    _ = try await redis.send(["MGET", "{foo}1", "{foo}2"], timeout: .seconds(4))
                 }
                 #expect(error?.code == .serverNotReady && error?.mayHaveRun == false && error?.isTransient == true)
                 try await cluster.finishMove(slot: 12182, from: source, to: target)
