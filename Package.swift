@@ -176,7 +176,7 @@ let package = Package(
         .testTarget(
             name: "HiredisTests",
             dependencies: [
-                "Hiredis", "RedisDCTesting", "CHiredis", "TestRandom",
+                "Hiredis", "RedisDCTesting", "CHiredis", "TestSupport", "TestRandom",
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
