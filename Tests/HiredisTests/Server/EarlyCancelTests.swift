@@ -9,7 +9,7 @@ extension ServerTests.FailureTests {
     func cancelledEarly() async throws {
         try await withServer { server, redis in
             _ = try await redis.send("PING")
-            let connection = try #require(redis.link.current)
+            let connection = try #require(redis.onlyNode.link.current)
             try await server.pause()
             // The event loop often handles the cancellation before the command is submitted.
             for _ in 0..<2000 {

@@ -12,8 +12,8 @@ extension ServerTests {
             try await withLocalRedis { server in
                 let redis = try RedisClient(RedisConfiguration(url: server.url))
                 let isAvailable = Locked([Bool]())
-                let stop = redis.sendFirst {
-                    isAvailable.withLock { $0.append(redis.link.current != nil) }
+                let stop = redis.sendFirst(for: "k") {
+                    isAvailable.withLock { $0.append(redis.onlyNode.link.current != nil) }
                     let script = RedisScript("return redis.call('SET', KEYS[1], 'first')")
                     return [FirstScript(script, keys: ["k"], arguments: [], timeout: .seconds(60)) { _ in }]
                 }
