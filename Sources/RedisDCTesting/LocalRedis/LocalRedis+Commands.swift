@@ -3,7 +3,7 @@ import Hiredis
 extension LocalRedis {
     /// Sends a command on a connection of its own, and returns its reply.
     ///
-    /// - Throws: `RedisError` if the server does not reply within a second or replies with an error.
+    /// - Throws: `RedisError` if the server does not reply within ten seconds or replies with an error.
     func send(_ arguments: RedisArgument...) async throws -> RESPValue {
         try await self.send(RedisCommand(arguments))
     }
@@ -12,7 +12,7 @@ extension LocalRedis {
     ///
     /// - Parameter timeout: the maximum time for the connection and for the reply, each.
     /// - Throws: `RedisError` if the server does not reply in time or replies with an error.
-    func send(_ command: RedisCommand, timeout: Duration = .seconds(1)) async throws -> RESPValue {
+    func send(_ command: RedisCommand, timeout: Duration = .seconds(10)) async throws -> RESPValue {
         var configuration = RedisConfiguration(
             endpoint: .tcp(host: "127.0.0.1", port: self.port),
             credentials: self.configuration.password.map { .init(password: $0) })
