@@ -57,7 +57,9 @@ local SESSION = '<ddd'
 local SESSION_SIZE = 24
 local CONNECTION = 4294967296
 local SLOT = '<c1d'
+local SLOT_SIZE = 9
 local CLAIM = '<c1dddc1c1'
+local CLAIM_SIZE = 27
 local RESOURCE = '<c2c1ddddddd'
 local TAIL = 60
 -- A shorter record is damaged.

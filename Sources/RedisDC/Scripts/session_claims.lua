@@ -15,7 +15,8 @@ local records = #fields > 0 and call('HMGET', state, unpack(fields)) or {}
 for i = 1, #fields do
   local record = records[i]
   local slot_state, number, count, claim_tick, mode, name = DONE, 0, 0, 0, '', ''
-  if record then
+  -- A damaged record has no claim.
+  if record and #record >= (string.sub(record, 1, 1) == DONE and SLOT_SIZE or CLAIM_SIZE) then
     slot_state, number = decode(SLOT, record)
     if slot_state == DONE then
       name = string.sub(record, 10)

@@ -26,7 +26,8 @@ local slot_state, slot_number = DONE, 0
 local now, tick
 -- The session's field and record, if the record must be written because the slot is new.
 local session_field, session_record
-if slot then
+-- A shorter record is damaged, and the slot counts as new.
+if slot and #slot >= SLOT_SIZE then
   slot_state, slot_number = decode(SLOT, slot)
   if number < slot_number then return {'stale'} end
 else
