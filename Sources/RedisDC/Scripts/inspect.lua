@@ -2,7 +2,8 @@
 -- ARGV
 --   [1] NAME
 --   [2] limit: maximum number of holders, and of waiters, to list
--- Reply: {} if the resource does not exist, {'damaged'} if its record is, or {now in microseconds, kind, permits, limit, free, waiting, created,
+-- Reply: {} if the resource does not exist, {'damaged'} if its record is, or
+--   {now in microseconds, kind, permits, limit, free, waiting, created,
 --   signalled, consumed, number of holders, holders, waiters}, the last two as {CLAIM, count, tick, description of the
 --   session, …}, the waiters in queue order.
 local name = ARGV[1]
