@@ -28,6 +28,7 @@ let package = Package(
         .library(name: "Hiredis", targets: ["Hiredis"]),
         .library(name: "RedisDC", targets: ["RedisDC"]),
         .library(name: "QueueListen", targets: ["QueueListen"]),
+        .library(name: "GameServices", targets: ["GameServices"]),
         .library(name: "RedisDCTesting", targets: ["RedisDCTesting"]),
         .executable(name: "redisdc", targets: ["redisdc"]),
         .executable(name: "rendezvous", targets: ["rendezvous"]),
@@ -126,6 +127,16 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .target(
+            name: "GameServices",
+            dependencies: [
+                "RedisDC", "QueueListen", "Hiredis", "CoordinationBase",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+            ],
+            resources: [.embedInCode("Scripts")],
+            swiftSettings: settings
+        ),
         // What the package's command-line tools share.
         .target(
             name: "CommandLineTool",
@@ -135,10 +146,13 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The histories of `redisdc verify` and their judge, which need no Redis.
+        .target(name: "Verification", swiftSettings: settings),
         .executableTarget(
             name: "redisdc",
             dependencies: [
                 "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "CommandLineTool",
+                "Verification", "GameServices",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -200,7 +214,9 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .testTarget(name: "RedisDCTestingTests", dependencies: ["RedisDCTesting", "Hiredis"], swiftSettings: settings),
+        .testTarget(
+            name: "RedisDCTestingTests", dependencies: ["RedisDCTesting", "Hiredis", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "RedisDCTests",
             dependencies: [
@@ -240,14 +256,21 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "GameServicesTests",
+            dependencies: [
+                "GameServices", "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting",
+                "TestSupport", "TestRandom", "redisdc-worker",
+            ],
+            swiftSettings: settings),
+        .testTarget(
             name: "SecurityTests",
-            dependencies: ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport"],
+            dependencies: ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "GameServices"],
             swiftSettings: settings),
         .testTarget(
             name: "redisdcTests",
             dependencies: [
                 "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",
-                "TestSupport",
+                "TestSupport", "Verification",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -269,7 +292,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "redisdc-worker",
-            dependencies: ["RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory", "TestKinds"],
+            dependencies: [
+                "RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory", "TestKinds", "GameServices",
+            ],
             path: "Tests/Worker", swiftSettings: settings),
     ]
 )

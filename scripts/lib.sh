@@ -29,8 +29,8 @@ require_swift() {
 # install_missing [--no-install] NAME...
 #
 # Installs the named requirements that are missing: hiredis (the C library with its headers), redis (redis-server and
-# redis-cli), openssl and valgrind (the commands). Does nothing when all are present. With --no-install, prints the command that
-# installs them and exits.
+# redis-cli), openssl and valgrind (the commands), pip (python3 with pip), chromium (with chromedriver). Does nothing when
+# all are present. With --no-install, prints the command that installs them and exits.
 install_missing() {
     local install=yes missing="" packages="" manager="" name
     if [ "${1:-}" = --no-install ]; then
@@ -71,6 +71,8 @@ apt_package() {
     hiredis) echo libhiredis-dev ;;
     # Not redis-server: that package starts a service on port 6379. See has_redis.
     redis) echo redis-tools ;;
+    pip) echo python3-pip ;;
+    chromium) echo chromium chromium-driver ;;
     *) echo "$1" ;;
     esac
 }
@@ -134,12 +136,39 @@ link_redis_server() {
     return 1
 }
 
+has_pip() {
+    python3 -m pip --version >/dev/null 2>&1
+}
+
+has_chromium() {
+    command -v chromium >/dev/null && command -v chromedriver >/dev/null
+}
+
 has_openssl() {
     command -v openssl >/dev/null
 }
 
 has_valgrind() {
     command -v valgrind >/dev/null
+}
+
+# The libraries whose interface and documentation are published.
+# shellcheck disable=SC2034
+libraries="Hiredis RedisDC QueueListen GameServices RedisDCTesting"
+
+# extract_symbols LIBRARY FOLDER: writes the symbol graph of a library's public declarations to a folder. The debug build
+# must be up to date.
+extract_symbols() {
+    local map target flags=()
+    # The C modules that the libraries import.
+    while IFS= read -r map; do flags+=(-I "${map%/module.modulemap}"); done < <(
+        find "$root/Sources" "$root/.build/checkouts" -name module.modulemap \
+            \( -path '*/include/*' -o -path "$root/Sources/*" \)
+    )
+    for map in "$root"/.build/debug/*.build/module.modulemap; do flags+=(-Xcc "-fmodule-map-file=$map"); done
+    target="$(swiftc -print-target-info | sed -n 's/^ *"triple": "\(.*\)",$/\1/p' | head -n 1)"
+    swift symbolgraph-extract -module-name "$1" -I "$root/.build/debug/Modules" "${flags[@]}" -target "$target" \
+        -minimum-access-level public -skip-synthesized-members -output-dir "$2"
 }
 
 # progress NAME COMMAND...

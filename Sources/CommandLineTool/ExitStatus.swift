@@ -14,7 +14,7 @@ package enum ExitStatus: Int32, Sendable {
     case software = 70
     /// A lease was lost while it was held.
     case lost = 74
-    /// The operation timed out, or its resource was destroyed while it waited.
+    /// The operation timed out, or its resource was destroyed or broken.
     case notAcquired = 75
     /// The Redis user lacks a right.
     case notPermitted = 77
@@ -46,7 +46,7 @@ extension RedisDCError: ExitError {
     package var exitStatus: ExitStatus {
         switch code {
         case .invalidArgument, .conflict, .notFound, .wrongType: .badData
-        case .timedOut, .destroyed: .notAcquired
+        case .timedOut, .destroyed, .broken: .notAcquired
         case .lost: .lost
         case .connectionLost, .notConnected, .stopped: .unavailable
         case .notPermitted: .notPermitted

@@ -18,8 +18,9 @@ public struct Delivery: Sendable {
         case messages([ReceivedMessage])
         /// No message arrived before the timeout.
         case timedOut
-        /// The cursor belongs to an earlier mailbox of this name, which Redis has lost or which was
-        /// deleted. The messages that it contained and that were not read are lost.
+        /// The cursor, or the position of a device without a cursor, belongs to an earlier mailbox of
+        /// this name, which Redis has lost or which was deleted. The messages that it contained and
+        /// that were not read are lost.
         case reset
         /// Redis has lost the end of the mailbox that the cursor has seen, and other messages may
         /// have taken its place. Some messages may be delivered a second time, under the same ids.

@@ -51,7 +51,8 @@ public struct Mailbox: Sendable {
     ///
     /// - Parameters:
     ///   - cursor: the cursor of the last delivery. `nil` continues after the last message that
-    ///     this device acknowledged, or reads from the beginning for a new device.
+    ///     this device acknowledged, or reads from the beginning for a new device. It returns the
+    ///     losses that the device has not acknowledged yet, by a cursor after them.
     ///   - device: 1 to 128 bytes of UTF-8 without control characters and braces. A mailbox has at
     ///     most 64 devices.
     ///   - limit: the maximum number of messages, 1 to 10,000. One call returns at most 1,000.
@@ -69,7 +70,15 @@ public struct Mailbox: Sendable {
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maxBytes: Int = 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
-        let call = try pendingListen(after: cursor, device, limit, maxBytes, timeout)
+        try await listen(as: device, nil, after: cursor, limit: limit, maxBytes: maxBytes, timeout: timeout)
+    }
+
+    /// - Parameter reader: `nil` for a call of its own, which acknowledges its cursor.
+    func listen(
+        as device: String, _ reader: ListenRequest.Reader?, after cursor: Cursor?, limit: Int, maxBytes: Int,
+        timeout: Duration?
+    ) async throws(QueueListenError) -> Delivery {
+        let call = try pendingListen(after: cursor, device, reader, limit, maxBytes, timeout)
         if office.instruments.isDisabled { await listeners.carryOut(call) } else { await runObserved(call) }
         return try call.delivery()
     }
@@ -83,13 +92,15 @@ public struct Mailbox: Sendable {
     /// Not inlined, so that its temporaries are not in the frames of waiting callers.
     @inline(never)
     private func pendingListen(
-        after cursor: Cursor?, _ device: String, _ limit: Int, _ maxBytes: Int, _ timeout: Duration?
+        after cursor: Cursor?, _ device: String, _ reader: ListenRequest.Reader?, _ limit: Int, _ maxBytes: Int,
+        _ timeout: Duration?
     ) throws(QueueListenError) -> PendingListen {
         try validate(device: device, "listen to")
         try check(limit: limit, maxBytes: maxBytes, "listen to")
         if let timeout, timeout < .zero { throw invalid("timeout is \(timeout), expected 0 or more", "listen to") }
         return listeners.pendingListen(
-            name, device: device, after: cursor, maxMessages: limit, maxBytes: maxBytes, timeout: timeout)
+            name, device: device, reader: reader, after: cursor, maxMessages: limit, maxBytes: maxBytes,
+            timeout: timeout)
     }
 
     /// Acknowledges without reading: messages up to the cursor are deleted when every device has
@@ -119,7 +130,7 @@ public struct Mailbox: Sendable {
         return try read(reply, "acknowledge messages of").status == .ok
     }
 
-    private func validate(device: String, _ action: String) throws(QueueListenError) {
+    func validate(device: String, _ action: String) throws(QueueListenError) {
         do { try MailName.validate(device, "device", maxBytes: 128) } catch { throw error.prefixed(failure(action)) }
     }
 

@@ -26,11 +26,6 @@ public struct MailboxInspection: Sendable, Hashable {
 }
 
 extension Mailbox {
-    /// Returns the devices that have listened to the mailbox and are not forgotten.
-    ///
-    /// - Throws: the codes of ``inspect()``.
-    public func devices() async throws(QueueListenError) -> [MailboxDevice] { try await inspect()?.devices ?? [] }
-
     /// Returns the state of the mailbox; `nil` if it does not exist. Changes nothing.
     ///
     /// Takes at most ``PostOfficeConfiguration/callTimeout``.

@@ -14,7 +14,7 @@ public enum CoordinatorEvent: Sendable {
     /// Redis lost data of this namespace: signalled permits may be gone. The next operation through
     /// a handle that can create a missing resource creates it again.
     case dataLost
-    /// A claim of a dead process cannot be ended, because a record in Redis is damaged: its permits stay taken. It was
-    /// set aside, and no longer delays anything. ``Coordinator/list()`` reports what is damaged.
+    /// This process has set a claim of a dead process aside that cannot be ended, because a record in
+    /// Redis is damaged: its permits stay taken. ``Coordinator/list(limit:)`` reports the damaged records.
     case claimSetAside(id: String, resource: String)
 }

@@ -35,21 +35,39 @@ extension Coordinator {
     ///
     /// - Throws: what ``inspect(_:limit:)`` throws.
     public func deadlocks() async throws(RedisDCError) -> [Deadlock] {
-        let before = try await waits()
+        let before = try await waits(for: try await namesWaitedFor())
         if before.isEmpty { return [] }
-        let now = Set(try await waits())
+        let now = Set(try await waits(for: try await namesWaitedFor()))
         return Deadlock.all(in: before.filter(now.contains))
     }
 
-    private func waits() async throws(RedisDCError) -> [Deadlock.Link] {
+    /// Returns the circles of processes that wait for one another for some resources. The cost is
+    /// that of inspecting each of them twice. See ``deadlocks()``.
+    ///
+    /// - Parameters:
+    ///   - names: the resources to look at.
+    ///   - limit: the maximum number of holders, and of waiters, of each resource.
+    /// - Throws: what ``inspect(_:limit:)`` throws.
+    public func deadlocks(among names: [String], limit: Int = 1000) async throws(RedisDCError) -> [Deadlock] {
+        let before = try await waits(for: names, limit: limit)
+        if before.isEmpty { return [] }
+        let now = Set(try await waits(for: names, limit: limit))
+        return Deadlock.all(in: before.filter(now.contains))
+    }
+
+    private func namesWaitedFor() async throws(RedisDCError) -> [String] {
+        try await list().resources.filter { $0.waiters > 0 }.map(\.name)
+    }
+
+    private func waits(for names: [String], limit: Int = 1000) async throws(RedisDCError) -> [Deadlock.Link] {
         var links: [Deadlock.Link] = []
-        for resource in try await list().resources where resource.waiters > 0 {
-            guard let inspection = try await inspect(resource.name, limit: 1000) else { continue }
+        for name in names {
+            guard let inspection = try await inspect(name, limit: limit) else { continue }
             for waiter in inspection.waiters {
                 for holder in inspection.holders where holder.session != waiter.session {
                     links.append(
                         Deadlock.Link(
-                            name: resource.name, waiter: waiter.id, holder: holder.id, waiterNode: waiter.node,
+                            name: name, waiter: waiter.id, holder: holder.id, waiterNode: waiter.node,
                             holderNode: holder.node))
                 }
             }

@@ -84,10 +84,9 @@ extension Coordinator {
         let reply = try await look(
             Scripts.inspect, partition: keyspace.partition(of: name), [.string(name), .integer(limit)])
         if reply.array?.first?.string == "damaged" {
+            let key = EngineKeys(keyspace).state(partition: keyspace.partition(of: name))
             throw RedisDCError(
-                .serverError,
-                "cannot inspect \"\(name)\": its record is damaged, field t:\(name) of \(EngineKeys(keyspace).state(partition: keyspace.partition(of: name)))"
-            )
+                .serverError, "cannot inspect \"\(name)\": its record is damaged, field t:\(name) of \(key)")
         }
         guard let parts = reply.array, parts.count == 12 else { return nil }
         let numbers = parts.map { $0.number ?? 0 }
@@ -116,19 +115,23 @@ extension Coordinator {
             holderCount: numbers[9], waiterCount: numbers[5], holders: holders, waiters: waiters)
     }
 
-    /// Returns all resources of the namespace. They are read in pages, and the cost is proportional
+    /// Returns the resources of the namespace. They are read in pages, and the cost is proportional
     /// to their number.
     ///
+    /// - Parameter limit: the number of resources after which no further page is read, except the
+    ///   first page of each partition. A page has a few hundred resources.
     /// - Throws: what ``inspect(_:limit:)`` throws.
-    public func list() async throws(RedisDCError) -> ResourceList {
+    public func list(limit: Int = .max) async throws(RedisDCError) -> ResourceList {
         var list = ResourceList(sessions: 0, resources: [], damaged: [])
         for partition in 0..<keyspace.partitions {
             var cursor = "0"
+            var isFirstPage = true
             repeat {
                 let reply = try await look(Scripts.list, partition: partition, [.string(cursor)])
                 guard let parts = reply.array, parts.count == 5, let next = parts[0].string else { break }
                 cursor = next
-                if cursor == "0" { list.sessions += parts[2].number ?? 0 }
+                if isFirstPage { list.sessions += parts[2].number ?? 0 }
+                isFirstPage = false
                 let cells = parts[3].array ?? []
                 for index in stride(from: 0, to: cells.count - 5, by: 6) {
                     list.resources.append(
@@ -146,6 +149,10 @@ extension Coordinator {
                         DamagedRecord(
                             resource: damaged[index + 1].string ?? "",
                             key: EngineKeys(keyspace).state(partition: partition), field: damaged[index].string ?? ""))
+                }
+                if cursor != "0", list.resources.count >= limit {
+                    list.isComplete = false
+                    break
                 }
             } while cursor != "0"
         }

@@ -1,6 +1,6 @@
 // The kinds of resources, as inspections and lists report them.
 
-/// The kind of a resource that ``Coordinator/inspect(_:limit:)`` or ``Coordinator/list()`` reports.
+/// The kind of a resource that ``Coordinator/inspect(_:limit:)`` or ``Coordinator/list(limit:)`` reports.
 ///
 /// More kinds may be added: switch over it with a `default`.
 public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {

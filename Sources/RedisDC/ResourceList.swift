@@ -1,25 +1,28 @@
-/// The sessions and resources of a namespace, as ``Coordinator/list()`` found them.
+/// The sessions and resources of a namespace, as ``Coordinator/list(limit:)`` found them.
 public struct ResourceList: Sendable {
     /// The number of live sessions, each in one partition of one process.
     public var sessions: Int
     /// The resources, in no particular order. One that changes while the list is read may be in it
     /// twice.
     public var resources: [ResourceSummary]
-    /// Records that cannot be read, or cannot be ended because of another one: something else than RedisDC has
-    /// written to the keys.
+    /// Records that cannot be read, or cannot be ended because another one is damaged: another program
+    /// has written to the keys.
     public var damaged: [DamagedRecord]
+    /// Whether the whole namespace was read; `false` if the limit was reached before.
+    public var isComplete = true
 }
 
 /// A record in Redis that is damaged.
 ///
-/// Operations on its resource fail. To use the name again, delete the fields of all its damaged records with `HDEL`; after
-/// that the resource is created anew by whoever uses it.
+/// Operations on its resource fail. To use the name again, delete the fields of all its damaged
+/// records with `HDEL`; the next operation that can create the resource creates it again.
 public struct DamagedRecord: Sendable, Hashable {
     /// The name of the resource; empty if it is unknown.
     public var resource: String
     /// The key in Redis, a hash.
     public var key: String
-    /// The field in the hash. It begins with `t:` if it is the resource's record, and with `x:` if it is a claim of a dead
-    /// process that cannot be ended, followed by the claim's session, slot and number.
+    /// The field in the hash. It begins with `t:` if it is the resource's record, and with `x:` if it
+    /// is a claim of a dead process that cannot be ended, followed by the claim's session, slot and
+    /// number.
     public var field: String
 }

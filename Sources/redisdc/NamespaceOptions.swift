@@ -28,4 +28,10 @@ struct NamespaceOptions: ParsableArguments {
         }
         return partitions ?? stored ?? 1
     }
+
+    /// Returns the number of partitions of the namespace's mailboxes, as ``agreedPartitions(storedAt:_:)`` does.
+    func agreedMailPartitions(_ redis: RedisClient) async throws -> Int {
+        let meta = Namespace(namespace, partitions: 1, prefix: "ql").key("meta", partition: 0)
+        return try await agreedPartitions(storedAt: meta, redis)
+    }
 }

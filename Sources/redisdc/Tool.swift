@@ -13,8 +13,9 @@ struct Tool: AsyncParsableCommand {
             70 any other failure, 130 interrupted.
             """,
         subcommands: [
-            Demo.self, Sem.self, Lock.self, Inspect.self, Top.self, Release.self, Mail.self, Classic.self,
-            Publish.self, Subscribe.self, Doctor.self,
+            Demo.self, Lock.self, RWLock.self, Sem.self, Elect.self, BarrierCommand.self, LatchCommand.self, Rate.self,
+            Inspect.self, Top.self, Release.self, Mail.self, PresenceCommand.self, Board.self, MatchCommand.self,
+            Classic.self, Publish.self, Subscribe.self, Doctor.self, Verify.self, VerifyWorker.self,
         ]
     )
 

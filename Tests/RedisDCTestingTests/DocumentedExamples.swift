@@ -2,6 +2,7 @@
 import Foundation
 import Hiredis
 import RedisDCTesting
+import TestSupport
 import Testing
 
 @Suite("Documented examples")
@@ -86,6 +87,19 @@ struct DocumentedExamples {
         }
     }
 
+    @Test("LocalSentinel: a master is separated, and follows the new one afterwards")
+    func localSentinelSplit() async throws {
+        try await withLocalSentinel(.init(isSplittable: true)) { sentinel in
+            let old = try await sentinel.master()
+            try await sentinel.separate(old)
+            let new = try await sentinel.waitForMaster(otherThan: old)
+            #expect(new.port != old.port)
+            // Clients of old.url are on its side of the partition, those of sentinel.url on the other.
+            try await sentinel.reunite(old)
+            try await sentinel.waitUntilHealthy()  // the old master follows the new one
+        }
+    }
+
     @Test("LocalCluster: a replica takes the place of a killed master")
     func localCluster() async throws {
         try await withLocalCluster { cluster in
@@ -97,7 +111,19 @@ struct DocumentedExamples {
         }
     }
 
-    @Test("TestCertificates: a client rejects an expired certificate")
+    @Test("LocalCluster: a separated master follows the new one afterwards")
+    func localClusterSeparate() async throws {
+        try await withLocalCluster(.init(isSplittable: true)) { cluster in
+            let old = try await cluster.master(ofKey: "account")
+            let replica = try await cluster.replicas(of: old)[0]
+            try await cluster.separate(old)
+            try await cluster.waitUntilPromoted(replica)
+            try await cluster.reunite(old)
+            try await cluster.waitUntilHealthy()  // the old master follows the new one
+        }
+    }
+
+    @Test("TestCertificates: a client rejects an expired certificate", .needsTLS)
     func testCertificates() async throws {
         try await withTestCertificates(.expired) { certificates in
             try await withLocalRedis(.init(tls: certificates)) { redis in

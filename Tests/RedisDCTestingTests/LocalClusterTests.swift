@@ -1,4 +1,5 @@
 import Hiredis
+import TestSupport
 import Testing
 
 @testable import RedisDCTesting
@@ -46,11 +47,50 @@ struct LocalClusterTests {
         }
     }
 
+    @Test("a separated master is replaced while clients of its port still reach it, and follows the new one then")
+    func separate() async throws {
+        try await withLocalCluster(.init(isSplittable: true)) { cluster in
+            let (old, replica) = (cluster.nodes[2], cluster.nodes[5])
+            try await cluster.separate(old)
+            try await cluster.waitUntilPromoted(replica)
+            try await until("the master counts itself as separated") {
+                try await old.send("CLUSTER", "INFO").string?.contains("cluster_state:fail") == true
+            }
+            try await #expect(old.send("ROLE").array?.first?.string == "master")
+            try await until("the others agree about the new master") {
+                try await cluster.nodes[0].send("CLUSTER", "SLOTS").array?.contains { range in
+                    range.array?[2].array?[1].integer == cluster.announcedPort(of: replica)
+                } == true
+            }
+            try await #expect(replica.send("SET", "foo", "after").string == "OK")
+            try await cluster.reunite(old)
+            try await cluster.waitUntilHealthy()
+            let replicas = try await cluster.replicas(of: replica)
+            #expect(replicas.count == 1 && replicas[0] === old)
+            // Slots move between nodes with proxies.
+            try await cluster.move(slots: [12182], to: cluster.nodes[0])
+            try await #expect(cluster.nodes[0].send("GET", "foo").string == "after")
+        }
+    }
+
+    @Test("only nodes with proxies can be separated")
+    func separateWithoutProxies() async throws {
+        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+            let error = await #expect(throws: LocalRedisError.self) { try await cluster.separate(cluster.nodes[0]) }
+            #expect(error?.code == .notHealthy)
+        }
+    }
+
     @Test("slots are moved with their keys")
-    func move() async throws {
+    func move() async throws { try await move(by: .classic) }
+
+    @Test("slots are moved atomically with their keys", .needs(command: "cluster|migrateslots"))
+    func moveAtomically() async throws { try await move(by: .atomic) }
+
+    private func move(by way: SlotMove) async throws {
         try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
             for index in 0..<250 { _ = try await cluster.nodes[2].send("SET", "{foo}\(index)", .integer(index)) }
-            try await cluster.move(slots: 12180...12182, to: cluster.nodes[0])
+            try await cluster.move(slots: [12180, 12181, 12182], to: cluster.nodes[0], by: way)
             for slot in 12180...12182 { try await #expect(cluster.master(ofSlot: slot).port == cluster.nodes[0].port) }
             try await #expect(cluster.master(ofSlot: 12183).port == cluster.nodes[2].port)
             try await #expect(cluster.nodes[0].send("DBSIZE").integer == 250)
@@ -85,6 +125,15 @@ struct LocalClusterTests {
             try await cluster.move(slots: [12182], to: cluster.nodes[0])
             try await #expect(cluster.nodes[0].send("GET", "foo").string == "bar")
             #expect(cluster.url.hasPrefix("redis-cluster://:secret@127.0.0.1:"))
+        }
+    }
+
+    @Test("nodes with a password move slots atomically", .needs(command: "cluster|migrateslots"))
+    func passwordAtomically() async throws {
+        try await withLocalCluster(.init(server: .init(password: "secret"), replicasPerMaster: 0)) { cluster in
+            _ = try await cluster.nodes[2].send("SET", "foo", "bar")
+            try await cluster.moveAtomically(slots: [12182], to: cluster.nodes[0])
+            try await #expect(cluster.nodes[0].send("GET", "foo").string == "bar")
         }
     }
 

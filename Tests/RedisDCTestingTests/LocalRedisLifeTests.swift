@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import RedisDCTesting
@@ -160,7 +161,7 @@ struct LocalRedisLifeTests {
 
     @Test(
         "a start waits until the data is loaded, unless waitUntilLoaded is false",
-        arguments: [true, false], [nil, "password"])
+        .needs(setting: "loading-process-events-interval-bytes"), arguments: [true, false], [nil, "password"])
     func loading(wait: Bool, password: String?) async throws {
         // A delay of half a millisecond per key: loading takes one second.
         let configuration = LocalRedis.Configuration(

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import RedisDCTesting
@@ -112,10 +113,27 @@ struct LocalRedisTests {
 struct LocalRedisFailureTests {
     @Test("the error names the package to install if no server is installed")
     func noServer() async throws {
-        #expect(Executable.find(["redis-server", "valkey-server"], searchPath: "/nonexistent") == nil)
+        #expect(ServerProgram.find(environment: ["PATH": "/nonexistent"]) == nil)
         let error = LocalRedisError.serverNotFound(nil)
         #expect(error.description.contains("apt install redis-server"))
         #expect(error.description.contains("brew install redis"))
+    }
+
+    @Test("the environment variable names the server of a configuration that names none")
+    func variable() async throws {
+        let folder = try TemporaryFolder(prefix: "programs")
+        defer { folder.remove() }
+        let server = try await makeProgram("exit 1", in: folder)
+        let name = URL(fileURLWithPath: server).lastPathComponent
+        let search = ["PATH": folder.path]
+        func with(_ value: String) -> [String: String] { search.merging(["REDISDC_TEST_SERVER": value]) { $1 } }
+        #expect(ServerProgram.find(environment: with(server)) == server)
+        #expect(ServerProgram.find(environment: with(name)) == server)
+        #expect(ServerProgram.find("/bin/sh", environment: with(server)) == "/bin/sh")
+        // The installed server must not stand in for the one that was asked for.
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        #expect(ServerProgram.find(environment: ["PATH": path, "REDISDC_TEST_SERVER": "/nonexistent"]) == nil)
+        #expect(ServerProgram.find(environment: ["PATH": path, "REDISDC_TEST_SERVER": ""]) != nil)
     }
 
     @Test("the error names the configured program if it does not exist")
@@ -168,10 +186,10 @@ struct LocalRedisFailureTests {
             let folder = try TemporaryFolder(prefix: "port-taken")
             defer { folder.remove() }
             let launch = ServerLaunch(
-                binary: try #require(Executable.find(["redis-server", "valkey-server"])), configuration: .init(),
+                binary: try #require(ServerProgram.find()), configuration: .init(),
                 endpoints: ServerEndpoints(
                     port: first.port, tlsPort: nil, socketPath: folder.file(ServerLaunch.socketName)),
-                folder: folder, log: ServerLog(path: folder.file("server.log")), allowsDebug: true)
+                folder: folder, log: ServerLog(path: folder.file("server.log")), allowsDebug: false)
             await #expect {
                 try await launch.run()
             } throws: { error in
@@ -180,11 +198,13 @@ struct LocalRedisFailureTests {
         }
     }
 
-    @Test("a server too old for enable-debug-command starts without it")
+    @Test(
+        "a server too old for enable-debug-command starts without it",
+        .needs(setting: "enable-debug-command"))
     func oldServer() async throws {
         let folder = try TemporaryFolder(prefix: "old-server")
         defer { folder.remove() }
-        let server = try #require(Executable.find(["redis-server", "valkey-server"]))
+        let server = try #require(ServerProgram.find())
         let old = try await makeProgram(
             """
             if grep enable-debug-command "$1"; then echo "Bad directive"; exit 1; fi

@@ -35,11 +35,26 @@ struct LocalSentinelTests {
 
     @Test("failover promotes a replica while the master runs")
     func failover() async throws {
-        try await withLocalSentinel(.init(replicas: 1)) { sentinel in
+        // The sentinels must not consider a server on a busy machine as down, which would be another failover.
+        try await withLocalSentinel(.init(replicas: 1, downAfter: .seconds(60))) { sentinel in
             let new = try await sentinel.failover()
             #expect(new === sentinel.servers[1])
             try await sentinel.waitUntilHealthy()
             try await #expect(ports(sentinel.replicas()) == [sentinel.servers[0].port])
+        }
+    }
+
+    @Test("servers too old for enable-debug-command start without it")
+    func oldServers() async throws {
+        let folder = try TemporaryFolder(prefix: "old-server")
+        defer { folder.remove() }
+        let old = try await makeProgram(
+            """
+            if grep enable-debug-command "$1"; then echo "Bad directive"; exit 1; fi
+            exec \(try #require(ServerProgram.find())) "$@"
+            """, in: folder)
+        try await withLocalSentinel(.init(server: .init(binary: old), replicas: 1, sentinels: 1)) { sentinel in
+            try await #expect(sentinel.master() === sentinel.servers[0])
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import RedisDCTesting
@@ -71,7 +72,7 @@ struct TestCertificatesTests {
         #expect(error?.description.contains("nobody") == true)
     }
 
-    @Test("a client that trusts the authority connects to a local server over TLS")
+    @Test("a client that trusts the authority connects to a local server over TLS", .needsTLS)
     func tls() async throws {
         try await withTestCertificates { certificates in
             try await withLocalRedis(.init(tls: certificates)) { redis in

@@ -33,7 +33,7 @@ struct ClassicOperations {
         let first = Task { try await semaphore.wait() }
         let second = Task { try await semaphore.wait() }
         try await semaphore.destroy()
-        // A waiter that comes after the destruction is told, too.
+        // A waiter that comes after the destruction fails as well.
         #expect(await code { try await first.value } == .destroyed)
         #expect(await code { try await second.value } == .destroyed)
     }

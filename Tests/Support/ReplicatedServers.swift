@@ -22,7 +22,11 @@ public final class ReplicatedServers: Sendable {
     /// now on is lost.
     public func cutReplication() async throws {
         try await withRedisClient(url: server.url) { redis in
-            try await until("the replica has everything") { try await redis.send("WAIT", 1, 1000).integer == 1 }
+            // WAIT is about the writes of its connection, and so about all that came before them. A published message
+            // is replicated like a write, and leaves no key.
+            try await until("the replica has everything") {
+                try await redis.pipeline([["PUBLISH", "nobody", ""], ["WAIT", 1, 1000]]).last?.integer == 1
+            }
         }
         try await withRedisClient(url: replica.url) { _ = try await $0.send("REPLICAOF", "NO", "ONE") }
     }

@@ -42,6 +42,17 @@ struct DoctorTests {
         }
     }
 
+    @Test("in a cluster it checks each master, and the rights")
+    func cluster() async throws {
+        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+            let report = try await Report(cluster.url)
+            #expect(report.status == 0, "\(report)")
+            #expect(report.findings.count { $0.check == "persistence" } == 3, "\(report)")
+            for node in cluster.nodes { #expect(report.has("note", "persistence", "127.0.0.1:\(node.port): ")) }
+            #expect(report.findings.filter { $0.check == "rights" }.map(\.level) == ["ok"], "\(report)")
+        }
+    }
+
     @Test("it names the key and the field of each damaged record")
     func damage() async throws {
         try await withLocalRedis { server in
@@ -98,7 +109,18 @@ struct DoctorTests {
         }
     }
 
-    @Test("with a replica, it checks min-replicas-to-write, and min-replicas-max-lag against the TTL")
+    @Test("it says that min-replicas-to-write does not apply to scripts", .scriptsNeedReplicas(false))
+    func minReplicasWithoutScripts() async throws {
+        try await withReplicatedServers { servers in
+            try await set(["min-replicas-to-write": "1"], on: servers.server)
+            let report = try await Report(servers.server.url)
+            #expect(report.has("note", "min-replicas", "does not apply to scripts"), "\(report)")
+        }
+    }
+
+    @Test(
+        "with a replica, it checks min-replicas-to-write, and min-replicas-max-lag against the TTL",
+        .scriptsNeedReplicas())
     func minReplicas() async throws {
         try await withLocalRedis { server in
             let alone = try await Report(server.url)
@@ -130,7 +152,7 @@ struct DoctorTests {
         }
     }
 
-    @Test("it reports a replica that has stopped confirming, and that it is well again")
+    @Test("it reports a replica that has stopped confirming, and that it is well again", .scriptsNeedReplicas())
     func lag() async throws {
         try await withReplicatedServers { servers in
             try await set(["min-replicas-to-write": "1", "min-replicas-max-lag": "1"], on: servers.server)

@@ -104,8 +104,8 @@ struct ToolTests {
     @Test("doctor reports a missing right with advice, and fails")
     func doctor() async throws {
         let rules = [
-            "few on >pw ~rdc:* &rdc:* +@all -@admin -@dangerous -client -info", "none on >pw ~other:* &other:* +@all",
-            "lists on >pw ~rdc:* &rdc:* +@all -zadd",
+            "few on >pw ~rdc:* resetchannels &rdc:* +@all -@admin -@dangerous -client -info",
+            "none on >pw ~other:* resetchannels &other:* +@all", "lists on >pw ~rdc:* resetchannels &rdc:* +@all -zadd",
         ]
         try await withLocalRedis(.init(aclUsers: rules)) { server in
             let all = try await redisdc("doctor", url: server.url)
@@ -136,6 +136,20 @@ struct ToolTests {
             #expect(demo.status == 0, "\(demo.error)")
             #expect(demo.output.contains(#""firstHalfBeforeOthersSecond":[true,true]"#))
             #expect(demo.output.contains(#""rounds":10000"#))
+        }
+    }
+
+    @Test("the demo runs on a cluster, and leaves no key behind")
+    func demoOnCluster() async throws {
+        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+            let demo = try await redisdc("demo", "5", url: cluster.url)
+            #expect(demo.status == 0, "\(demo.error)")
+            for node in cluster.nodes {
+                try await withRedisClient(url: node.url) { redis in
+                    let left = try await redis.send("KEYS", "*").array
+                    #expect(left == [])
+                }
+            }
         }
     }
 

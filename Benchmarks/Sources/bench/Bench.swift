@@ -72,7 +72,37 @@ struct Bench {
                 try await ConditionHandoff.run(
                     url: url, rounds: count, prefix: prefix, placement: placement, isPeer: job == "condition-peer"))
         case "candidate": try await Failover.run(url: url, prefix: prefix)
+        case "spread-pairs", "spread-sends", "spread-tokens", "spread-tokens-peer":
+            try await spread(job, url, count, prefix, placement, Array(arguments.dropFirst(4)))
         default: try await mail(job, url, count, prefix, placement, Array(arguments.dropFirst(4)))
+        }
+    }
+
+    /// Workers whose namespace has several partitions.
+    private static func spread(
+        _ job: String, _ url: String, _ count: Int, _ prefix: String, _ placement: Placement, _ more: [String]
+    ) async throws {
+        let numbers = more.compactMap { Int($0) }
+        guard let partitions = numbers.first else {
+            throw BenchError("usage: bench \(job) URL COUNT PREFIX pinned|global PARTITIONS [TOKENS]")
+        }
+        switch job {
+        case "spread-pairs":
+            print(
+                try await LockPairs.run(
+                    url: url, tasks: 64, each: count / 64, prefix: prefix, placement: placement, partitions: partitions)
+            )
+        case "spread-sends":
+            print(
+                try await Sends.spread(
+                    url: url, each: count / Sends.tasks, prefix: prefix, placement: placement, partitions: partitions))
+        default:
+            let tokens = Tokens(count: numbers.last ?? 1, partitions: partitions)
+            if job == "spread-tokens" {
+                print(try await tokens.run(url: url, handoffs: count, prefix: prefix, placement: placement))
+            } else {
+                try await tokens.peer(url: url, handoffs: count, prefix: prefix, placement: placement)
+            }
         }
     }
 

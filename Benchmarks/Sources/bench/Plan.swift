@@ -9,6 +9,8 @@ struct Plan {
         case send, receipt, listeners, drain
         case mailMemory = "mail-memory"
         case mailCrowd = "mail-crowd"
+        case sentinel, cluster
+        case clusterCost = "cluster-cost"
         case serverCost = "server-cost"
     }
 
@@ -92,6 +94,9 @@ struct Plan {
         case .drain: try drain(server, &table)
         case .mailMemory: try mailMemory(server.url, &table)
         case .mailCrowd: try mailCrowd(server.url, &table)
+        case .sentinel: try await sentinel(&table)
+        case .cluster: try await cluster(server, &table)
+        case .clusterCost: try await clusterCost(&table)
         case .serverCost: try await serverCost(&table)
         }
     }

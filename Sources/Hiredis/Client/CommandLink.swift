@@ -217,7 +217,7 @@ final class CommandLink: Sendable {
     }
 }
 
-/// What a cluster has to do with the link to one of its servers.
+/// The functions by which a link to one server of a cluster reports to the cluster, and asks it.
 struct LinkHooks: Sendable {
     /// Called when the connection has ended, or could not be made.
     var failed: @Sendable () -> Void

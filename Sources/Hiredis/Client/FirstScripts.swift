@@ -54,18 +54,24 @@ final class FirstScripts: Sendable {
     func send(on connection: RedisConnection, where isServed: @Sendable (Int) -> Bool) async {
         let sources = state.withLock { $0.sources }.values.filter { $0.slot.map(isServed) ?? true }
         for source in sources {
-            for first in await source.make() {
-                // The source, because the server may not know the script.
-                let command = RedisCommand(
-                    "EVAL", script: first.script.source, keys: first.keys, arguments: first.arguments)
-                connection.post(command, timeout: TimeAmount(first.timeout)) { result in
-                    first.completion(
-                        result.flatMap { reply in
-                            guard let message = reply.errorMessage else { return .success(reply) }
-                            return .failure(RedisError(serverMessage: message).naming("EVAL"))
-                        })
-                }
-            }
+            let scripts = await source.make()
+            // On the event loop: the scripts are sent when this function returns, and the completions run there even if
+            // the connection has ended in the meantime.
+            try? await connection.eventLoop.submit {
+                for first in scripts { Self.send(first, on: connection) }
+            }.get()
+        }
+    }
+
+    private static func send(_ first: FirstScript, on connection: RedisConnection) {
+        // The source, because the server may not know the script.
+        let command = RedisCommand("EVAL", script: first.script.source, keys: first.keys, arguments: first.arguments)
+        connection.post(command, timeout: TimeAmount(first.timeout)) { result in
+            first.completion(
+                result.flatMap { reply in
+                    guard let message = reply.errorMessage else { return .success(reply) }
+                    return .failure(RedisError(serverMessage: message).naming("EVAL"))
+                })
         }
     }
 }

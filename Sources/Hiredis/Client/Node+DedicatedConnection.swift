@@ -1,3 +1,4 @@
+// A connection that one caller has for itself.
 import NIOConcurrencyHelpers
 import NIOCore
 

@@ -34,7 +34,7 @@ final class Node: Sendable {
 
     // MARK: Run
 
-    /// What keeps the connections, each until its task is cancelled.
+    /// The functions that keep the connections, each until its task is cancelled.
     var tasks: [@Sendable () async -> Void] { [link.run, subscriptions.run, lanes.run] }
 
     /// Makes and keeps the connections until the task is cancelled.

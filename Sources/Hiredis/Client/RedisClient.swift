@@ -25,8 +25,8 @@ public import NIOPosix
 /// ```
 ///
 /// - All tasks share one command connection for each master, and commands that are sent at the same
-///   moment share one write. Each blocking command has a connection of its own, a lane. All subscriptions of the
-///   client share one more connection.
+///   moment share one write. Each blocking command has a connection of its own, a lane. All
+///   subscriptions of the client share one more connection.
 /// - When a connection breaks, the client reconnects until it stops, with growing pauses. Commands
 ///   that were certainly not sent wait for the connection until their deadline. Commands in flight
 ///   fail with an error that says whether they may have run. A command that was sent is not sent

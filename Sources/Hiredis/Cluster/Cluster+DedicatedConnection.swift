@@ -1,3 +1,4 @@
+// A connection for one caller in a cluster: the first commands decide to which server it leads.
 import NIOConcurrencyHelpers
 import NIOCore
 

@@ -1,3 +1,4 @@
+// Cuts a pipeline by server, and puts the replies together in the order of the commands.
 import NIOCore
 
 extension Cluster {

@@ -1,3 +1,4 @@
+// Chooses the server for an operation, follows redirects, and waits until the cluster can run it.
 import NIOCore
 
 extension Cluster {
@@ -24,8 +25,8 @@ extension Cluster {
 
     /// Carries out an operation on the master of a slot, and again as long as it was certainly not run.
     ///
-    /// - Parameter operation: gets the node, and whether the node must be told that the slot is being
-    ///   moved to it (`ASKING`).
+    /// - Parameter operation: gets the node, and whether the slot is being moved to it, so that the
+    ///   command must follow `ASKING`.
     func routed<Value>(
         _ slot: Int?, _ attempts: inout Attempts,
         _ operation: (Node, _ asking: Bool, _ left: Duration) async throws(RedisError) -> Value

@@ -201,7 +201,16 @@ final class Cluster: Sendable {
             }
             defer { if open == nil { connection.closeSoon(Self.stopped) } }
             let reply = try await connection.send(["CLUSTER", "NODES"], timeout: .seconds(1)).get().orThrow("CLUSTER")
-            let masters = SlotMap.Master.all(in: reply.string ?? "") { self.endpoint($0, $1, from: endpoint) }
+            let nodes = reply.string ?? ""
+            var preferred = PreferredHosts()
+            if PreferredHosts.areNeeded(for: nodes) {
+                // An error reply, for example because the right is missing, leaves the addresses as they are.
+                let slots = try await connection.send(["CLUSTER", "SLOTS"], timeout: .seconds(1)).get()
+                preferred = PreferredHosts(slots: slots)
+            }
+            let masters = SlotMap.Master.all(in: nodes, preferred: preferred) {
+                self.endpoint($0, $1, from: endpoint)
+            }
             if masters.isEmpty { throw RedisError(.serverNotReady, "\(endpoint) knows no master with slots") }
             return .success(masters)
         } catch {

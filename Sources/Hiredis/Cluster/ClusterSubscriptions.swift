@@ -188,7 +188,7 @@ actor ClusterSubscriptions {
     }
 }
 
-/// What a subscription of a cluster needs: the map of the slots to join, and the connections.
+/// The source of a subscription in a cluster, which needs the map of the slots and the connections.
 struct ClusterSubscriptionSource: SubscriptionSource {
     let cluster: Cluster
 

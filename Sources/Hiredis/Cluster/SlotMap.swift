@@ -32,9 +32,6 @@ struct SlotMap: Sendable {
 
     private mutating func countMasters() { masters = Set(owners.lazy.compactMap { $0?.endpoint }) }
 
-    /// Whether all slots have a master.
-    var isComplete: Bool { !owners.contains(nil) }
-
     func owner(of slot: Int) -> Endpoint? { owners[slot]?.endpoint }
 
     /// Assigns a slot to another server, because its owner has said so. Any later description counts more.
@@ -58,9 +55,14 @@ struct SlotMap: Sendable {
 extension SlotMap.Master {
     /// Reads the reply to `CLUSTER NODES`: the masters that serve slots.
     ///
-    /// - Parameter endpoint: returns the address of a server by its host and port. The host is empty
-    ///   when the server does not know its own address.
-    static func all(in text: String, endpoint: (_ host: String, _ port: Int) -> SlotMap.Endpoint) -> [Self] {
+    /// - Parameters:
+    ///   - preferred: hosts that replace the IP addresses.
+    ///   - endpoint: returns the address of a server by its host and port. The host is empty when the
+    ///     server does not know its own address.
+    static func all(
+        in text: String, preferred: PreferredHosts = PreferredHosts(),
+        endpoint: (_ host: String, _ port: Int) -> SlotMap.Endpoint
+    ) -> [Self] {
         text.split(whereSeparator: \.isNewline).compactMap { line in
             let fields = line.split(separator: " ")
             guard fields.count > 8 else { return nil }
@@ -81,8 +83,9 @@ extension SlotMap.Master {
                 else { return nil }
                 return first...last
             }
-            return slots.isEmpty
-                ? nil : Self(endpoint: endpoint(String(address[..<colon]), port), epoch: epoch, slots: slots)
+            if slots.isEmpty { return nil }
+            let host = preferred[fields[0]] ?? String(address[..<colon])
+            return Self(endpoint: endpoint(host, port), epoch: epoch, slots: slots)
         }
     }
 }

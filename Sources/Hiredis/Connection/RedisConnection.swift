@@ -191,6 +191,7 @@ actor RedisConnection {
         _ command: RedisCommand, timeout: TimeAmount?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
+        eventLoop.assertInEventLoop()
         let caller = Caller(answer: .call(completion), settle: nil)
         let submission = Submission(
             id: Self.makeID(), caller: caller, expectedReplies: 1, encodedSize: command.encodedSize, timeout: timeout)

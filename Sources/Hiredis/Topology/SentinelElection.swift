@@ -1,6 +1,6 @@
 /// The answers of the sentinels to one question, and the master that follows from them.
 struct SentinelElection {
-    /// What a sentinel knows about the master.
+    /// The answer of one sentinel.
     struct Answer: Hashable {
         var endpoint: RedisConfiguration.Endpoint
         /// The number of the configuration: each failover gets a higher one.

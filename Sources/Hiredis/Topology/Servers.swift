@@ -20,7 +20,7 @@ enum Servers: Sendable {
         }
     }
 
-    /// What keeps the connections, each until its task is cancelled.
+    /// The functions that keep the connections, each until its task is cancelled.
     var tasks: [@Sendable () async -> Void] {
         switch self {
         case .one(let node, let sentinels): node.tasks + (sentinels.map { [$0.run] } ?? [])

@@ -15,14 +15,15 @@ extension Partition {
     /// The arguments of mail_listen.lua.
     ///
     /// - Parameters:
+    ///   - readsAhead: whether the cursor is only the position after which to read, and acknowledges nothing.
     ///   - registrationLifetime: in milliseconds; 0 does not register the process.
     ///   - cursor: `nil` for the position that the device has acknowledged.
     func listenArguments(
-        _ device: String, _ phase: PollPhase, poll: UInt64, registrationLifetime: Int, cursor: Cursor?,
-        maxMessages: Int, maxBytes: Int
+        _ device: String, _ phase: PollPhase, readsAhead: Bool = false, poll: UInt64, registrationLifetime: Int,
+        cursor: Cursor?, maxMessages: Int, maxBytes: Int
     ) -> [RedisArgument] {
         var request = target
-        request.byte(phase.rawValue)
+        request.byte(phase.rawValue + (readsAhead ? 4 : 0))
         request.raw(process.utf8)
         request.number(Int(poll))
         request.number(registrationLifetime)

@@ -14,7 +14,7 @@ extension ListenStateMachine {
         readCount += 1
         call.state = .reading(.none)
         return Read(
-            id: call.id, request: call.request, begins: !call.hasBegun,
+            id: call.id, poll: call.poll, request: call.request, begins: !call.hasBegun,
             waits: settings.usesWakeUps && !call.request.readsOnce)
     }
 

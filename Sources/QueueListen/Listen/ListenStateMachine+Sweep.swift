@@ -40,7 +40,9 @@ extension ListenStateMachine {
                 remainder.unchecked.removeLast(batch.count)
                 let checks = batch.compactMap { id -> Check? in
                     guard let call = calls[id], call.isWaiting, let cursor = call.request.cursor else { return nil }
-                    return Check(id: id, mailbox: call.request.mailbox, device: call.request.device, cursor: cursor)
+                    return Check(
+                        id: id, poll: call.poll, mailbox: call.request.mailbox, device: call.request.device,
+                        cursor: cursor)
                 }
                 if checks.isEmpty { continue }
                 sweep = .checking(batch, remainder)

@@ -46,6 +46,7 @@ struct ListenStateMachine {
     /// A read of a mailbox for one call.
     struct Read: Sendable {
         var id: ID
+        var poll: UInt64
         var request: ListenRequest
         /// Whether this call may become the device's current one: true until a read of it has been
         /// answered. The server refuses if the call was the current one before and is no longer.
@@ -57,6 +58,7 @@ struct ListenStateMachine {
     /// A check whether anything has changed for a waiting call.
     struct Check: Sendable {
         var id: ID
+        var poll: UInt64
         var mailbox: String
         var device: String
         var cursor: Cursor
@@ -159,8 +161,8 @@ struct ListenStateMachine {
         let request = call.request
         var actions: [ListenAction] = []
         for other in calls(for: request.mailbox) where ByteName(other.request.device) == ByteName(request.device) {
-            // Ids decide which call is newer, as on the server: calls from several threads may arrive in any order.
-            if other.id > call.id {
+            // Polls decide which call is newer, as on the server: calls from several threads may arrive in any order.
+            if other.poll > call.poll {
                 return [.finish(call.id, .success(Delivery(.superseded, cursor: request.cursor ?? .none)))]
             }
             let cursor = other.request.cursor ?? request.cursor ?? Cursor.none

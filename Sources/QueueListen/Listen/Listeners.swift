@@ -14,7 +14,7 @@ actor Listeners: WaiterRunner {
     private nonisolated let redis: any EventLoopRedis
     private let partition: Partition
     nonisolated let clock: MonotonicClock
-    private nonisolated let ids = OperationIDs()
+    private nonisolated let ids = PollNumbers()
     private let callTimeout: Duration
     /// The lifetime of a registration to be notified, in milliseconds; 0 without wake-ups.
     private let registrationLifetime: Int
@@ -48,15 +48,19 @@ actor Listeners: WaiterRunner {
     ///
     /// - Parameter timeout: `nil` waits without a limit, 0 reads once.
     nonisolated func pendingListen(
-        _ mailbox: String, device: String, after cursor: Cursor?, maxMessages: Int, maxBytes: Int, timeout: Duration?
+        _ mailbox: String, device: String, reader: ListenRequest.Reader?, after cursor: Cursor?, maxMessages: Int,
+        maxBytes: Int, timeout: Duration?
     ) -> PendingListen {
         let readsOnce = timeout == .zero
         let deadline = (readsOnce ? callTimeout : timeout).map { clock.now() + $0 }
         let request = ListenRequest(
-            mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor,
+            mailbox: mailbox, device: device, cursor: cursor == Cursor.none ? nil : cursor, reader: reader,
             maxMessages: maxMessages, maxBytes: maxBytes, deadline: deadline, readsOnce: readsOnce)
         return PendingListen(id: ids.next(), ListenProgress(request))
     }
+
+    /// The number of the poll of a new reader: greater than those of all earlier readers and calls.
+    nonisolated func nextPoll() -> UInt64 { ids.next() }
 
     // MARK: WaiterRunner
 
@@ -182,7 +186,7 @@ actor Listeners: WaiterRunner {
     private func send(_ read: Machine.Read) {
         let request = read.request
         let arguments = partition.listenArguments(
-            request.device, read.begins ? .begins : .continues, poll: read.id,
+            request.device, read.begins ? .begins : .continues, readsAhead: request.reader != nil, poll: read.poll,
             registrationLifetime: read.waits ? registrationLifetime : 0, cursor: request.cursor,
             maxMessages: request.maxMessages, maxBytes: request.maxBytes)
         let partitions = partition.total
@@ -202,7 +206,7 @@ actor Listeners: WaiterRunner {
         var arguments: [RedisArgument] = [
             .string(partition.process), .integer(registrationLifetime), .integer(deviceRefreshInterval),
         ]
-        arguments += checks.map { partition.checkArgument($0.device, poll: $0.id, cursor: $0.cursor) }
+        arguments += checks.map { partition.checkArgument($0.device, poll: $0.poll, cursor: $0.cursor) }
         let ids = checks.map(\.id)
         redis.post(Scripts.check, keys: keys, arguments: arguments, timeout: callTimeout) { result in
             self.assumeIsolated { listeners in

@@ -33,12 +33,15 @@ struct ListenProgress: Sendable {
     /// Its cursor is replaced by the position that the first reply returns.
     var request: ListenRequest
     var state = State.subscribing
-    /// Whether a read has been answered: the server knows this call as the device's current one.
+    /// Whether a read has been answered: the server knows this call's poll as the device's current one.
     var hasBegun = false
     /// The next older call for the same mailbox.
     var sibling: PendingListen?
 
-    init(_ request: ListenRequest) { self.request = request }
+    init(_ request: ListenRequest) {
+        self.request = request
+        hasBegun = request.reader?.hasBegun ?? false
+    }
 }
 
 extension PendingOperation where Progress == ListenProgress {
@@ -58,6 +61,9 @@ extension PendingOperation where Progress == ListenProgress {
         get { progress.sibling }
         set { progress.sibling = newValue }
     }
+
+    /// The number of the call's poll, by which the server knows which call for a device is newer.
+    var poll: UInt64 { request.reader?.poll ?? id }
 
     var isWaiting: Bool { if case .waiting = state { true } else { false } }
 

@@ -9,7 +9,7 @@ if is_new then packed = '' end
 while at <= #packed do
   local name, index, tag, seen, polls
   name, index, tag, seen, polls, at = unpacked(DEVICE, packed, at)
-  for _, value in ipairs({name, format('%d', index), tag, format('%d', seen)}) do devices[#devices + 1] = value end
+  for _, value in ipairs({name, format('%d', math.max(index, 0)), tag, format('%d', seen)}) do devices[#devices + 1] = value end
 end
 return {'ok', format('%d', now), epoch, format('%d', last), format('%d', from),
   format('%d', last_sum - from_sum - hollow), sub(rest, 1, own_size), call('PTTL', box),

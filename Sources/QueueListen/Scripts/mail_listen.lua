@@ -1,5 +1,5 @@
 -- Acknowledges messages, deletes those that all devices have acknowledged, and reads on. If there is nothing to read,
--- it registers the process to be notified. Preceded by mail_open, followed by mail_page and
+-- it registers the process to be notified. Preceded by mail_open and mail_rewind, followed by mail_page and
 -- mail_listen_end.
 -- KEYS as in mail_open
 -- ARGV[1] as in mail_open, with REQUEST  [2] device
@@ -10,16 +10,18 @@
 
 -- REQUEST:
 --   phase          BEGINS: the poll begins, or may have begun; CONTINUES: it reads again; ACKNOWLEDGES: there is no
---                  poll, only an acknowledgement
+--                  poll, only an acknowledgement. Plus READS_AHEAD: the cursor is only the position after which to
+--                  read, and acknowledges nothing
 --   process        16 characters
---   poll           the poll's number, which grows with each poll of the process
+--   poll           the poll's number, which grows with each poll of the process: us since 1970
 --   registration   ms for which the process is registered, 0: not at all
---   cursor_index, cursor_epoch, cursor_tag  the cursor; index -1: the position that this device has acknowledged
+--   cursor_index, cursor_epoch, cursor_tag  the cursor; index -1: the position that this device has acknowledged, or
+--                  reset, if the device has acknowledged nothing since its last gap
 --   max_messages   maximum number of messages
 --   max_bytes      maximum number of bytes, but always one message
 --   and LIMITS from the time to live on
 local REQUEST = '<Bc16dddc8c8dddddd'
-local CONTINUES, BEGINS, ACKNOWLEDGES = 0, 1, 2
+local CONTINUES, BEGINS, ACKNOWLEDGES, READS_AHEAD = 0, 1, 2, 4
 -- epoch, index and tag of the message before the first one, ms now
 local POSITION, HEADER_SIZE = '<c8dc8d', 2
 local MAX_DEVICES, MAX_POLLS = 64, 4
@@ -28,7 +30,8 @@ local MAX_DEVICES, MAX_POLLS = 64, 4
 local MAX_DROP, MAX_LOOKS = 65536, 1024
 local phase, process, poll, registration, cursor_index, cursor_epoch, cursor_tag, max_messages,
   max_bytes, ttl, backlog_count, backlog_age, device_ttl = unpacked(REQUEST, ARGV[1], request_at)
-local device = ARGV[2]
+local device, reads_ahead = ARGV[2], phase >= READS_AHEAD
+if reads_ahead then phase = phase - READS_AHEAD end
 
 if own_size > 0 then
   local own_max_messages, own_max_bytes, own_when_full, own_max_age
@@ -36,9 +39,7 @@ if own_size > 0 then
     unpacked(LIMITS, rest)
 end
 
--- The devices, without those that have not been seen for too long. The devices of a new mailbox belong to its
--- predecessor.
-local devices = not is_new and call('HGET', box, 'd') or ''
+-- The devices, without those that have not been seen for too long.
 local mine_index, mine_tag, polls, least = nil, nil, '', nil
 local others, number, at = '', 0, 1
 while at <= #devices do
@@ -52,7 +53,7 @@ while at <= #devices do
   end
 end
 -- A poll that has begun before and is not the current one has been superseded, also when its first reply was lost.
-local begins, is_current, has_begun, rival = phase == BEGINS, false, false, nil
+local begins, is_current, is_known, has_begun, rival, oldest = phase == BEGINS, false, false, false, nil, nil
 if polls ~= '' then
   at = 1
   while at <= #polls do
@@ -60,13 +61,16 @@ if polls ~= '' then
     its_process, its_poll, at = unpacked(POLL, polls, at)
     if its_process == process then
       if at == POLL_SIZE + 1 then is_current = its_poll == poll end
-      has_begun = its_poll >= poll
+      is_known, has_begun = true, its_poll >= poll
     elseif at == POLL_SIZE + 1 then
       rival = its_process
     end
+    oldest = its_poll
   end
   -- Redis has lost the beginning of a poll that it should know, unless others have begun since so that it is forgotten.
-  if phase == CONTINUES and not has_begun and #polls < MAX_POLLS * POLL_SIZE then begins = true end
+  if phase == CONTINUES and not has_begun and (is_known or #polls < MAX_POLLS * POLL_SIZE or oldest < poll) then
+    begins = true
+  end
   if not is_current and (phase == CONTINUES and not begins or begins and has_begun) then
     return {'superseded', pack(POSITION, epoch, from, from_tag, now)}
   end
@@ -76,8 +80,8 @@ if not mine_index and number >= MAX_DEVICES then return {'devices'} end
 -- Check the cursor.
 local index, tag, status, sum = cursor_index, cursor_tag, 'ok', nil
 if index < 0 then
-  index, tag = mine_index, mine_tag
-  if not index or index < from then index, tag = from, from_tag end
+  index, tag = mine_index or from, mine_tag or from_tag
+  if mine_index == UNAWARE then status = 'reset' end
 elseif cursor_epoch ~= epoch then
   status = 'reset'
 end
@@ -103,10 +107,15 @@ local is_mine_new, has_moved = not mine_index, false
 if is_mine_new then mine_index, mine_tag = from, from_tag end
 if status == 'ok' then
   -- Monotonic: an older cursor reads again what is still there, and revokes no acknowledgement.
-  if index > mine_index then mine_index, mine_tag, has_moved = index, tag, true end
+  if index > mine_index and not reads_ahead then mine_index, mine_tag, has_moved = index, tag, true end
 else
+  -- The reply may be lost, and the process may end: until the device acknowledges a position after the gap, each process
+  -- that begins without a cursor is notified. A truncated device is behind the first message in any case. An invalid
+  -- acknowledgement changes nothing.
+  if status ~= 'truncated' and phase ~= ACKNOWLEDGES and mine_index ~= UNAWARE then
+    mine_index, has_moved = UNAWARE, true
+  end
   index, tag = from, from_tag
-  mine_index, mine_tag = index, tag
 end
 
 -- Delete what every device has acknowledged, except the backlog for devices that come later.

@@ -1,5 +1,5 @@
 -- Repairs a mailbox that a send has found damaged: after tampering, or after Redis has lost data. Every cursor of a
--- mailbox that gets a new epoch is answered with 'reset'.
+-- mailbox that gets a new epoch is answered with 'reset'. Followed by mail_rewind and mail_renew.
 -- KEYS as in mail_open
 -- ARGV[1] as in mail_open  [2] KNOWN, or empty
 -- Reply: {'ok'}, or a refusal.
@@ -8,9 +8,9 @@
 local KNOWN, known = '<c8dc8', ARGV[2]
 if known ~= '' then
   local known_epoch, index, tag = unpacked(KNOWN, known)
-  if index > from and known_epoch == epoch then
-    local found = index == last and last_tag
-    if index < last then
+  if index >= from and index > 0 and known_epoch == epoch then
+    local found = index == last and last_tag or index == from and from_tag
+    if index < last and index > from then
       local kind, its_index, its_sum, its_sent
       kind, its_index, its_sum, its_sent, found =
         unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * (index - from - 1))))
@@ -23,11 +23,3 @@ if last == 0 then return {'ok'} end
 call('HSET', box, 'm', pack(STATE, partitions, epoch, last, last_tag, from, from_tag, last_sum, from_sum, hollow,
   keyed, due, own_size) .. rest)
 if is_partition_new then call('HSET', meta, 'partitions', partitions .. LAYOUT) end
-if is_new then
-  -- The devices belong to its predecessor.
-  call('HDEL', box, 'd')
-  -- ':box:' is as long as ':meta'.
-  local name = sub(box, #meta + 1)
-  try('PUBLISH', sub(meta, 1, -5) .. 'wake:all', pack(HINT_TO_READ, #name, name, 0))
-end
-return {'ok'}

@@ -1,4 +1,4 @@
--- Gives a mailbox limits of its own, or removes them.
+-- Gives a mailbox limits of its own, or removes them. Followed by mail_rewind and mail_renew.
 -- KEYS as in mail_open
 -- ARGV[1] as in mail_open  [2] LIMITS, or empty
 -- Reply: {'ok'}, or a refusal.
@@ -10,11 +10,3 @@ call('HSET', box, 'm', pack(STATE, partitions, epoch, last, last_tag, from, from
 if is_partition_new then call('HSET', meta, 'partitions', partitions .. LAYOUT) end
 call('PERSIST', box)
 call('PERSIST', mail)
-if is_new then
-  -- The processes that waited for its predecessor are not registered here, and no send will notice that it is new.
-  call('HDEL', box, 'd')
-  -- ':box:' is as long as ':meta'.
-  local name = sub(box, #meta + 1)
-  try('PUBLISH', sub(meta, 1, -5) .. 'wake:all', pack(HINT_TO_READ, #name, name, 0))
-end
-return {'ok'}

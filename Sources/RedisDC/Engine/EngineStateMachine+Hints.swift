@@ -19,10 +19,10 @@ extension EngineStateMachine {
         guard isLive, id == life.id else { return [] }
         let words = text.split(separator: " ")
         let counted = stride(from: 2, to: words.count, by: 2).count { words[$0] != "try" && words[$0] != "recall" }
-        let news = live.notices.hear(counted, upTo: words.first.flatMap { UInt64($0) } ?? .max)
+        let conclusion = live.notices.receive(counted, upTo: words.first.flatMap { UInt64($0) } ?? .max)
         var actions: [HintAction] = []
-        if news != .complete, let request = reconcile() { actions.append(.send(request)) }
-        if news == .foreign { return actions }
+        if conclusion != .complete, let request = reconcile() { actions.append(.send(request)) }
+        if conclusion == .foreign { return actions }
         for index in stride(from: 1, to: words.count - 1, by: 2) {
             guard let number = UInt64(words[index]) else { continue }
             let word = words[index + 1]
@@ -143,8 +143,14 @@ extension EngineStateMachine {
         for line in replaced { actions += leaseReplaced(line.number) }
         actions += claimsFound(replaced.isEmpty ? found : found.filter { !isReplaced($0) }, now)
         let missing = Set(known.keys).subtracting(found.map(\.number))
-        for number in missing.sorted() { actions += claimMissing(number, now) }
-        if !missing.isEmpty || !replaced.isEmpty { actions.append(.event(.dataLost)) }
+        var isLost = !replaced.isEmpty
+        for number in missing.sorted() {
+            // Nothing if the claim has ended since: a list that is read again on a new connection need not have it.
+            let consequences = claimMissing(number, now)
+            isLost = isLost || !consequences.isEmpty
+            actions += consequences
+        }
+        if isLost { actions.append(.event(.dataLost)) }
         if case .running(again: true) = live.reconciliation {
             live.reconciliation = .none
             if let request = reconcile() { actions.append(.send(request)) }

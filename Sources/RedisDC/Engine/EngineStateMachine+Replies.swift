@@ -126,7 +126,7 @@ extension EngineStateMachine {
         switch entry.purpose {
         case .claim(let id): return claimAnswered(id, entry.request.number, reply, now)
         case .end(let id):
-            return endAnswered(id, entry.request, reply, now) + requestForWaiters(operation, reply)
+            return endAnswered(id, entry, reply, now) + requestForWaiters(operation, reply)
         case .call(let id):
             calls[id] = nil
             if operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
@@ -145,6 +145,9 @@ extension EngineStateMachine {
             if case .release = operation, case .done = reply, let slot = entry.request.slot { live.slots.give(slot) }
             if case .listSessions = operation, case .done(let cursor, _) = reply, cursor > 0 {
                 return [.send(makeRequest(.listSessions(cursor: cursor), .background))]
+            }
+            if case (.setAside(let claim, let name), .done(count: 1, _)) = (operation, reply) {
+                return [.event(.claimSetAside(id: claim.description, resource: name))]
             }
             return requestForWaiters(operation, reply)
         }
@@ -206,8 +209,9 @@ extension EngineStateMachine {
 
     /// Handles the reply to a request that ends a claim.
     private mutating func endAnswered(
-        _ id: ID, _ request: EngineRequest, _ reply: EngineReply, _ now: Duration
+        _ id: ID, _ entry: Session.Pending, _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
+        let request = entry.request
         if case .granted(let fence, let arrival) = reply, case .leave(let resource, let number) = request.operation {
             // The claim was granted before it could leave. If the caller no longer waits, it is released.
             guard case .abandoned? = claims[id]?.state else {
@@ -223,10 +227,12 @@ extension EngineStateMachine {
             forget(id)
             return [.finish(id, .failure(error))]
         case .releasing(_, _, let releaser):
+            let error = notHeld(id)
             forget(id)
-            // A release whose reply was lost finds no claim the second time: it succeeded the first time, because the
-            // claim was held and the session is not lost.
-            return releaser.map { [.finish($0, .success(.done(1)))] } ?? []
+            // A release whose reply was lost finds no claim the second time, because it succeeded the first time. One that
+            // finds none the first time comes too late: an operator has taken the lease away, or Redis has lost it.
+            let isTooLate = if case .done(count: 0, _) = reply { entry.failures == 0 } else { false }
+            return releaser.map { [.finish($0, isTooLate ? .failure(error) : .success(.done(1)))] } ?? []
         case .idle, .requested, .queued, .held: return []
         }
     }
@@ -330,10 +336,7 @@ extension EngineStateMachine {
         live.failedEnds[claim, default: 0] += 1
         guard live.failedEnds[claim]! >= Self.maxFailedEnds else { return [] }
         live.failedEnds[claim] = nil
-        return [
-            .send(makeRequest(.setAside(claim), .background)),
-            .event(.claimSetAside(id: claim.description, resource: name)),
-        ]
+        return [.send(makeRequest(.setAside(claim, name: name), .background))]
     }
 
     /// Restores the lease of a transfer that failed: it is still held.

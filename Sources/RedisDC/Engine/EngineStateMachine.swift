@@ -390,7 +390,7 @@ struct EngineStateMachine {
         RedisDCError(.stopped, "the coordinator has stopped; create a new Coordinator")
     }
 
-    private func notHeld(_ id: ID) -> RedisDCError {
+    func notHeld(_ id: ID) -> RedisDCError {
         let name = claims[id].map { "\($0.request.resource)" } ?? "the lease"
         return RedisDCError(.lost, "\(name) is no longer held")
     }

@@ -2,12 +2,12 @@
 
 /// The notices of a session: how many of its claims others have granted or ended, as far as the process knows.
 ///
-/// Redis counts them in the session's record, and every hint and every reply to a heartbeat contains the count. The count
-/// begins anew with each connection for commands: its upper half is the number of the connection. So a hint of another
-/// connection's time, for example of an old master after a failover, is recognized, and is not believed.
+/// Redis counts them in the session's record, and every hint and every reply to a heartbeat contains the count. Each
+/// connection for commands has a count of its own, whose upper half is the number of the connection. So a hint that was
+/// counted for another connection, for example by an old master after a failover, is recognized and not believed.
 struct Notices {
-    /// What a hint says about the hints before it.
-    enum News {
+    /// The conclusion from the count in a hint.
+    enum Conclusion {
         /// All notices up to this hint are known.
         case complete
         /// Hints before this one were lost.
@@ -29,7 +29,7 @@ struct Notices {
     }
 
     /// Handles a hint with this number of notices, after which Redis had counted `total`.
-    mutating func hear(_ number: Int, upTo total: UInt64) -> News {
+    mutating func receive(_ number: Int, upTo total: UInt64) -> Conclusion {
         if number == 0 { return .complete }
         guard total >> 32 == connection, UInt32(truncatingIfNeeded: total) > 0 else { return .foreign }
         // A reply to a heartbeat may have overtaken the hint.

@@ -32,7 +32,8 @@ local format = string.format
 --   i:SID       how the session describes itself
 --   s:SID       session: expires; notices; slots, a number that all its slots are below. A record of another size is
 --               corrupt, and counts as expired. notices: the number of the process's connection times CONNECTION, plus
---               the number of the session's claims that others have granted or ended since its first heartbeat.
+--               the number of the session's claims that others have granted or ended since the connection's first
+--               heartbeat.
 --   c:SID:SLOT  slot: its state, the NUMBER of the last request that it has served, and a claim or a kept reply
 --   t:NAME      resource: kind (two letters), family, waiting (number of waiters), free (permits available now),
 --               consumed (permits used up), permits (at creation), limit (total now, after resizing), created (tick),
@@ -43,7 +44,7 @@ local format = string.format
 --   v:NAME\0TICK    item of a buffer
 --   e:NAME\0TICK    meeting at an exchanger: what its parties brought (MessagePack)
 --   n:NAME\0TICK    meeting: how many of its parties may still read it
---   x:CLAIM     claim of an expired session that no script can end, set aside: what its slot had
+--   x:CLAIM     claim of an expired session that no script can end, set aside: the record of its slot
 local ABOUT_FIELD = 'i:'
 local SESSION_FIELD = 's:'
 local SLOT_FIELD = 'c:'

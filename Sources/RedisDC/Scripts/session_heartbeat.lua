@@ -7,7 +7,7 @@
 --       the last claim whose end was answered. If the slot does not show it, the server has lost data: a promoted
 --       replica lacks the end of the history, never a part in between. Or [3] empty.
 --   [6] fence: the highest that the session has seen
---   [7] connection: the number of the process's connection, which grows with each one. Notices begin anew with it.
+--   [7] connection: the number of the process's connection, which grows with each one and has notices of its own.
 -- Reply: {'ok', notices (see s:SID), 1 if data was lost, expired, rechecks, 1 if session_list must run}, or a refusal
 --   as in slot.lua.
 --   expired: {SID, …}, expired sessions for session_sweep. Nobody else gets them for a second.

@@ -1,5 +1,5 @@
 -- Sets a claim of an expired session aside, because the script that ends it has failed several times: the record of its
--- resource is damaged. Without this the session would be swept again every second, for ever. Anyone may run it.
+-- resource is damaged. Without this the session would be swept again every second, without end. Anyone may run it.
 -- KEYS: state, index, sessions
 -- ARGV
 --   [1] SID of the expired session
@@ -13,7 +13,7 @@ local time = call('TIME')
 if session and #session == SESSION_SIZE and decode(NUMBER, session) > time[1] * 1000000 + time[2] then
   return {'alive'}
 end
-if not record then return 0 end
+if not record or #record < SLOT_SIZE then return 0 end
 local _, number = decode(SLOT, record)
 if number ~= tonumber(ARGV[3]) then return 0 end
 -- A deletion first, after which Redis allows the write also at maxmemory.

@@ -26,6 +26,8 @@ final class ProxyLink {
     private var bytesBeforeCut: Int?
     /// The last forwarded bytes, to find a request that is split over two reads.
     private var requestTail: [UInt8] = []
+    /// The first bytes of the client, at most ``FaultProxy/Introduction/maxEnd``.
+    private(set) var firstBytes: [UInt8] = []
     private var halfClosed: Set<Side> = []
     private var gone: Set<Side> = []
 
@@ -65,9 +67,19 @@ final class ProxyLink {
     /// Queues bytes for the other side.
     func received(_ bytes: ByteBuffer, from side: Side) {
         switch side {
-        case .client: self.toServer.enqueue(.bytes(bytes))
+        case .client:
+            self.keepFirstBytes(of: bytes)
+            self.toServer.enqueue(.bytes(bytes))
         case .server: self.receivedReply(bytes)
         }
+    }
+
+    private func keepFirstBytes(of bytes: ByteBuffer) {
+        let missing = FaultProxy.Introduction.maxEnd - self.firstBytes.count
+        guard missing > 0 else { return }
+        self.firstBytes += bytes.readableBytesView.prefix(missing)
+        // Before the bytes are queued, because they may have to be stalled.
+        self.state.apply(to: self)
     }
 
     /// Queues a half-close for the other side: this side has finished sending.

@@ -14,6 +14,8 @@ final class ProxyState {
     private var delayToServer = TimeAmount.zero
     private var delayToClient = TimeAmount.zero
     private var stalled: FaultProxy.Direction = []
+    /// The introductions of the clients that are stalled, each with its place in what they send first.
+    private var stalledClients: Set<FaultProxy.Introduction> = []
     private var isRefusing = false
     private var isStopped = false
     private(set) var isSwallowing = false
@@ -39,6 +41,21 @@ final class ProxyState {
         self.applyToAll()
     }
 
+    /// Stalls, in both directions, the connections of clients that introduce themselves in this way.
+    func stallClients(_ introduction: FaultProxy.Introduction) {
+        self.stalledClients.insert(introduction)
+        self.applyToAll()
+    }
+
+    /// Ends a stall of clients, and cuts their connections.
+    func unstallClients(_ introduction: FaultProxy.Introduction) {
+        self.stalledClients.remove(introduction)
+        for link in self.links.values where introduction.matches(link.firstBytes) == true {
+            link.cut(withReset: true)
+        }
+        self.applyToAll()
+    }
+
     func redirect(to target: FaultProxy.Target) { self.target = target }
 
     func swallow(_ isSwallowing: Bool) { self.isSwallowing = isSwallowing }
@@ -50,6 +67,7 @@ final class ProxyState {
         self.pendingCuts = []
         self.isSwallowing = false
         self.isRefusing = false
+        self.stalledClients = []
         self.delay(.zero, .both)
         self.stall(.both, false)
     }
@@ -66,11 +84,13 @@ final class ProxyState {
 
     private func applyToAll() { self.links.values.forEach(self.apply) }
 
-    private func apply(to link: ProxyLink) {
+    func apply(to link: ProxyLink) {
         link.toServer.delay = self.delayToServer
         link.toClient.delay = self.delayToClient
-        link.toServer.isStalled = self.stalled.contains(.toServer)
-        link.toClient.isStalled = self.stalled.contains(.toClient)
+        // A client that has not introduced itself yet is held back until it has.
+        let isStalled = self.stalledClients.contains { $0.matches(link.firstBytes) ?? true }
+        link.toServer.isStalled = self.stalled.contains(.toServer) || isStalled
+        link.toClient.isStalled = self.stalled.contains(.toClient) || isStalled
     }
 }
 

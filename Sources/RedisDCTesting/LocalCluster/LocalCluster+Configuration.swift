@@ -19,6 +19,12 @@ extension LocalCluster {
         /// A replica is promoted after that time and up to two further seconds. A short time makes
         /// a master that is only slow lose its role.
         public var nodeTimeout: Duration
+        /// Whether a master can be separated from the others: see ``LocalCluster/separate(_:)``; false
+        /// by default.
+        ///
+        /// If true, each node announces the ports of two proxies, through which the other nodes and
+        /// the clients of the cluster connect to it. The nodes' own ports remain.
+        public var isSplittable: Bool
 
         /// Creates a configuration.
         ///
@@ -27,16 +33,19 @@ extension LocalCluster {
         ///   - masters: the number of masters, at least 1.
         ///   - replicasPerMaster: the number of replicas of each master.
         ///   - nodeTimeout: the time after which a node that does not reply counts as down.
+        ///   - isSplittable: whether a master can be separated from the others.
         public init(
             server: LocalRedis.Configuration = LocalRedis.Configuration(),
             masters: Int = 3,
             replicasPerMaster: Int = 1,
-            nodeTimeout: Duration = .seconds(2)
+            nodeTimeout: Duration = .seconds(2),
+            isSplittable: Bool = false
         ) {
             self.server = server
             self.masters = masters
             self.replicasPerMaster = replicasPerMaster
             self.nodeTimeout = nodeTimeout
+            self.isSplittable = isSplittable
         }
     }
 }
@@ -49,13 +58,30 @@ struct ClusterPlan {
     let configuration: LocalCluster.Configuration
     /// The ports of the masters, followed by those of the replicas.
     let ports: [Int]
+    /// The proxies of each node if the nodes can be separated, otherwise empty.
+    let proxies: [LocalCluster.NodeProxies]
     private let ids: [String]
+    /// The id of each master's shard, which Valkey 9 needs; nil if the server program does not know them.
+    private let shardIDs: [String]?
 
-    init(_ configuration: LocalCluster.Configuration) {
+    init(_ configuration: LocalCluster.Configuration, hasShardIDs: Bool) async throws {
         self.configuration = configuration
+        self.shardIDs = hasShardIDs ? (0..<configuration.masters).map { _ in String.randomID() } : nil
         let count = configuration.masters * (1 + configuration.replicasPerMaster)
         self.ports = ServerEndpoints.distinct(count, in: ServerEndpoints.clusterPorts)
-        self.ids = self.ports.map { _ in String.randomID() }
+        let ids = self.ports.map { _ in String.randomID() }
+        self.ids = ids
+        var proxies: [LocalCluster.NodeProxies] = []
+        if configuration.isSplittable {
+            for (port, id) in zip(self.ports, ids) { proxies.append(try await .start(port: port, nodeID: id)) }
+        }
+        self.proxies = proxies
+    }
+
+    /// The ports at which other nodes and clients connect to a node: for commands, and for the bus.
+    private func announcedPorts(_ index: Int) -> (data: Int, bus: Int) {
+        guard !self.proxies.isEmpty else { return (self.ports[index], self.ports[index] + 10_000) }
+        return (self.proxies[index].data.port, self.proxies[index].bus.port)
     }
 
     /// Returns the configuration of the node at a position.
@@ -73,6 +99,13 @@ struct ClusterPlan {
             "repl-diskless-sync-delay 0",
             "repl-ping-replica-period 1",
         ]
+        if self.configuration.isSplittable {
+            let announced = self.announcedPorts(index)
+            lines += [
+                "cluster-announce-ip 127.0.0.1", "cluster-announce-port \(announced.data)",
+                "cluster-announce-bus-port \(announced.bus)",
+            ]
+        }
         if let password = node.password { lines.append("masterauth \(ServerConfigFile.quoted(password))") }
         node.extra = lines + node.extra
         return node
@@ -81,11 +114,13 @@ struct ClusterPlan {
     private func nodesFile(for index: Int) -> String {
         let masters = self.configuration.masters
         let lines = self.ports.indices.map { node in
-            let (port, master) = (self.ports[node], node % masters)
+            let (ports, master) = (self.announcedPorts(node), node % masters)
             let isMaster = node < masters
             let flags = (node == index ? "myself," : "") + (isMaster ? "master" : "slave")
             let slots = isMaster ? " \(node * 16384 / masters)-\((node + 1) * 16384 / masters - 1)" : ""
-            return "\(self.ids[node]) 127.0.0.1:\(port)@\(port + 10_000) \(flags) \(isMaster ? "-" : self.ids[master]) "
+            let shard = self.shardIDs.map { ",,shard-id=\($0[master])" } ?? ""
+            let address = "127.0.0.1:\(ports.data)@\(ports.bus)\(shard)"
+            return "\(self.ids[node]) \(address) \(flags) \(isMaster ? "-" : self.ids[master]) "
                 + "0 0 \(master + 1) connected\(slots)"
         }
         return (lines + ["vars currentEpoch \(masters) lastVoteEpoch 0"]).joined(separator: "\n") + "\n"

@@ -4,7 +4,7 @@ extension LocalCluster {
     /// Moves slots with their keys to another master while clients use them.
     ///
     /// Each slot is moved as `redis-cli --cluster reshard` does: it is marked on both nodes, its keys
-    /// are migrated, and then all masters are told. Meanwhile the old master answers `ASK` or
+    /// are migrated, and then all masters are notified. Meanwhile the old master answers `ASK` or
     /// `TRYAGAIN` for keys that it does not have. Slots that the target serves already are skipped.
     ///
     /// - Parameters:
@@ -20,10 +20,14 @@ extension LocalCluster {
             try await self.beginMove(slot: slot, from: source, to: target)
             try await self.finishMove(slot: slot, from: source, to: target)
         }
-        // The replicas learn it by gossip, and answer with the old master until then.
+        try await self.waitUntilAllKnow(slots: slots, areServedBy: target)
+    }
+
+    /// The nodes learn it by gossip, and answer with the old master until then.
+    func waitUntilAllKnow(slots: some Sequence<Int>, areServedBy target: LocalRedis) async throws {
         try await waitUntil("all nodes know the new master of the moved slots", within: .seconds(60)) {
             for node in self.nodes where node.isResponsive {
-                let served = try await self.slots(by: node).filter { $0.port == target.port }
+                let served = try await self.slots(by: node).filter { $0.port == self.announcedPort(of: target) }
                 guard slots.allSatisfy({ slot in served.contains { $0.slots.contains(slot) } }) else { return false }
             }
             return true
@@ -72,7 +76,7 @@ extension LocalCluster {
         _ = try await source.send(RedisCommand(arguments + password + ["KEYS"] + keys), timeout: .seconds(15))
     }
 
-    private func id(of node: LocalRedis) async throws -> String {
+    func id(of node: LocalRedis) async throws -> String {
         try await node.send("CLUSTER", "MYID").string ?? ""
     }
 }

@@ -21,14 +21,18 @@ import Hiredis
 /// **Limits**
 /// - A paused node stands for one behind a partition: its clients and the other nodes cannot reach
 ///   it, and when it is resumed it believes for a moment to have its old role.
+///   For a master that clients on its side of a partition still reach, see ``separate(_:)``.
 /// - The port of a node's cluster bus is its port plus 10,000.
 public final class LocalCluster: Sendable {
     /// The masters at the start in the order of their slots, followed by the replicas, in the order
     /// of their masters. The roles change with each failover.
     public let nodes: [LocalRedis]
+    /// The proxies of each node if the nodes can be separated, otherwise empty.
+    let proxies: [NodeProxies]
 
-    private init(nodes: [LocalRedis]) {
+    private init(nodes: [LocalRedis], proxies: [NodeProxies]) {
         self.nodes = nodes
+        self.proxies = proxies
     }
 
     /// Starts the nodes, and returns when the cluster is healthy: see ``waitUntilHealthy(within:)``.
@@ -39,11 +43,13 @@ public final class LocalCluster: Sendable {
     ///
     /// - Throws: what ``LocalRedis/start(_:)`` and ``waitUntilHealthy(within:)`` throw.
     public static func start(_ configuration: Configuration = Configuration()) async throws -> LocalCluster {
+        let hasShardIDs = try await ServerProgram.knowsShardIDs(configuration.server.binary)
         for _ in 1...20 {
-            let plan = ClusterPlan(configuration)
+            // Its proxies are stopped when they are released.
+            let plan = try await ClusterPlan(configuration, hasShardIDs: hasShardIDs)
             let nodes = plan.ports.indices.map { (plan.node($0), plan.ports[$0]) }
             guard let started = try await startServers(nodes) else { continue }
-            let cluster = LocalCluster(nodes: started)
+            let cluster = LocalCluster(nodes: started, proxies: plan.proxies)
             do {
                 try await cluster.waitUntilHealthy(within: configuration.server.startTimeout)
                 return cluster
@@ -58,12 +64,13 @@ public final class LocalCluster: Sendable {
     /// Ends all nodes, and removes their folders: see ``LocalRedis/stop()``.
     public func stop() async {
         await stopServers(self.nodes)
+        for proxies in self.proxies { await proxies.stop() }
     }
 
     /// The URL of the cluster, `redis-cluster://HOST:PORT,HOST:PORT`, with all nodes as seeds and
     /// the password if there is one.
     public var url: String {
-        let addresses = self.nodes.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+        let addresses = self.nodes.map { "127.0.0.1:\(self.announcedPort(of: $0))" }.joined(separator: ",")
         return "redis-cluster://\(self.nodes[0].userInfo)\(addresses)"
     }
 
@@ -76,7 +83,9 @@ public final class LocalCluster: Sendable {
     public func masters() async throws -> [LocalRedis] {
         var masters: [LocalRedis] = []
         for range in try await self.slots(by: try self.anyNode()) {
-            guard let node = self.node(port: range.port), !masters.contains(where: { $0 === node }) else { continue }
+            guard let node = self.node(announcing: range.port), !masters.contains(where: { $0 === node }) else {
+                continue
+            }
             masters.append(node)
         }
         return masters
@@ -97,7 +106,7 @@ public final class LocalCluster: Sendable {
         var replicas: [LocalRedis] = []
         for node in self.nodes where node !== master && node.isResponsive {
             let role = try await node.send("ROLE").array ?? []
-            if role.count == 5, role[2].integer == master.port { replicas.append(node) }
+            if role.count == 5, role[2].integer == self.announcedPort(of: master) { replicas.append(node) }
         }
         return replicas
     }
@@ -117,7 +126,7 @@ public final class LocalCluster: Sendable {
     /// - Throws: what ``master(ofKey:)`` throws.
     public func master(ofSlot slot: Int) async throws -> LocalRedis {
         let range = try await self.slots(by: try self.anyNode()).first { $0.slots.contains(slot) }
-        guard let range, let master = self.node(port: range.port) else {
+        guard let range, let master = self.node(announcing: range.port) else {
             throw LocalRedisError(.notHealthy, "no node serves the slot \(slot)")
         }
         return master
@@ -147,7 +156,14 @@ public final class LocalCluster: Sendable {
         return node
     }
 
-    private func node(port: Int) -> LocalRedis? { self.nodes.first { $0.port == port } }
+    /// Returns the port at which the other nodes and the clients of the cluster connect to a node.
+    func announcedPort(of node: LocalRedis) -> Int {
+        self.proxies(of: node)?.data.port ?? node.port
+    }
+
+    private func node(announcing port: Int) -> LocalRedis? {
+        self.nodes.first { self.announcedPort(of: $0) == port }
+    }
 
     // MARK: Health and failover
 
@@ -160,13 +176,13 @@ public final class LocalCluster: Sendable {
             let slots = try await self.slots(by: try self.anyNode())
             guard slots.reduce(0, { $0 + $1.slots.count }) == 16384 else { return false }
             let masters = Set(slots.map(\.port))
-            guard masters.allSatisfy({ self.node(port: $0)?.isResponsive == true }) else { return false }
+            guard masters.allSatisfy({ self.node(announcing: $0)?.isResponsive == true }) else { return false }
             for node in self.nodes where node.isResponsive {
                 guard try await self.slots(by: node) == slots,
                     try await node.send("CLUSTER", "INFO").string?.contains("cluster_state:ok") == true
                 else { return false }
                 let role = try await node.send("ROLE").array ?? []
-                if masters.contains(node.port) {
+                if masters.contains(self.announcedPort(of: node)) {
                     guard role.first?.string == "master" else { return false }
                 } else {
                     guard role.count == 5, masters.contains(role[2].integer ?? 0), role[3].string == "connected" else {
@@ -185,8 +201,15 @@ public final class LocalCluster: Sendable {
     ///   if the node is a master.
     public func promote(_ replica: LocalRedis, within timeout: Duration = .seconds(60)) async throws {
         _ = try await replica.send("CLUSTER", "FAILOVER")
+        var sent = ContinuousClock.now
         try await waitUntil("the replica on port \(replica.port) is promoted", within: timeout) {
-            try await replica.send("ROLE").array?.first?.string == "master"
+            if try await replica.send("ROLE").array?.first?.string == "master" { return true }
+            // The nodes give up after 5 s, without an error: when the replica has not caught up, or lacks votes.
+            if sent.duration(to: .now) > .seconds(6) {
+                sent = .now
+                _ = try await replica.send("CLUSTER", "FAILOVER")
+            }
+            return false
         }
         try await self.waitUntilHealthy(within: timeout)
     }

@@ -32,7 +32,9 @@ extension LocalRedis {
 
         /// The server program, as a name on the `PATH` or as a path.
         ///
-        /// If nil, the server is `redis-server` or, if that is not installed, `valkey-server`.
+        /// If nil, the environment variable `REDISDC_TEST_SERVER` names the server in the same way.
+        /// Without the variable, the server is `redis-server` or, if that is not installed,
+        /// `valkey-server`.
         public var binary: String?
         /// The data that the server keeps on disk; none by default.
         public var persistence: Persistence
@@ -64,7 +66,7 @@ extension LocalRedis {
         /// The default is long because a start takes longer on a machine that is busy with tests.
         public var startTimeout: Duration
 
-        /// What the server program is started as.
+        /// The role in which the server program is started.
         var kind = ServerKind.dataServer
         /// Files that the server finds in its folder at its first start, by name.
         var files: [String: String] = [:]

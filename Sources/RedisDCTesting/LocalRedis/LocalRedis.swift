@@ -95,9 +95,8 @@ public final class LocalRedis: Sendable {
     ///
     /// - Returns: the running server, or nil if one of its ports is in use.
     static func start(_ configuration: Configuration, port: Int) async throws -> LocalRedis? {
-        let names = configuration.binary.map { [$0] } ?? ["redis-server", "valkey-server"]
-        guard let binary = Executable.find(names) else {
-            throw LocalRedisError.serverNotFound(configuration.binary)
+        guard let binary = ServerProgram.find(configuration.binary) else {
+            throw LocalRedisError.serverNotFound(ServerProgram.chosen(configuration.binary))
         }
         let folder = try TemporaryFolder(prefix: "local-redis")
         do {
@@ -129,6 +128,8 @@ public final class LocalRedis: Sendable {
                 return nil
             } catch ServerLaunch.Failure.debugUnknown {
                 allowsDebug = false
+                // A configuration that keeps its file would start with the same directive again.
+                folder.remove(ServerLaunch.configName)
             } catch ServerLaunch.Failure.other(let error) {
                 throw error
             }

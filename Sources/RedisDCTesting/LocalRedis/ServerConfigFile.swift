@@ -65,7 +65,7 @@ struct ServerConfigFile {
     }
 }
 
-/// What the server program is started as.
+/// The role in which the server program is started.
 enum ServerKind: Sendable {
     /// A server that holds data.
     case dataServer

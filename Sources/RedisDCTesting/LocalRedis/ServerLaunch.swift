@@ -13,7 +13,7 @@ struct ServerLaunch {
     }
 
     static let socketName = "redis.sock"
-    private static let configName = "redis.conf"
+    static let configName = "redis.conf"
 
     let binary: String
     let configuration: LocalRedis.Configuration

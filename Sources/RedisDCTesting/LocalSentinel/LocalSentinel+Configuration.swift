@@ -22,6 +22,12 @@ extension LocalSentinel {
         /// After that, the election of a new master takes about another second. A short time makes
         /// a server that is only slow lose its role.
         public var downAfter: Duration
+        /// Whether a server can be separated from the others: see ``LocalSentinel/separate(_:)``;
+        /// false by default.
+        ///
+        /// If true, each server announces the port of a proxy, through which the sentinels, the
+        /// replicas and clients of the sentinels connect to it.
+        public var isSplittable: Bool
 
         /// Creates a configuration.
         ///
@@ -32,13 +38,15 @@ extension LocalSentinel {
         ///   - name: the name under which the sentinels know the master, without spaces.
         ///   - sentinelPassword: the password of the sentinels' default user.
         ///   - downAfter: the time after which a server that does not reply counts as down.
+        ///   - isSplittable: whether a server can be separated from the others.
         public init(
             server: LocalRedis.Configuration = LocalRedis.Configuration(),
             replicas: Int = 2,
             sentinels: Int = 3,
             name: String = "main",
             sentinelPassword: String? = nil,
-            downAfter: Duration = .seconds(1)
+            downAfter: Duration = .seconds(1),
+            isSplittable: Bool = false
         ) {
             self.server = server
             self.replicas = replicas
@@ -46,13 +54,16 @@ extension LocalSentinel {
             self.name = name
             self.sentinelPassword = sentinelPassword
             self.downAfter = downAfter
+            self.isSplittable = isSplittable
         }
     }
 }
 
 extension LocalSentinel.Configuration {
     /// Returns the configuration of the server at a position; the server at 0 is the master.
-    func server(_ index: Int, ports: [Int]) -> LocalRedis.Configuration {
+    ///
+    /// - Parameter announced: the ports at which others connect to the servers.
+    func server(_ index: Int, announced: [Int]) -> LocalRedis.Configuration {
         var server = self.server
         // The sentinels rewrite it with the server's role.
         server.keepsConfigFile = true
@@ -60,7 +71,10 @@ extension LocalSentinel.Configuration {
         server.waitUntilLoaded = server.waitUntilLoaded && index == 0
         var lines = ["repl-diskless-sync-delay 0", "repl-ping-replica-period 1"]
         if let password = server.password { lines.append("masterauth \(ServerConfigFile.quoted(password))") }
-        if index > 0 { lines.append("replicaof 127.0.0.1 \(ports[0])") }
+        if self.isSplittable {
+            lines += ["replica-announce-ip 127.0.0.1", "replica-announce-port \(announced[index])"]
+        }
+        if index > 0 { lines.append("replicaof 127.0.0.1 \(announced[0])") }
         server.extra = lines + server.extra
         return server
     }

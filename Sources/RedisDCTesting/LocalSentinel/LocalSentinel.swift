@@ -21,7 +21,8 @@ import Hiredis
 ///
 /// **Limits**
 /// - A paused server stands for one behind a partition: its clients and the sentinels cannot reach
-///   it, and when it is resumed it still believes to have its old role.
+///   it, and when it is resumed it still believes to have its old role. For a server that clients on
+///   its side of a partition still reach, see ``separate(_:)``.
 /// - The server program must be able to run as a sentinel, as `redis-server` and `valkey-server`
 ///   are.
 public final class LocalSentinel: Sendable {
@@ -32,11 +33,16 @@ public final class LocalSentinel: Sendable {
     /// The name under which the sentinels know the master.
     public var name: String { self.configuration.name }
     private let configuration: Configuration
+    /// The proxy of each server if the servers can be separated, otherwise empty.
+    let proxies: [FaultProxy]
 
-    private init(_ configuration: Configuration, servers: [LocalRedis], sentinels: [LocalRedis]) {
+    private init(
+        _ configuration: Configuration, servers: [LocalRedis], sentinels: [LocalRedis], proxies: [FaultProxy]
+    ) {
         self.configuration = configuration
         self.servers = servers
         self.sentinels = sentinels
+        self.proxies = proxies
     }
 
     /// Starts a master, its replicas and the sentinels, and returns when they are healthy: see
@@ -53,15 +59,21 @@ public final class LocalSentinel: Sendable {
             let serverPorts = Array(ports.prefix(serverCount))
             let sentinelPorts = Array(ports.dropFirst(serverCount))
             let ids = sentinelPorts.map { _ in String.randomID() }
-            let data = serverPorts.indices.map { (configuration.server($0, ports: serverPorts), serverPorts[$0]) }
+            // A proxy that is released is stopped.
+            var proxies: [FaultProxy] = []
+            if configuration.isSplittable {
+                for port in serverPorts { proxies.append(try await FaultProxy.start(to: .port(port))) }
+            }
+            let announced = configuration.isSplittable ? proxies.map(\.port) : serverPorts
+            let data = serverPorts.indices.map { (configuration.server($0, announced: announced), serverPorts[$0]) }
             let watching = sentinelPorts.indices.map { index in
-                let sentinel = configuration.sentinel(index, ids: ids, ports: sentinelPorts, servers: serverPorts)
+                let sentinel = configuration.sentinel(index, ids: ids, ports: sentinelPorts, servers: announced)
                 return (sentinel, sentinelPorts[index])
             }
             guard let started = try await startServers(data + watching) else { continue }
             let all = LocalSentinel(
                 configuration, servers: Array(started.prefix(serverCount)),
-                sentinels: Array(started.dropFirst(serverCount)))
+                sentinels: Array(started.dropFirst(serverCount)), proxies: proxies)
             do {
                 try await all.waitUntilHealthy(within: configuration.server.startTimeout)
                 return all
@@ -76,6 +88,7 @@ public final class LocalSentinel: Sendable {
     /// Ends all servers and sentinels, and removes their folders: see ``LocalRedis/stop()``.
     public func stop() async {
         await stopServers(self.sentinels + self.servers)
+        for proxy in self.proxies { await proxy.stop() }
     }
 
     /// The URL of the master for clients that ask the sentinels,
@@ -98,7 +111,7 @@ public final class LocalSentinel: Sendable {
             if let port = try? await self.masterPort(by: sentinel) { votes[port, default: 0] += 1 }
         }
         guard let port = votes.first(where: { $0.value > self.sentinels.count / 2 })?.key,
-            let master = self.servers.first(where: { $0.port == port })
+            let master = self.servers.first(where: { self.announcedPort(of: $0) == port })
         else {
             throw LocalRedisError(.notHealthy, "no majority of the \(self.sentinels.count) sentinels names a master")
         }
@@ -113,6 +126,16 @@ public final class LocalSentinel: Sendable {
         return self.servers.filter { $0 !== master }
     }
 
+    /// Returns the port at which the sentinels and the other servers connect to a server.
+    func announcedPort(of server: LocalRedis) -> Int {
+        self.proxy(of: server)?.port ?? server.port
+    }
+
+    /// Returns the proxy of a server, or nil if the servers cannot be separated.
+    func proxy(of server: LocalRedis) -> FaultProxy? {
+        zip(self.servers, self.proxies).first { $0.0 === server }?.1
+    }
+
     private func masterPort(by sentinel: LocalRedis) async throws -> Int? {
         try await sentinel.send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", .string(self.name)).array?.last?.integer
     }
@@ -125,12 +148,18 @@ public final class LocalSentinel: Sendable {
     ///   new master within the time, for example because no replica is running.
     public func failover(within timeout: Duration = .seconds(60)) async throws -> LocalRedis {
         let old = try await self.master()
-        // Repeated, because a sentinel refuses it until it knows the state of a replica.
-        try await waitUntil("a sentinel accepts the request for a failover", within: timeout) {
+        var sent: ContinuousClock.Instant?
+        try await waitUntil("the sentinels promote another server", within: timeout) {
+            let master = try await self.master()
+            if master !== old { return try await master.send("ROLE").array?.first?.string == "master" }
+            // A sentinel refuses the request until it knows the state of a replica. It gives up what it has begun, without
+            // an error, when the replica does not become the master in time.
+            if let sent, sent.duration(to: .now) < .seconds(10) { return false }
             guard let sentinel = self.sentinels.first(where: { $0.isResponsive }) else { return false }
-            return try await sentinel.send("SENTINEL", "FAILOVER", .string(self.name)).string == "OK"
+            if try await sentinel.send("SENTINEL", "FAILOVER", .string(self.name)).string == "OK" { sent = .now }
+            return false
         }
-        return try await self.waitForMaster(otherThan: old, within: timeout)
+        return try await self.master()
     }
 
     /// Waits until a majority of the sentinels names a new master that has accepted its role, and
@@ -163,7 +192,7 @@ public final class LocalSentinel: Sendable {
         try await waitUntil("the servers and sentinels agree about their roles", within: timeout) {
             let master = try await self.master()
             for sentinel in self.sentinels where sentinel.isResponsive {
-                guard try await self.masterPort(by: sentinel) == master.port else { return false }
+                guard try await self.masterPort(by: sentinel) == self.announcedPort(of: master) else { return false }
                 _ = try await sentinel.send("SENTINEL", "CKQUORUM", .string(self.name))
             }
             for server in self.servers where server.isResponsive {
@@ -171,9 +200,9 @@ public final class LocalSentinel: Sendable {
                 if server === master {
                     guard role.first?.string == "master" else { return false }
                 } else {
-                    guard role.count == 5, role[2].integer == master.port, role[3].string == "connected" else {
-                        return false
-                    }
+                    guard role.count == 5, role[2].integer == self.announcedPort(of: master),
+                        role[3].string == "connected"
+                    else { return false }
                 }
             }
             return true

@@ -28,6 +28,11 @@ struct TemporaryFolder: Sendable {
         try Data(text.utf8).write(to: URL(fileURLWithPath: self.file(name)))
     }
 
+    /// Removes a file. It has no effect if the file does not exist.
+    func remove(_ name: String) {
+        try? FileManager.default.removeItem(atPath: self.file(name))
+    }
+
     /// Removes the folder and its contents. It has no effect if the folder does not exist.
     func remove() {
         try? FileManager.default.removeItem(atPath: self.path)

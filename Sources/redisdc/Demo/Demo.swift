@@ -57,6 +57,7 @@ struct Demo: AsyncParsableCommand {
         var semaphores = ["\(name):a-arrived", "\(name):b-arrived"]
         for node in 1...nodes { semaphores += ["\(name):0:n\(node)", "\(name):1:n\(node)"] }
         let keys = semaphores.flatMap { ["rdc:sem:\($0)", "rdc:sem-meta:{rdc:sem:\($0)}"] } + ["rdc:demo:\(name):log"]
-        _ = try await redis.send(RedisCommand([.string("DEL")] + keys.map { .string($0) }))
+        // One command for each key: in a cluster they are in several slots.
+        _ = try await redis.pipeline(keys.map { ["DEL", .string($0)] })
     }
 }

@@ -49,9 +49,25 @@ struct Examination {
     }
 
     func findings() async -> [Finding] {
-        let state = await ServerState(redis)
-        return [transport()] + ServerChecks(state: state).findings + ReplicaChecks(state: state, ttl: ttl).findings
+        [transport()] + (await servers())
             + (await DamageCheck(redis: redis, namespace: namespace ?? "default").findings()) + (await rights())
+    }
+
+    /// The checks of each master; in a cluster their results begin with its address.
+    private func servers() async -> [Finding] {
+        let masters: [RedisMaster]
+        do { masters = try await redis.masters() } catch {
+            return [Finding(.bad, "servers", "\(error)", advice: "check that the servers of the cluster run")]
+        }
+        var findings: [Finding] = []
+        for master in masters {
+            let state = await ServerState(master)
+            for var finding in ServerChecks(state: state).findings + ReplicaChecks(state: state, ttl: ttl).findings {
+                if masters.count > 1 { finding.result = "\(master.endpoint): \(finding.result)" }
+                findings.append(finding)
+            }
+        }
+        return findings
     }
 
     private func transport() -> Finding {
@@ -134,7 +150,7 @@ struct Examination {
         }
         if missing.isEmpty { findings.append(Finding(.ok, "rights", "all required rights are granted")) }
         do {
-            _ = try await redis.send("CLIENT", "UNBLOCK", "0")
+            for master in try await redis.masters() { _ = try await master.send(["CLIENT", "UNBLOCK", "0"]) }
         } catch {
             findings.append(
                 Finding(

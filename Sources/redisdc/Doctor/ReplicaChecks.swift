@@ -67,6 +67,16 @@ struct ReplicaChecks {
     private var maxLag: Int? { state.config?["min-replicas-max-lag"].flatMap { Int($0) } }
 
     private func minimum(_ info: [Substring: Substring], _ connected: Int) -> [Finding] {
+        let version = info["redis_version"]?.split(separator: ".").first.flatMap { Int($0) }
+        if let needed, needed > 0, let version, version < 7 {
+            return [
+                Finding(
+                    .note, "min-replicas",
+                    "before Redis 7.0, min-replicas-to-write does not apply to scripts: a primary that is cut off from "
+                        + "its replicas goes on granting locks while another one is promoted",
+                    advice: "use Redis 7.0 or later")
+            ]
+        }
         // Redis reports this count only if both settings are in force.
         let good = info["min_slaves_good_slaves"].flatMap { Int($0) }
         if let good, good < needed ?? 1 {

@@ -53,14 +53,18 @@ struct HeldCommand: ParsableArguments {
 
     /// Runs the program to its end and releases the lease.
     ///
+    /// - Parameter release: releases the lease; `nil` for the lease's own release.
     /// - Throws: the program's status as an `ExitCode`, unless it is 0; a ``Failure`` with `.lost`.
-    func run(_ program: ChildProgram, holding lease: Lease) async throws {
+    func run(
+        _ program: ChildProgram, holding lease: Lease, release: (() async throws -> Void)? = nil
+    ) async throws {
+        let release = release ?? { try await lease.release() }
         let signals = program.passOnSignals()
         defer { signals.forEach { $0.cancel() } }
         do {
             try program.start(environment: ["REDISDC_FENCE": "\(lease.fence)"])
         } catch {
-            try? await lease.release()
+            try? await release()
             throw error
         }
         lease.onLoss { _ in program.terminate(grace: .seconds(grace)) }
@@ -72,7 +76,7 @@ struct HeldCommand: ParsableArguments {
             throw Failure(.lost, "lost \"\(lease.name)\" before the command ended: \(error.message)")
         }
         // The lease was valid until the command ended. If the release fails, the end of the session frees the lease.
-        try? await lease.release()
+        try? await release()
         if status != 0 { throw ExitCode(status) }
     }
 }

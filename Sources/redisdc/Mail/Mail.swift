@@ -24,16 +24,11 @@ struct MailOptions: ParsableArguments {
     func withOffice(_ body: (PostOffice) async throws -> Void) async throws {
         try await global.withRedis { redis in
             var configuration = PostOfficeConfiguration()
-            configuration.partitions = try await agreedPartitions(redis)
+            configuration.partitions = try await place.agreedMailPartitions(redis)
             // Long enough for a restart of Redis, short enough for a person who waits for the error.
             configuration.callTimeout = .seconds(5)
             try await withPostOffice(redis: redis, namespace: place.namespace, configuration: configuration, body)
         }
-    }
-
-    private func agreedPartitions(_ redis: RedisClient) async throws -> Int {
-        let meta = Namespace(place.namespace, partitions: 1, prefix: "ql").key("meta", partition: 0)
-        return try await place.agreedPartitions(storedAt: meta, redis)
     }
 
     /// Parses a cursor.

@@ -1,6 +1,7 @@
 // The client with a real cluster. The tests run one after the other, because each starts several servers.
 import Hiredis
 import RedisDCTesting
+import TestSupport
 import Testing
 
 /// Runs a body with a cluster and a client of it.
@@ -133,7 +134,7 @@ extension ServerTests {
             }
         }
 
-        @Test("all servers are used with TLS")
+        @Test("all servers are used with TLS", .needsTLS)
         func tls() async throws {
             try await withTestCertificates { certificates in
                 try await withLocalCluster(.init(server: .init(tls: certificates), replicasPerMaster: 0)) { cluster in
@@ -154,13 +155,33 @@ extension ServerTests {
         }
 
         @Test("the addresses that servers name are translated")
-        func addressMap() async throws {
-            try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+        func addressMap() async throws { try await addressMap(.init(), host: "127.0.0.1") }
+
+        @Test(
+            "servers that want to be addressed by a name are addressed by it",
+            .needs(setting: "cluster-preferred-endpoint-type"))
+        func hostNames() async throws {
+            let extra = ["cluster-announce-hostname localhost", "cluster-preferred-endpoint-type hostname"]
+            try await addressMap(.init(extra: extra), host: "localhost")
+        }
+
+        /// Expects that a client addresses the servers by this host, and then connects to their proxies.
+        private func addressMap(_ server: LocalRedis.Configuration, host: String) async throws {
+            try await withLocalCluster(.init(server: server, replicasPerMaster: 0)) { cluster in
+                // Servers learn the names of the others by gossip.
+                try await until("the servers know the hosts of all") {
+                    for node in cluster.nodes {
+                        let slots = try await directly(node) { try await $0.send("CLUSTER", "SLOTS").array ?? [] }
+                        let hosts = slots.map { $0.array?[2].array?[0].string }
+                        guard hosts.allSatisfy({ $0 == host }) else { return false }
+                    }
+                    return true
+                }
                 var proxies: [FaultProxy] = []
                 for node in cluster.nodes { proxies.append(try await FaultProxy.start(to: .port(node.port))) }
                 var configuration = try RedisConfiguration(url: "redis-cluster://127.0.0.1:\(proxies[0].port)")
                 for (node, proxy) in zip(cluster.nodes, proxies) {
-                    configuration.addressMap[.tcp(host: "127.0.0.1", port: node.port)] =
+                    configuration.addressMap[.tcp(host: host, port: node.port)] =
                         .tcp(host: "127.0.0.1", port: proxy.port)
                 }
                 try await withRedisClient(configuration) { redis in

@@ -1,3 +1,4 @@
+import NIOCore
 import RedisDCTesting
 import TestSupport
 import Testing
@@ -24,6 +25,32 @@ extension ServerTests {
                 stop?()
                 running.cancel()
                 await running.value
+            }
+        }
+
+        @Test("scripts for a connection that has just ended fail on the event loop, where their callers expect it")
+        func ended() async throws {
+            try await withLocalRedis { server in
+                try await withRedisClient(url: server.url) { redis in
+                    _ = try await redis.send("PING")
+                    let connection = try #require(redis.onlyNode.link.current)
+                    let firstScripts = FirstScripts()
+                    let places = Locked([Bool]())
+                    let script = RedisScript("return 1")
+                    _ = firstScripts.add(slot: nil) {
+                        connection.closeSoon(RedisError(.connectionLost, "ended by the test"))
+                        _ = await connection.untilClosed()
+                        return [
+                            FirstScript(script, keys: ["k"], arguments: [], timeout: .seconds(60)) { result in
+                                guard case .failure = result else { return }
+                                places.withLock { $0.append(connection.eventLoop.inEventLoop) }
+                            }
+                        ]
+                    }
+                    await firstScripts.send(on: connection) { _ in true }
+                    try await until("the script has failed") { places.withLock { !$0.isEmpty } }
+                    #expect(places.withLock { $0 } == [true])
+                }
             }
         }
     }

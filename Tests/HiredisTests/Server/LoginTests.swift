@@ -1,5 +1,6 @@
 import Hiredis
 import RedisDCTesting
+import TestSupport
 import Testing
 
 extension ServerTests {
@@ -72,7 +73,7 @@ extension ServerTests {
             }
         }
 
-        @Test("TLS: a certificate with the right authority and name is accepted")
+        @Test("TLS: a certificate with the right authority and name is accepted", .needsTLS)
         func tlsGood() async throws {
             try await withTestCertificates(.good) { certificates in
                 try await withLocalRedis(.init(tls: certificates)) { server in
@@ -94,7 +95,7 @@ extension ServerTests {
 
         @Test(
             "TLS: an expired certificate, an unknown authority and a wrong host name are refused",
-            arguments: [TestCertificates.Kind.expired, .unknownAuthority, .wrongHostName])
+            .needsTLS, arguments: [TestCertificates.Kind.expired, .unknownAuthority, .wrongHostName])
         func tlsBad(kind: TestCertificates.Kind) async throws {
             try await withTestCertificates(kind) { certificates in
                 try await withLocalRedis(.init(tls: certificates)) { server in
@@ -112,7 +113,7 @@ extension ServerTests {
             }
         }
 
-        @Test("TLS: the client certificate is sent to a server that requires one")
+        @Test("TLS: the client certificate is sent to a server that requires one", .needsTLS)
         func tlsClientCertificate() async throws {
             try await withTestCertificates(.good) { certificates in
                 try await withLocalRedis(.init(tls: certificates, extra: ["tls-auth-clients yes"])) { server in

@@ -1,5 +1,6 @@
 import Hiredis
 import RedisDCTesting
+import TestSupport
 import Testing
 
 extension ServerTests {
@@ -65,7 +66,7 @@ extension ServerTests {
             }
         }
 
-        @Test("a sharded channel is different from the channel of the same name")
+        @Test("a sharded channel is different from the channel of the same name", .needs(command: "ssubscribe"))
         func sharded() async throws {
             try await withServer { _, redis in
                 try await redis.withSubscription(to: [.shard("s"), "s"]) { events in
@@ -122,10 +123,11 @@ extension ServerTests {
         @Test("all subscriptions of a client share one connection")
         func oneConnection() async throws {
             try await withServer { _, redis in
+                let hasShards = try await ServerFeatures.has(command: "ssubscribe")
                 var all: [Subscription] = []
                 for number in 0..<50 {
-                    all.append(
-                        try await redis.subscribe(to: ["c:\(number)", .pattern("p:\(number)"), .shard("s:\(number)")]))
+                    let shards: [SubscriptionTopic] = hasShards ? [.shard("s:\(number)")] : []
+                    all.append(try await redis.subscribe(to: ["c:\(number)", .pattern("p:\(number)")] + shards))
                 }
                 #expect(try await redis.subscriptionConnections() == 1)
                 #expect(try await redis.info("connected_clients") == "2")

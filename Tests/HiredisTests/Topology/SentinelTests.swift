@@ -1,6 +1,7 @@
 // The client with real sentinels. The tests run one after the other, because each starts six servers.
 import Hiredis
 import RedisDCTesting
+import TestSupport
 import Testing
 
 /// Runs a body with a Sentinel deployment and a client of its master.
@@ -27,8 +28,10 @@ extension ServerTests {
     struct SentinelTests {
         @Test("commands, scripts, transactions, blocking commands and subscriptions go to the master")
         func operations() async throws {
+            // A master that is only slow, on a busy machine, must stay the master.
             let passwords = LocalSentinel.Configuration(
-                server: .init(password: "se cret"), replicas: 1, name: "orders", sentinelPassword: "other")
+                server: .init(password: "se cret"), replicas: 1, name: "orders", sentinelPassword: "other",
+                downAfter: .seconds(60))
             try await withSentinelClient(passwords) { sentinel, redis in
                 _ = try await redis.send("SET", "key", "value")
                 let script = RedisScript("return redis.call('GET', KEYS[1])")
@@ -48,7 +51,9 @@ extension ServerTests {
             }
         }
 
-        @Test("sentinels and the master are used with TLS, and their addresses are translated")
+        @Test(
+            "sentinels and the master are used with TLS, and their addresses are translated",
+            .needsTLS)
         func tls() async throws {
             try await withTestCertificates { certificates in
                 try await withLocalSentinel(.init(server: .init(tls: certificates), replicas: 1)) { sentinel in

@@ -379,7 +379,9 @@ extension QueueListenTests {
                             }
                             try await until("all sends are finished") { try await unfinished(redis) == 0 }
                             let expected = (0..<5).map { "\($0)" }
-                            #expect(try await texts(office, names).allSatisfy { $0 == expected })
+                            // Not through the proxy, which can still drop the reply to a last step.
+                            let direct = try PostOffice(redis: redis, configuration: passive)
+                            #expect(try await texts(direct, names).allSatisfy { $0 == expected })
                         }
                     }
                 }

@@ -13,8 +13,8 @@ struct ForeignNode: Sendable {
     static let send = [
         "mail_head", "mail_send_check", "mail_send_room", "mail_send_store", "mail_send_collapse", "mail_send_end",
     ]
-    static let repair = ["mail_head", "mail_open", "mail_repair"]
-    static let listen = ["mail_head", "mail_open", "mail_listen", "mail_page", "mail_listen_end"]
+    static let repair = ["mail_head", "mail_open", "mail_repair", "mail_rewind", "mail_renew"]
+    static let listen = ["mail_head", "mail_open", "mail_rewind", "mail_listen", "mail_page", "mail_listen_end"]
     static let files = send + repair + listen + ["mail_check", "mail_begin", "mail_finish", "mail_take_over"]
     let redis: RedisClient
     var process = Self.process
@@ -93,9 +93,10 @@ struct ForeignNode: Sendable {
     /// - Parameter cursor: index, epoch and tag, as in a reply.
     func listen(
         to name: String, after cursor: (index: String, epoch: String, tag: String)? = nil, device: String = "d",
-        poll: Int = 1, begins: Bool = true, waits: Bool = true
+        readsAhead: Bool = false, poll: Int = 1, begins: Bool = true, waits: Bool = true
     ) async throws -> Reply {
-        var request = Packed.short(1) + Array("epoch-99".utf8) + [begins ? 1 : 0] + Array(process.utf8)
+        let phase: UInt8 = (begins ? 1 : 0) + (readsAhead ? 4 : 0)
+        var request = Packed.short(1) + Array("epoch-99".utf8) + [phase] + Array(process.utf8)
         request += Packed.doubles(poll, waits ? 60_000 : 0, cursor.flatMap { Int($0.index) } ?? -1)
         request += Array((cursor?.epoch ?? "no epoch").utf8) + Array((cursor?.tag ?? "no tag..").utf8)
         request += Packed.doubles(100, 100_000) + limits.packed[25...]

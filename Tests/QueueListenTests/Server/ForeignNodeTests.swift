@@ -1,4 +1,6 @@
+import Foundation
 import Hiredis
+import RedisDCTesting
 import TestSupport
 import Testing
 
@@ -7,6 +9,22 @@ import Testing
 extension QueueListenTests {
     @Suite("A program in another language")
     struct ForeignNodeTests {
+        @Test("the Python program of docs/wire-format.md sends a message and reads it")
+        func python() async throws {
+            let root = URL(fileURLWithPath: #filePath)
+                .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent()
+            let page = try String(contentsOf: root.appendingPathComponent("docs/wire-format.md"), encoding: .utf8)
+            let parts = page.components(separatedBy: "```python\n")
+            try #require(parts.count == 2)
+            let program = try #require(parts[1].components(separatedBy: "```").first)
+            try await withLocalRedis { server in
+                let here = program.replacingOccurrences(of: "6379", with: "\(server.port)")
+                let output = try await Child("python3", ["-c", "import os; os.chdir('\(root.path)')\n" + here]).result()
+                #expect(output.contains("hello"), "\(output)")
+            }
+        }
+
         @Test("sends, listens, acknowledges and is notified with nothing but the Lua files")
         func takesPart() async throws {
             try await withOffice { office, redis, _ in

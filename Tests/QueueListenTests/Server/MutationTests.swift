@@ -50,6 +50,17 @@ private func exhaust(_ redis: RedisClient) async throws {
     _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
 }
 
+/// Loses the last message, and returns whether two processes of a device that begin without a cursor are both notified.
+private func lossIsReported(_ node: ForeignNode, _ redis: RedisClient) async throws -> Bool {
+    _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+    _ = try await node.listen(to: "alice")
+    _ = try await redis.send("RPOP", .string(node.key("mail:alice")), "2")
+    _ = try await node.send(["c"], to: ["alice"], number: 2)
+    var words: [String] = []
+    for poll in 2...3 { words.append(try await node.listen(to: "alice", poll: poll)[0]) }
+    return words == ["reset", "reset"]
+}
+
 private let hazards: [MailHazard] = [
     MailHazard(
         invariant: "M4", testDescription: "a repeated send has one effect", guardian: "if request == number then",
@@ -142,6 +153,44 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", after: cursor).first == "reset"
     },
     MailHazard(
+        invariant: "M3", testDescription: "after a loss, no device deletes messages that another has not received",
+        guardian: "if devices ~= '' then call('HSET', box, 'd', devices) end", without: "call('HDEL', box, 'd')"
+    ) { node, _ in
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        let first = try await node.listen(to: "alice", device: "phone")
+        let cursor = ForeignNode.end(first)
+        _ = try await node.listen(to: "alice", after: cursor, device: "phone", poll: 2)
+        _ = try await node.listen(to: "alice", device: "laptop")
+        let knowledge = Array(cursor.epoch.utf8) + ForeignNode.Packed.doubles(2) + Array("tag-of-2".utf8)
+        _ = try await node.send(["b"], to: ["alice"], number: 2, knowledge: knowledge)
+        // The laptop receives all that is there, and acknowledges it.
+        let all = try await node.listen(to: "alice", device: "laptop", poll: 3)
+        _ = try await node.listen(to: "alice", after: ForeignNode.end(all), device: "laptop", poll: 4)
+        let notified = try await node.listen(to: "alice", after: cursor, device: "phone", poll: 5)
+        let position = (index: notified[2], epoch: notified[1], tag: notified[3])
+        let rest = try await node.listen(to: "alice", after: position, device: "phone", poll: 6)
+        return notified.first == "reset" && ForeignNode.texts(rest).contains("b")
+    },
+    MailHazard(
+        invariant: "M3", testDescription: "after a loss, a device's old position does not count as an acknowledgement",
+        guardian: "all = all .. pack(DEVICE, #name, name, UNAWARE, NO_TAG, seen, #polls, polls)",
+        without: "all = sub(devices, 1, at - 1)"
+    ) { node, redis in
+        _ = try await node.listen(to: "alice", device: "laptop")
+        _ = try await node.send(["a", "b", "c"], to: ["alice"], number: 1)
+        let cursor = ForeignNode.end(try await node.listen(to: "alice", device: "phone", poll: 2))
+        _ = try await node.listen(to: "alice", after: cursor, device: "phone", poll: 3)
+        _ = try await redis.send("RPOP", .string(node.key("mail:alice")), 4)
+        _ = try await node.send(["d", "e"], to: ["alice"], number: 2)
+        let start = ForeignNode.end(try await node.listen(to: "alice", device: "laptop", poll: 4))
+        let all = try await node.listen(to: "alice", after: start, device: "laptop", poll: 5)
+        _ = try await node.listen(to: "alice", after: ForeignNode.end(all), device: "laptop", poll: 6)
+        let notified = try await node.listen(to: "alice", after: cursor, device: "phone", poll: 7)
+        let position = ForeignNode.end(notified)
+        let rest = try await node.listen(to: "alice", after: position, device: "phone", poll: 8)
+        return notified.first == "reset" && ForeignNode.texts(rest) == ["a", "d", "e"]
+    },
+    MailHazard(
         invariant: "M2", testDescription: "deleted messages are reported", guardian: "elseif index < from then",
         without: "elseif false then"
     ) { node, redis in
@@ -188,7 +237,7 @@ private let hazards: [MailHazard] = [
     },
     MailHazard(
         invariant: "M3", testDescription: "an older cursor revokes no acknowledgement",
-        guardian: "if index > mine_index then mine_index", without: "if true then mine_index"
+        guardian: "if index > mine_index and not reads_ahead", without: "if not reads_ahead"
     ) { node, _ in
         var node = node
         node.limits.backlogCount = 10
@@ -198,6 +247,41 @@ private let hazards: [MailHazard] = [
         _ = try await node.listen(to: "alice", after: (start[2], start[1], start[3]), poll: 3)
         // The device's acknowledged position.
         return try await node.listen(to: "alice", poll: 4)[2] == "2"
+    },
+    MailHazard(
+        invariant: "M3", testDescription: "a reader that reads ahead acknowledges nothing",
+        guardian: "and not reads_ahead", without: ""
+    ) { node, _ in
+        _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+        let cursor = ForeignNode.end(try await node.listen(to: "alice", readsAhead: true))
+        _ = try await node.listen(to: "alice", after: cursor, readsAhead: true, begins: false)
+        return ForeignNode.texts(try await node.listen(to: "alice", poll: 2)) == ["a", "b"]
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "a device that has not read a lost message is unaware of the loss",
+        guardian: "name, UNAWARE, NO_TAG, seen", without: "name, from, from_tag, seen", scenario: lossIsReported
+    ),
+    MailHazard(
+        invariant: "M2", testDescription: "a process that begins without a cursor is notified of a loss",
+        guardian: "if mine_index == UNAWARE then status = 'reset' end",
+        without: "if mine_index == UNAWARE then index, tag = from, from_tag end", scenario: lossIsReported
+    ),
+    MailHazard(
+        invariant: "M2", testDescription: "a device is unaware of a loss until it has acknowledged a later position",
+        guardian: "if status ~= 'truncated' and phase ~= ACKNOWLEDGES and mine_index ~= UNAWARE then",
+        without: "mine_index, mine_tag, has_moved = from, from_tag, true if false then", scenario: lossIsReported
+    ),
+    MailHazard(
+        invariant: "M2", testDescription: "a process that begins without a cursor is notified of dropped messages",
+        guardian: "index, tag = mine_index or from, mine_tag or from_tag",
+        without: "index, tag = math.max(mine_index or from, from), from_tag"
+    ) { node, _ in
+        var node = node
+        (node.limits.maxMessages, node.limits.whenFull) = (2, 1)
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        _ = try await node.listen(to: "alice", after: ForeignNode.end(try await node.listen(to: "alice")), poll: 2)
+        for number in 2...4 { _ = try await node.send(["\(number)"], to: ["alice"], number: number) }
+        return try await node.listen(to: "alice", poll: 3)[0] == "truncated"
     },
     MailHazard(
         invariant: "M3", testDescription: "messages survive the loss of the mailbox's hash",
@@ -279,6 +363,39 @@ private let hazards: [MailHazard] = [
         return again.first == "superseded" && next.first == "ok"
     },
     MailHazard(
+        invariant: "M6",
+        testDescription: "a poll whose beginning Redis has lost is not superseded, whoever has read before it",
+        guardian: "(is_known or #polls", without: "(#polls"
+    ) { node, redis in
+        // Newer by the others' clocks, so that only the process itself is known.
+        try await othersRead(node, polls: 10)
+        _ = try await node.listen(to: "alice", poll: 1)
+        let devices = try #require(try await redis.send("HGET", .string(node.key("box:alice")), "d").bytes)
+        _ = try await node.listen(to: "alice", poll: 2)
+        _ = try await redis.send("HSET", .string(node.key("box:alice")), "d", .bytes(devices))
+        return try await node.listen(to: "alice", poll: 2, begins: false).first == "ok"
+    },
+    MailHazard(
+        invariant: "M6",
+        testDescription: "the first poll of a process, whose beginning Redis has lost, is not superseded by older ones",
+        guardian: " or oldest < poll) then", without: ") then"
+    ) { node, redis in
+        try await othersRead(node, polls: 1)
+        let devices = try #require(try await redis.send("HGET", .string(node.key("box:alice")), "d").bytes)
+        _ = try await node.listen(to: "alice", poll: 2)
+        _ = try await redis.send("HSET", .string(node.key("box:alice")), "d", .bytes(devices))
+        return try await node.listen(to: "alice", poll: 2, begins: false).first == "ok"
+    },
+    MailHazard(
+        invariant: "M6",
+        testDescription: "a poll that Redis has forgotten, because others have begun since, is superseded",
+        guardian: "(is_known or #polls < MAX_POLLS * POLL_SIZE or oldest < poll)", without: "true"
+    ) { node, _ in
+        _ = try await node.listen(to: "alice", poll: 1)
+        try await othersRead(node, polls: 2)
+        return try await node.listen(to: "alice", poll: 1, begins: false).first == "superseded"
+    },
+    MailHazard(
         invariant: "M4", testDescription: "a part of a cross-partition send that arrives too late has no effect",
         guardian: "if mode == PART and now > deadline then return {'late'} end", without: ""
     ) { node, _ in
@@ -330,3 +447,12 @@ private let hazards: [MailHazard] = [
         return try await node.takeOver().isEmpty
     },
 ]
+
+/// Five other processes begin a poll each, one after the other.
+private func othersRead(_ node: ForeignNode, polls: Int) async throws {
+    for number in 0..<5 {
+        var other = node
+        other.process = "fedcba987654321\(number)"
+        _ = try await other.listen(to: "alice", poll: polls)
+    }
+}

@@ -262,7 +262,7 @@ extension ClassicSemaphoreTests {
 
         @Test("a user without the rights to CLIENT and INFO loses no permit by cancel, timeout or signal")
         func leastPrivileged() async throws {
-            let rule = "worker on >secret ~rdc:* &rdc:* +@all -@admin -@dangerous -client -info"
+            let rule = "worker on >secret ~rdc:* resetchannels &rdc:* +@all -@admin -@dangerous -client -info"
             try await withServer(.init(aclUsers: [rule])) {
                 $0.credentials = .init(username: "worker", password: "secret")
                 $0.blockingSlice = .milliseconds(20)

@@ -52,8 +52,8 @@ struct Audit {
     private(set) var sessions: Set<String> = []
     private(set) var lines: Set<[UInt8]> = []
 
-    init(_ redis: RedisClient, namespace: String = "default") async throws {
-        let prefix = "rdc:{\(namespace):0}:"
+    init(_ redis: RedisClient, namespace: String = "default", partition: Int = 0) async throws {
+        let prefix = "rdc:{\(namespace):\(partition)}:"
         let replies = try await redis.transaction([
             ["HGETALL", .string(prefix + "book")], ["ZRANGE", .string(prefix + "sessions"), 0, -1],
             ["ZRANGE", .string(prefix + "index"), 0, -1],

@@ -36,7 +36,14 @@ extension EngineTests {
         }
 
         @Test("mutexes of three partitions continue after moves of their slots and the loss of a master")
-        func cluster() async throws {
+        func cluster() async throws { try await cluster(movesBy: .classic) }
+
+        @Test(
+            "mutexes of three partitions continue after atomic moves of their slots and the loss of a master",
+            .needs(command: "cluster|migrateslots"))
+        func atomicMoves() async throws { try await cluster(movesBy: .atomic) }
+
+        private func cluster(movesBy way: SlotMove) async throws {
             try await withLocalCluster { cluster in
                 try await withRedisClient(url: cluster.url) { redis in
                     var configuration = CoordinatorConfiguration()
@@ -46,7 +53,7 @@ extension EngineTests {
                             try await until("the locks are taken") { passes.count > 100 }
                             for partition in 0..<3 {
                                 let slot = try await slot(of: "rdc:{default:\(partition)}:", cluster)
-                                try await cluster.move(slots: [slot], to: cluster.nodes[(partition + 1) % 3])
+                                try await cluster.move(slots: [slot], to: cluster.nodes[(partition + 1) % 3], by: way)
                             }
                             let moved = passes.count
                             try await until("the locks are taken after the moves") { passes.count > moved + 100 }

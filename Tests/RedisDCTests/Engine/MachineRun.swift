@@ -200,7 +200,7 @@ struct MachineRun {
                 case .confirm(let claims):
                     "confirm \(request.number) of " + claims.map { "\($0.number)" }.joined(separator: ",")
                 case .leave(_, let claim): "leave \(request.number) of \(claim)"
-                case .setAside(let claim): "set aside \(request.number) of \(claim.session):\(claim.number)"
+                case .setAside(let claim, _): "set aside \(request.number) of \(claim.session):\(claim.number)"
                 case .pass(_, let claim, _, _): "pass \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
                 case .heartbeat: "heartbeat \(request.number)"

@@ -80,6 +80,22 @@ struct ReconcileStateMachineTests {
             ])
     }
 
+    @Test("claims that have ended since the list was requested are no loss, because the list may be read again later")
+    func endedMeanwhile() {
+        var run = MachineRun.live()
+        for id: UInt64 in 1...2 { run.acquire(id) }
+        run.reply(1, .granted(fence: 7))
+        run.reply(2, .queued())
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        #expect(run.taken() == ["send reconcile 3"])
+        run.cancel(2)
+        run.reply(4, .done(count: 1, more: false))
+        _ = run.taken()
+        run.reply(3, .page(next: 0, [.init(number: 1, state: .held, fence: 7, name: "x")]))
+        #expect(run.taken() == [])
+    }
+
     @Test("a grant that overtakes the list of claims is not taken for a loss")
     func grantOvertakes() {
         var run = MachineRun.live()

@@ -123,12 +123,8 @@ private final class SlowPublisher: RedisDecorator {
 
     init(_ redis: RedisClient) { self.redis = redis }
 
-    func send(
-        _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws(RedisError) -> RESPValue {
-        if case .string("PUBLISH")? = command.arguments.first {
-            while !mayPublish.isSet, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(10)) }
-        }
-        return try await redis.send(command, timeout: timeout, settle: settle)
+    func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
+        while !mayPublish.isSet, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(10)) }
+        return try await redis.publish(payload, to: channel)
     }
 }

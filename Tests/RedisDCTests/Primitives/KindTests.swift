@@ -187,7 +187,7 @@ extension KindTests {
     }
 }
 
-private func forSeeds(_ body: (UInt64) async throws -> Void) async throws {
+func forSeeds(_ body: (UInt64) async throws -> Void) async throws {
     for round in 0..<rounds { try await body(firstSeed + UInt64(round)) }
 }
 
@@ -198,7 +198,7 @@ private func commands(_ redis: RedisClient) async throws -> Int {
 }
 
 /// Runs the mix. Afterwards no claims are left, nothing is missing, and the counts in Redis agree.
-private func judge(_ mix: KindMix, _ redis: RedisClient) async throws {
+func judge(_ mix: KindMix, _ redis: RedisClient, partitions: Int = 1) async throws {
     try await mix.run()
     tally(.promise, await mix.watch.checks)
     let seed: Comment = "seed \(mix.seed)"
@@ -208,10 +208,14 @@ private func judge(_ mix: KindMix, _ redis: RedisClient) async throws {
         if let item = try? await buffer.take(timeout: .milliseconds(20)) { await mix.watch.handles(item) }
         return await mix.watch.missing.isEmpty
     }
-    try await until("all has ended (seed \(mix.seed))") { try await Audit(redis).claims.isEmpty }
-    let audit = try await Audit(redis)
-    audit.check(seed)
-    #expect(audit.groups.isEmpty && audit.meetings.isEmpty, seed)
+    for partition in 0..<partitions {
+        try await until("all has ended (seed \(mix.seed))") {
+            try await Audit(redis, partition: partition).claims.isEmpty
+        }
+        let audit = try await Audit(redis, partition: partition)
+        audit.check(seed)
+        #expect(audit.groups.isEmpty && audit.meetings.isEmpty, seed)
+    }
     #expect(await mix.watch.faults == [], seed)
     // The run is meaningful only if most operations succeeded; some need luck to find a partner in time.
     let successes = await mix.watch.successes

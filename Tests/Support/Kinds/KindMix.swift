@@ -78,7 +78,7 @@ public struct KindMix: Sendable {
             }
             await watch.succeeded(kind)
         } catch  where Self.isExpected(error) {
-            if (error as? RedisDCError)?.code == .lost { await watch.wasTold(id) }
+            if (error as? RedisDCError)?.code == .lost { await watch.wasNotified(id) }
         }
     }
 

@@ -20,10 +20,10 @@ public actor KindWatch {
     /// Whether no other process takes part, whose operations would be missing here.
     private let isAlone: Bool
     /// Whether a replica is promoted that lacks the last writes. Then two holders may be in together, if one of them is
-    /// told of its loss.
+    /// notified of its loss.
     private let expectsRollback: Bool
     private var overlaps: [(String, String, fault: String)] = []
-    private var told: Set<String> = []
+    private var notified: Set<String> = []
     /// The number of comparisons with what is promised.
     public private(set) var checks = 0
     /// The number of successful operations of each kind.
@@ -64,21 +64,21 @@ public actor KindWatch {
 
     func leaves(_ lease: Lease) {
         if let holder = holders.removeValue(forKey: ObjectIdentifier(lease)), !lease.isHeld {
-            wasTold(holder.operation)
+            wasNotified(holder.operation)
         }
     }
 
     /// Records that an operation has learned that its lease was lost.
-    func wasTold(_ operation: String) { told.insert(operation) }
+    func wasNotified(_ operation: String) { notified.insert(operation) }
 
     private func report(_ fault: String, _ operation: String, _ others: [Holder]) {
         guard expectsRollback else { return faults.append(fault) }
         for other in others { overlaps.append((operation, other.operation, fault)) }
     }
 
-    /// Holders that were in together, of which neither was told of a loss; the operations of both, and the fault.
+    /// Holders that were in together, of which neither was notified of a loss; the operations of both, and the fault.
     public var silentOverlaps: [(String, String, fault: String)] {
-        overlaps.filter { !told.contains($0.0) && !told.contains($0.1) }
+        overlaps.filter { !notified.contains($0.0) && !notified.contains($0.1) }
     }
 
     // MARK: - Barriers and exchangers

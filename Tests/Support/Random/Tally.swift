@@ -1,7 +1,7 @@
-// What the long chaos of scripts/stress has done, for the table at its end.
+// The counts of a long run of scripts/stress, for the table at its end.
 import Foundation
 
-/// What ``tally(_:_:)`` counts.
+/// The kinds of events that ``tally(_:_:)`` counts.
 public enum Tallied: String, Sendable {
     /// A process killed or stopped, a connection cut, a reply lost, a server killed, paused or promoted, a record
     /// destroyed, a clock set.

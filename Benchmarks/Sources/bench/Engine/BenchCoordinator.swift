@@ -16,3 +16,11 @@ func withBenchCoordinator<Result>(
         }
     }
 }
+
+extension CoordinatorConfiguration {
+    static func bench(partitions: Int) -> CoordinatorConfiguration {
+        var configuration = CoordinatorConfiguration()
+        configuration.partitions = partitions
+        return configuration
+    }
+}

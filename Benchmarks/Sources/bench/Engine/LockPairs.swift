@@ -3,8 +3,12 @@ import RedisDC
 /// Measures tasks that each lock and unlock a mutex of their own repeatedly.
 enum LockPairs {
     /// - Returns: Pairs per second of all tasks together.
-    static func run(url: String, tasks: Int, each: Int, prefix: String, placement: Placement) async throws -> Double {
-        try await withBenchCoordinator(url: url, namespace: prefix) { redis, coordinator in
+    static func run(
+        url: String, tasks: Int, each: Int, prefix: String, placement: Placement, partitions: Int = 1
+    ) async throws -> Double {
+        let configuration = CoordinatorConfiguration.bench(partitions: partitions)
+        return try await withBenchCoordinator(url: url, namespace: prefix, configuration: configuration) {
+            redis, coordinator in
             let mutexes = try (0..<tasks).map { try coordinator.mutex("mutex-\($0)") }
             return try await placement.run(redis) {
                 // Starts the session and warms the caches.

@@ -4,12 +4,13 @@ import QueueListen
 /// Runs a body with a client and a post office in their default configuration, except that no mailbox is ever full.
 /// `CLIENT LIST` shows the connections under the name of the namespace.
 func withBenchOffice<Result>(
-    url: String, namespace: String, _ body: (RedisClient, PostOffice) async throws -> Result
+    url: String, namespace: String, partitions: Int = 1, _ body: (RedisClient, PostOffice) async throws -> Result
 ) async throws -> Result {
     var client = try RedisConfiguration(url: url)
     client.clientName = namespace
     var configuration = PostOfficeConfiguration()
     configuration.limits = .bench
+    configuration.partitions = partitions
     return try await withRedisClient(client) { redis in
         try await withPostOffice(redis: redis, namespace: namespace, configuration: configuration) { office in
             try await body(redis, office)

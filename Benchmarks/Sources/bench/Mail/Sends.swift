@@ -19,9 +19,27 @@ enum Sends {
         }
     }
 
-    private static func sendAll(_ office: PostOffice, _ names: [String], each: Int) async throws {
+    /// Measures tasks that each send to a mailbox of their own.
+    ///
+    /// - Returns: Sends per second of all tasks together.
+    static func spread(url: String, each: Int, prefix: String, placement: Placement, partitions: Int) async throws
+        -> Double
+    {
+        try await withBenchOffice(url: url, namespace: prefix, partitions: partitions) { redis, office in
+            try await placement.run(redis) {
+                try await sendAll(office, nil, each: each / 10 + 1)
+                let start = monotonicNow()
+                try await sendAll(office, nil, each: each)
+                return Double(tasks * each) / (Double(monotonicNow() - start) / 1e9)
+            }
+        }
+    }
+
+    /// - Parameter names: The recipients; `nil` for a mailbox for each task.
+    private static func sendAll(_ office: PostOffice, _ names: [String]?, each: Int) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<tasks {
+            for task in 0..<tasks {
+                let names = names ?? ["m\(task)"]
                 group.addTask {
                     for _ in 0..<each { try await office.send([.bench], to: names) }
                 }

@@ -28,6 +28,25 @@ enum CountedServer {
     }
 
     private static func totals(options: String, _ body: (LocalRedis) async throws -> Void) async throws -> [Int] {
+        try await totals(options: options) { program in
+            let server = try await LocalRedis.start(.init(binary: program, extra: settings))
+            do {
+                try await body(server)
+                try await server.shutdown()
+            } catch {
+                await server.stop()
+                throw error
+            }
+            await server.stop()
+        }
+    }
+
+    /// The server's timer follows real time, and valgrind makes the server slow: it fires as seldom as possible.
+    static let settings = ["hz 1", "dynamic-hz no"]
+
+    /// Runs a body with a program that counts the instructions of a server, and returns the totals that callgrind has
+    /// written.
+    static func totals(options: String, _ body: (_ program: String) async throws -> Void) async throws -> [Int] {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "rdc-cost-\(UInt32.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -37,22 +56,12 @@ enum CountedServer {
         // A script, because a server is started by the name of one program.
         try """
         #!/bin/sh
-        exec valgrind --tool=callgrind --callgrind-out-file=\(counts.path) --log-file=\(folder.path)/valgrind.log \
+        exec valgrind --tool=callgrind --callgrind-out-file=\(counts.path).%p --log-file=\(folder.path)/valgrind.%p.log \
         \(options) \
         redis-server "$@"
         """.write(to: wrapper, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: wrapper.path)
-        // The server's timer follows real time, and valgrind makes the server slow: it fires as seldom as possible.
-        let configuration = LocalRedis.Configuration(binary: wrapper.path, extra: ["hz 1", "dynamic-hz no"])
-        let server = try await LocalRedis.start(configuration)
-        do {
-            try await body(server)
-            try await server.shutdown()
-        } catch {
-            await server.stop()
-            throw error
-        }
-        await server.stop()
+        try await body(wrapper.path)
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         return try files.filter { $0.lastPathComponent.hasPrefix(counts.lastPathComponent) }.map(total)
     }

@@ -79,7 +79,7 @@ struct EngineRequest: Sendable {
         case .confirm(let claims):
             return [.string(session), .string(claims.map { "\($0.slot):\($0.number)" }.joined(separator: " "))]
         case .sweep(let session, let below): return [.string(session), below.map { .integer($0) } ?? ""]
-        case .setAside(let claim):
+        case .setAside(let claim, _):
             return [.string(claim.session), .integer(claim.slot), .string(String(claim.number))]
         }
     }

@@ -74,7 +74,7 @@ enum Operation: Sendable {
     /// Lists claims of an expired session, in slots below `below`, and deletes the session when there are none.
     case sweep(session: String, below: Int?)
     /// Sets a claim of an expired session aside that cannot be ended.
-    case setAside(ClaimID)
+    case setAside(ClaimID, name: String)
 }
 
 /// The scripts that serve a resource or a claim. The raw value is the word in {'family', WORD}.
@@ -111,9 +111,9 @@ extension Operation {
             .release(let resource, _, _, _), .leave(let resource, _):
             resource.name
         case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _),
-            .recheck(let name):
+            .recheck(let name), .setAside(_, let name):
             name
-        case .heartbeat, .listSessions, .reconcile, .confirm, .sweep, .setAside: ""
+        case .heartbeat, .listSessions, .reconcile, .confirm, .sweep: ""
         }
     }
 

@@ -91,15 +91,10 @@ extension QueueListenTests.FailureTests {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
-                for kind in ["box", "mail"] {
-                    let key = "ql:{default:0}:\(kind):alice"
-                    _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
-                }
+                try await save(redis)
                 try await office.send([Message(text: "b"), Message(text: "c")], to: ["alice"])
                 let cursor = try await mailbox.look().cursor
-                for kind in ["box", "mail"] {
-                    _ = try await redis.send("RENAME", "before-\(kind)", .string("ql:{default:0}:\(kind):alice"))
-                }
+                try await restore(redis)
                 // Another sender knows nothing of the loss.
                 let stranger = try PostOffice(redis: redis)
                 for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
@@ -120,16 +115,10 @@ extension QueueListenTests.FailureTests {
                         let mailbox = try stranger.mailbox("alice")
                         try await sender.send("a", to: "alice")
                         let cursor = try await mailbox.look().cursor
-                        for kind in ["box", "mail"] {
-                            let key = "ql:{default:0}:\(kind):alice"
-                            _ = try await redis.send("COPY", .string(key), .string("before-\(kind)"))
-                        }
+                        try await save(redis)
                         try await sender.send(
                             [Message(text: "lost"), Message(text: "lost too")], to: ["alice", "bob"])
-                        for kind in ["box", "mail"] {
-                            let key = "ql:{default:0}:\(kind):alice"
-                            _ = try await redis.send("RENAME", .string("before-\(kind)"), .string(key))
-                        }
+                        try await restore(redis)
                         for number in 0..<rewritten { try await stranger.send("new \(number)", to: "alice") }
                         // The loss cannot be known yet.
                         #expect(try await mailbox.look(after: cursor).status.isLoss == false)
@@ -144,6 +133,107 @@ extension QueueListenTests.FailureTests {
                     }
                 }
             }
+        }
+    }
+
+    @Test(
+        "a process that begins without a cursor is notified of a loss, until its device has acknowledged a later position"
+    )
+    func unawareDevice() async throws {
+        try await withOffice { office, redis, _ in
+            let mailbox = try office.mailbox("alice")
+            try await office.send([Message(text: "a"), Message(text: "b")], to: ["alice"])
+            let first = try await mailbox.look(device: "phone", limit: 1)
+            // Acknowledges a.
+            _ = try await mailbox.look(after: first.cursor, device: "phone")
+            _ = try await mailbox.look(device: "tablet")
+            try await save(redis)
+            try await office.send("lost", to: "alice")
+            try await restore(redis)
+            try await office.send("c", to: "alice")
+            // Each process is new, and any of them may have been killed before it received the reply.
+            var delivery = try await mailbox.look(device: "phone")
+            for _ in 0..<3 {
+                #expect(delivery.word == "reset")
+                delivery = try await PostOffice(redis: redis).mailbox("alice").look(device: "phone")
+            }
+            let devices = try #require(try await mailbox.inspect()).devices
+            #expect(devices.map(\.acknowledged.index) == [0, 0], "\(devices)")
+            let rest = try await mailbox.look(after: delivery.cursor, device: "phone")
+            #expect(rest.word == "b c")
+            #expect(try await mailbox.look(device: "phone").word == "b c", "the first position counts as acknowledged")
+            _ = try await mailbox.look(after: rest.cursor, device: "phone")
+            #expect(try await mailbox.look(device: "phone").word == "timedOut")
+            // A new device has missed nothing. The tablet is still unaware, and nothing was deleted meanwhile.
+            #expect(try await mailbox.look(device: "new").word == "b c")
+            let notified = try await mailbox.look(device: "tablet")
+            #expect(notified.word == "reset")
+            #expect(try await mailbox.look(after: notified.cursor, device: "tablet").word == "b c")
+        }
+    }
+
+    @Test(
+        "a process that begins without a cursor is notified of the loss that another one of its device was notified of")
+    func unawareSuccessor() async throws {
+        try await withOffice { office, redis, _ in
+            let mailbox = try office.mailbox("alice")
+            try await office.send("a", to: "alice")
+            try await save(redis)
+            try await office.send("lost", to: "alice")
+            let cursor = try await mailbox.look().cursor
+            try await restore(redis)
+            // The acknowledgement alone is invalid, and notifies nobody.
+            #expect(try await !mailbox.acknowledge(cursor))
+            #expect(try await mailbox.look().word == "a")
+            #expect(try await mailbox.look(after: cursor).word == "forked")
+            let delivery = try await mailbox.look()
+            #expect(delivery.word == "reset")
+            #expect(try await mailbox.look(after: delivery.cursor).word == "a")
+        }
+    }
+
+    @Test(
+        "a process that begins without a cursor is notified of messages that were dropped after its device's position")
+    func truncatedDevice() async throws {
+        try await withOffice(configure: {
+            $0.limits.maxMessages = 2
+            $0.limits.whenFull = .dropOldest
+        }) { office, _, _ in
+            let mailbox = try office.mailbox("alice")
+            try await office.send("a", to: "alice")
+            _ = try await mailbox.look(after: try await mailbox.look().cursor)
+            for text in ["b", "c", "d"] { try await office.send(text, to: "alice") }
+            var delivery = try await mailbox.look()
+            #expect(delivery.word == "truncated 3")
+            delivery = try await mailbox.look()
+            #expect(delivery.word == "truncated 3", "the reply may have been lost")
+            delivery = try await mailbox.look(after: delivery.cursor)
+            #expect(delivery.word == "c d")
+            #expect(try await mailbox.look().word == "c d")
+            #expect(try await mailbox.look(device: "new").word == "c d")
+        }
+    }
+
+    @Test("a lost message is reported when its sender sends again, also if another one in its place was acknowledged")
+    func lostAndReplaced() async throws {
+        try await withServer { _, redis, other in
+            let (sender, stranger) = (try PostOffice(redis: redis), try PostOffice(redis: other))
+            let mailbox = try stranger.mailbox("alice")
+            try await sender.send("a", to: "alice")
+            var cursor = try await mailbox.look().cursor
+            try await save(redis)
+            try await sender.send("lost", to: "alice")
+            try await restore(redis)
+            try await stranger.send("in its place", to: "alice")
+            let delivery = try await mailbox.look(after: cursor)
+            #expect(delivery.word == "in its place")
+            cursor = delivery.cursor
+            // Acknowledges it.
+            #expect(try await mailbox.look(after: cursor).word == "timedOut")
+            try await sender.send("b", to: "alice")
+            let notified = try await mailbox.look(after: cursor)
+            #expect(notified.word == "reset")
+            #expect(try await mailbox.look(after: notified.cursor).word == "b")
         }
     }
 
@@ -202,5 +292,19 @@ extension QueueListenTests.FailureTests {
 
     private static func size(of file: URL) throws -> Int {
         try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? Int ?? 0
+    }
+}
+
+/// Keeps a copy of the mailbox `alice`.
+private func save(_ redis: RedisClient) async throws {
+    for kind in ["box", "mail"] {
+        _ = try await redis.send("COPY", .string("ql:{default:0}:\(kind):alice"), .string("before-\(kind)"))
+    }
+}
+
+/// Puts the copy in the mailbox's place, as if a failover had lost all later writes.
+private func restore(_ redis: RedisClient) async throws {
+    for kind in ["box", "mail"] {
+        _ = try await redis.send("RENAME", .string("before-\(kind)"), .string("ql:{default:0}:\(kind):alice"))
     }
 }

@@ -60,10 +60,11 @@ struct ShiftedClock {
 
     /// Returns the path of a program that starts a Redis server with this clock.
     func server() throws -> String {
+        guard let server = ServerProgram.find() else { throw CocoaError(.fileNoSuchFile) }
         let script = folder.appendingPathComponent("redis-server")
         let text = """
             #!/bin/sh
-            LD_PRELOAD='\(library)' TEST_CLOCK_OFFSET='\(offset.path)' exec redis-server "$@"
+            LD_PRELOAD='\(library)' TEST_CLOCK_OFFSET='\(offset.path)' exec '\(server)' "$@"
 
             """
         try Data(text.utf8).write(to: script)

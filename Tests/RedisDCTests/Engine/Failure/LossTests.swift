@@ -159,6 +159,29 @@ extension EngineTests.FailureTests {
         }
     }
 
+    @Test("the release of a lease that was taken away fails, also when the holder was not notified before")
+    func releaseTooLate() async throws {
+        // No wake-up and no heartbeat comes in between.
+        var silent = CoordinatorConfiguration()
+        (silent.usesWakeUps, silent.ttl) = (false, .seconds(600))
+        try await withCoordinators(configuration: silent) { _, one, two, _ in
+            let leases = [
+                try await one.mutex("m").lock(), try await one.semaphore("s", permits: 3).acquireLease(2),
+                try await one.readWriteLock("rw").readLock(), try await one.readWriteLock("w").writeLock(),
+            ]
+            for lease in leases { #expect(try await two.forceRelease(lease.name) == 1) }
+            for lease in leases {
+                #expect(lease.isHeld, "the holder must not have been notified")
+                #expect(await errorOf { try await lease.release() }?.code == .lost, "\(lease.name)")
+            }
+            // The next holder is not affected.
+            let next = try await two.mutex("m").lock()
+            #expect(await errorOf { try await leases[0].release() } == nil, "a second release does nothing")
+            #expect(try await one.mutex("m").tryLock() == nil)
+            try await next.release()
+        }
+    }
+
     @Test(
         "without wake-ups a waiter learns that its semaphore was destroyed, and a holder that its lease was taken away")
     func withoutWakeUps() async throws {

@@ -14,7 +14,7 @@ private let promotions = ProcessInfo.processInfo.environment["REDISDC_PROMOTIONS
 
 extension EngineTests.FailureTests {
     @Test(
-        "whatever a promotion loses of any primitive, one of those whom it touches is told", .timeLimit(.minutes(60)))
+        "a process that loses a part of any primitive by a promotion is notified", .timeLimit(.minutes(60)))
     func promotionsOfAllKinds() async throws {
         let first = testSeed()
         try await withReplicatedServers { servers in
@@ -30,7 +30,7 @@ extension EngineTests.FailureTests {
                     }
                     delays.sort()
                     if let last = delays.last {
-                        print("told \(delays[delays.count / 2]) (median) and \(last) (longest) after the promotion")
+                        print("notified \(delays[delays.count / 2]) (median) and \(last) (longest) after the promotion")
                     }
                 }
             }
@@ -50,7 +50,7 @@ private struct PromotionRun {
         (self.servers, self.redis, self.seed) = (servers, redis, seed)
     }
 
-    /// The times from the promotion until each process was told, for those that lost something.
+    /// The times from the promotion until each process was notified, for those that lost something.
     var delays: [Duration] { announcements.delays }
 
     func make() async throws {
@@ -92,12 +92,12 @@ private struct PromotionRun {
 
     private func judge(_ mix: KindMix, _ namespace: String) async throws {
         let reason: Comment = "seed \(seed)"
-        // Nobody has to be told of a fence that is used twice: that must not happen.
+        // A fence must not be used twice, whether or not anybody is notified.
         let faults = await watch.faults
         #expect(!faults.contains { $0.contains("equal fences") }, reason)
-        func wasTold(_ operation: String) -> Bool { announcements.has(mix.node(of: operation)) }
+        func wasNotified(_ operation: String) -> Bool { announcements.has(mix.node(of: operation)) }
         for (first, second, fault) in await watch.silentOverlaps {
-            #expect(wasTold(first) || wasTold(second), "\(fault): \(first) and \(second), \(reason)")
+            #expect(wasNotified(first) || wasNotified(second), "\(fault): \(first) and \(second), \(reason)")
         }
         // Everything else that is wrong is the loss of something that one of the processes had been promised.
         #expect(faults.isEmpty || announcements.hasAny, "\(faults.prefix(3)), \(reason)")
@@ -113,29 +113,29 @@ private struct PromotionRun {
             try await Audit(promoted, namespace: namespace).check(reason)
         }
         for item in await watch.missing {
-            #expect(wasTold(item), "\(item) is lost, \(reason)")
+            #expect(wasNotified(item), "\(item) is lost, \(reason)")
         }
         tally(.promise, await watch.checks)
     }
 }
 
-/// The processes that were told that Redis has lost data.
+/// The processes that were notified that Redis has lost data.
 private final class Announcements: Sendable {
     private struct State {
         var promotion: ContinuousClock.Instant?
-        var told: [Int: ContinuousClock.Instant] = [:]
+        var notified: [Int: ContinuousClock.Instant] = [:]
     }
     private let state = Mutex(State())
 
     func promoted() { state.withLock { $0.promotion = .now } }
 
-    func add(_ node: Int) { state.withLock { $0.told[node] = $0.told[node] ?? .now } }
+    func add(_ node: Int) { state.withLock { $0.notified[node] = $0.notified[node] ?? .now } }
 
-    func has(_ node: Int) -> Bool { state.withLock { $0.told[node] != nil } }
+    func has(_ node: Int) -> Bool { state.withLock { $0.notified[node] != nil } }
 
-    var hasAny: Bool { state.withLock { !$0.told.isEmpty } }
+    var hasAny: Bool { state.withLock { !$0.notified.isEmpty } }
 
-    var delays: [Duration] { state.withLock { state in state.told.values.map { $0 - (state.promotion ?? $0) } } }
+    var delays: [Duration] { state.withLock { state in state.notified.values.map { $0 - (state.promotion ?? $0) } } }
 }
 
 private func commands(_ redis: RedisClient) async throws -> Int {

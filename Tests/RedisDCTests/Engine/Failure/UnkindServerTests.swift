@@ -38,7 +38,9 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("a server that refuses writes for lack of replicas ends leases after the TTL, and recovers with the replica")
+    @Test(
+        "a server that refuses writes for lack of replicas ends leases after the TTL, and recovers with the replica",
+        .scriptsNeedReplicas())
     func noReplicas() async throws {
         try await withReplicatedServers { servers in
             try await withRedisClient(url: servers.server.url) { redis in

@@ -88,7 +88,7 @@ extension Hazard {
             return try await node.run("claims", [.string(node.session), 0]).contains("h")
         },
         Hazard(
-            testDescription: "notices begin anew with each connection, so that hints show where they come from",
+            testDescription: "each connection has its own notices, so that hints show for which one they were counted",
             safeguard: "if not (notices >= first_notice and notices < MAX_TICK) then notices = first_notice end",
             replacement: ""
         ) { nodes, redis in

@@ -1,0 +1,55 @@
+/// The settings of a ``Gateway``. Every default is safe for production.
+public struct GatewayConfiguration: Sendable {
+    /// The time after which a session ends and its client must log in again, from 1 min. Default
+    /// 12 h.
+    public var sessionLifetime: Duration = .seconds(12 * 3600)
+    /// The origins whose pages may use the gateway: `https://chat.example`, without a path. Default
+    /// none.
+    public var allowedOrigins: Set<String> = []
+    /// Whether browsers reach the gateway over TLS: the cookie is then `Secure`, with the prefix
+    /// `__Host-`. Default `true`; set it to `false` only for a loopback address.
+    public var isSecure = true
+    /// Whether the last address in the header `X-Forwarded-For` is the client's, because a proxy
+    /// that sets it is the only way to the gateway. Default `false`.
+    public var trustsForwardedFor = false
+    /// The maximum size of a request's body and of a WebSocket message in bytes. Default 1 MiB.
+    public var maxBodyBytes = 1 << 20
+    /// The maximum number of open streams of one session at this node. Default 4: a newer stream of
+    /// a device ends the older one, but not at once.
+    public var maxStreamsOfSession = 4
+    /// The number of signed requests of a session that are allowed in a second, at all nodes
+    /// together; `nil` for no limit. Default 50.
+    public var requestsPerSecond: Int? = 50
+    /// The number of logins of a user that are allowed in a minute, at all nodes together. Default
+    /// 10.
+    public var loginsOfUserPerMinute = 10
+    /// The number of logins from an address that are allowed in a minute, at all nodes together.
+    /// Default 120.
+    public var loginsFromAddressPerMinute = 120
+    /// The time after which a stream without events gets a comment or a ping. Default 15 s.
+    public var keepAliveInterval: Duration = .seconds(15)
+    /// The time after which a stream is closed that takes nothing that is written to it. Default
+    /// 30 s.
+    public var maxWriteTime: Duration = .seconds(30)
+    /// The time for which a WebSocket may be silent, without even a pong, before it is closed.
+    /// Default 45 s.
+    public var maxSilence: Duration = .seconds(45)
+    /// The time within which a WebSocket's first frame must arrive. Default 5 s.
+    public var authenticationTime: Duration = .seconds(5)
+    /// The time within which a request's header must arrive, and after which an idle connection is
+    /// closed. Default 10 s.
+    public var headerTime: Duration = .seconds(10)
+    /// The time after which clients reconnect when a node stops: a random time up to it, so that
+    /// they do not all come at once. Default 3 s.
+    public var maxReconnectTime: Duration = .seconds(3)
+
+    /// The maximum number of bytes of messages that are held for one stream, besides what the
+    /// connection has buffered. A single larger message is held too.
+    static let maxPageBytes = 256 * 1024
+    /// The size above which a page must have left before the next one is read. A connection takes
+    /// 64 KiB without waiting.
+    static let maxUnwaitedBytes = 32 * 1024
+
+    /// Creates a configuration with the default values.
+    public init() {}
+}

@@ -1,0 +1,123 @@
+// Messages as clients see them, and as they are stored.
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+import QueueListen
+
+/// The headers that the gateway adds to messages. Clients cannot set them.
+enum ReservedHeader {
+    static let prefix = "gateway-"
+    /// The user who sent the message, as the gateway has authenticated it.
+    static let from = "gateway-from"
+    /// `json`, `text` or `base64`: the field in which the client sent the content.
+    static let content = "gateway-content"
+}
+
+extension JSON {
+    /// A message on its way to a client: the same on every transport.
+    init(_ message: ReceivedMessage) {
+        let headers = message.headers.filter { !$0.key.hasPrefix(ReservedHeader.prefix) }.sorted { $0.key < $1.key }
+        let json: JSON = [
+            "cursor": .string(message.cursor.description), "index": JSON(message.index), "id": .string(message.id),
+        ]
+        self = json.with(
+            ("type", message.type.map { .string($0) }),
+            ("from", message.headers[ReservedHeader.from].map { .string($0) }),
+            ("sent", JSON(Int((message.sent.timeIntervalSince1970 * 1000).rounded()))),
+            ("headers", .object(headers.map { Member(name: $0.key, value: .string($0.value)) })),
+            Self.content(of: message))
+    }
+
+    /// The content in the field in which it was sent; as text or Base64 if that is not possible or not known.
+    private static func content(of message: ReceivedMessage) -> (String, JSON?) {
+        let form = message.headers[ReservedHeader.content]
+        if form == "json", let value = try? JSONParser.parse(message.body) { return ("json", value) }
+        if form != "base64", let text = String(validating: message.body, as: UTF8.self) {
+            return ("text", .string(text))
+        }
+        return ("base64", .string(Data(message.body).base64EncodedString()))
+    }
+}
+
+/// A send, as a client asks for it.
+struct SendCall: Sendable {
+    var id: String
+    var recipients: [String]
+    var messages: [Message]
+
+    /// Reads the body of a send, and stamps the sender on its messages.
+    ///
+    /// - Throws: `malformed`, `too-large`.
+    init(_ json: JSON, sender: String) throws(Problem) {
+        guard let id = json["id"]?.string, (1...128).contains(id.utf8.count) else {
+            throw Problem(.malformed, "a send has an id of 1 to 128 bytes")
+        }
+        guard let names = json["to"]?.array, (1...256).contains(names.count),
+            !names.contains(where: { $0.string == nil })
+        else { throw Problem(.malformed, "\"to\" is an array of 1 to 256 names") }
+        guard let messages = json["messages"]?.array, !messages.isEmpty else {
+            throw Problem(.malformed, "\"messages\" is an array of 1 or more messages")
+        }
+        self.id = id
+        recipients = names.compactMap(\.string)
+        self.messages = []
+        for message in messages { self.messages.append(try Message(message, sender: sender)) }
+        let bytes = self.messages.reduce(0) { sum, message in
+            message.headers.reduce(sum + message.body.count) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+        }
+        guard bytes * Set(recipients).count <= 1 << 20 else {
+            throw Problem(
+                .tooLarge, "the messages have \(bytes) bytes; times the recipients at most 1,048,576 are allowed")
+        }
+    }
+}
+
+extension Message {
+    /// Reads a message that a client sends.
+    ///
+    /// - Throws: `malformed`.
+    fileprivate init(_ json: JSON, sender: String) throws(Problem) {
+        guard json.members != nil else { throw Problem(.malformed, "a message is an object") }
+        let (form, body) = try Self.content(of: json)
+        var headers: [String: String] = [:]
+        for header in json["headers"]?.members ?? [] {
+            guard let value = header.value.string else { throw Problem(.malformed, "the value of a header is a text") }
+            guard !header.name.lowercased().hasPrefix(ReservedHeader.prefix) else {
+                throw Problem(.malformed, "headers that begin with \(ReservedHeader.prefix) are reserved")
+            }
+            headers[header.name] = value
+        }
+        if let given = json["headers"], given.members == nil { throw Problem(.malformed, "\"headers\" is an object") }
+        headers[ReservedHeader.from] = sender
+        headers[ReservedHeader.content] = form
+        var ttl: Duration?
+        if let given = json["ttl"] {
+            guard let milliseconds = given.integer, (1...1 << 47).contains(milliseconds) else {
+                throw Problem(.malformed, "\"ttl\" is a number of milliseconds, from 1")
+            }
+            ttl = .milliseconds(milliseconds)
+        }
+        self.init(
+            bytes: body, type: try Self.text("type", of: json), headers: headers, ttl: ttl,
+            collapseKey: try Self.text("collapse", of: json))
+    }
+
+    private static func text(_ name: String, of json: JSON) throws(Problem) -> String? {
+        guard let value = json[name] else { return nil }
+        guard let text = value.string else { throw Problem(.malformed, "\"\(name)\" is a text") }
+        return text
+    }
+
+    private static func content(of json: JSON) throws(Problem) -> (form: String, body: [UInt8]) {
+        switch (json["json"], json["text"], json["base64"]) {
+        case (let value?, nil, nil): return ("json", value.bytes)
+        case (nil, .string(let text)?, nil): return ("text", Array(text.utf8))
+        case (nil, nil, .string(let text)?):
+            guard let data = Data(base64Encoded: text) else { throw Problem(.malformed, "\"base64\" is not Base64") }
+            return ("base64", [UInt8](data))
+        default: throw Problem(.malformed, "a message has exactly one of the fields json, text and base64")
+        }
+    }
+}

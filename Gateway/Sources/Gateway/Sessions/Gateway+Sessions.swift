@@ -1,0 +1,107 @@
+// The calls that begin and end sessions.
+import Crypto
+import HTTPTypes
+import Hummingbird
+import Logging
+import QueueListen
+
+extension Gateway {
+    /// POST /v1/sessions
+    func login(_ request: Request, _ address: String?) async throws -> Response {
+        try checkOrigin(request.headers[.origin])
+        let json = try Self.object(try await body(of: request), of: request)
+        guard let user = json["user"]?.string, let device = json["device"]?.string, let credential = json["credential"]
+        else { throw Problem(.malformed, "a login has the fields user, device and credential") }
+        let reader: DeviceReader
+        do throws(QueueListenError) {
+            reader = try office.mailbox(user).reader(device: device)
+        } catch { throw Problem(error) }
+        try await limitLogins(of: user, from: address)
+        let login = Login(user: user, device: device, credential: credential.bytes, address: address)
+        let isAuthentic: Bool
+        do { isAuthentic = try await authenticator.authenticate(login) } catch {
+            logger.error("the authenticator failed", metadata: ["error": "\(error)"])
+            throw Problem.unavailable("the login cannot be checked at present", mayHaveRun: false)
+        }
+        guard isAuthentic else {
+            throw Problem.unauthorized(
+                .badCredential, "the credential does not prove that this is the user", time: try await sessions.time())
+        }
+        let new = try await sessions.login(user: user, device: device, lifetime: configuration.sessionLifetime)
+        let cursor = try await takeOver(reader)
+        let reply: JSON = [
+            "session": .string(new.session.id.description), "token": .string(new.token),
+            "expires": JSON(new.session.expires), "time": JSON(new.session.verifiedAt),
+            "cursor": .string(cursor.description),
+        ]
+        var response = Response(.created, reply)
+        let age = configuration.sessionLifetime.components.seconds
+        response.headers[.setCookie] = cookie("\(new.session.id).\(new.cookie)", maxAge: Int(age))
+        return response
+    }
+
+    private func limitLogins(of user: String, from address: String?) async throws(Problem) {
+        if let address {
+            let rate = configuration.loginsFromAddressPerMinute
+            try await limit("gateway:address:\(Self.hash(address))", rate, per: .seconds(60), burst: rate)
+        }
+        let rate = configuration.loginsOfUserPerMinute
+        try await limit("gateway:user:\(Self.hash(user))", rate, per: .seconds(60), burst: rate)
+    }
+
+    /// Names of limits have no braces and a maximum length; a hash fits any name.
+    private static func hash(_ text: String) -> String { SHA256.hash(data: Array(text.utf8)).hexadecimal }
+
+    /// Makes the device known to the mailbox, and ends older readers of it at all nodes.
+    ///
+    /// - Returns: the position up to which the device has acknowledged.
+    private func takeOver(_ reader: DeviceReader) async throws(Problem) -> Cursor {
+        do throws(QueueListenError) {
+            _ = try await reader.listen(limit: 1, maxBytes: 1, timeout: .zero)
+        } catch {
+            guard error.code == .conflict else { throw Problem(error) }
+            try await replaceOldestDevice(reader)
+        }
+        do throws(QueueListenError) {
+            return try await reader.mailbox.devices().first { $0.name == reader.device }?.acknowledged ?? .none
+        } catch { throw Problem(error) }
+    }
+
+    /// Makes room for a device: forgets the one that was not seen for the longest time, and ends its session.
+    private func replaceOldestDevice(_ reader: DeviceReader) async throws(Problem) {
+        let mailbox = reader.mailbox
+        let devices: [MailboxDevice]
+        do throws(QueueListenError) { devices = try await mailbox.devices() } catch { throw Problem(error) }
+        guard let oldest = devices.min(by: { $0.lastSeen < $1.lastSeen })?.name else { return }
+        try await sessions.logout(user: mailbox.name, device: oldest)
+        do throws(QueueListenError) {
+            try await mailbox.forget(device: oldest)
+            _ = try await reader.listen(limit: 1, maxBytes: 1, timeout: .zero)
+        } catch { throw Problem(error) }
+    }
+
+    /// DELETE /v1/sessions
+    func logout(_ request: Request, _ address: String?) async throws -> Response {
+        let (session, _) = try await verified(request)
+        if try await sessions.logout(session) {
+            do throws(QueueListenError) {
+                let mailbox = try office.mailbox(session.user)
+                // Ends the streams of the session at all nodes.
+                _ = try await mailbox.reader(device: session.device).listen(limit: 1, maxBytes: 1, timeout: .zero)
+                try await mailbox.forget(device: session.device)
+            } catch { throw Problem(error) }
+        }
+        var response = Response.noContent
+        response.headers[.setCookie] = cookie("", maxAge: 0)
+        return response
+    }
+
+    // MARK: The cookie of event streams
+
+    var cookieName: String { configuration.isSecure ? "__Host-redisdc-events" : "redisdc-events" }
+
+    private func cookie(_ value: String, maxAge: Int) -> String {
+        "\(cookieName)=\(value); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(maxAge)"
+            + (configuration.isSecure ? "; Secure" : "")
+    }
+}

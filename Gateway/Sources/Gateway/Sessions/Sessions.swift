@@ -1,0 +1,215 @@
+import Crypto
+import Hiredis
+
+/// A client's session, as it was verified.
+struct Session: Sendable {
+    var id: SessionID
+    var user: String
+    var device: String
+    /// In milliseconds since 1970, by the clock of Redis.
+    var expires: Int
+    /// The time of the verification, by the same clock.
+    var verifiedAt: Int
+}
+
+/// A session that has just begun, with its secrets.
+struct NewSession: Sendable {
+    var session: Session
+    var token: String
+    /// The secret part of the cookie.
+    var cookie: String
+}
+
+/// The sessions of all nodes, which are in Redis.
+struct Sessions: Sendable {
+    let redis: any Redis
+    let namespace: String
+
+    private static let loginScript = RedisScript(embedded: PackageResources.session_login_lua)
+    private static let loadScript = RedisScript(embedded: PackageResources.session_load_lua)
+    private static let admitScript = RedisScript(embedded: PackageResources.session_admit_lua)
+    private static let logoutScript = RedisScript(embedded: PackageResources.session_logout_lua)
+
+    // MARK: Keys
+
+    private func key(_ bucket: String, _ suffix: String) -> String { "gw:{\(namespace):\(bucket)}:\(suffix)" }
+    private func key(_ id: SessionID) -> String { key(id.bucket, "session:\(id)") }
+    /// The length separates the user from the device, which may contain colons.
+    private func key(user: String, device: String) -> String {
+        key(SessionID.bucket(of: user), "device:\(user.utf8.count):\(user):\(device)")
+    }
+
+    /// Each message is the id of a session that has ended before its time.
+    var endedChannel: String { "gw:\(namespace):ended" }
+
+    // MARK: Begin and end
+
+    /// Begins a session. An older one of the same user and device ends.
+    func login(user: String, device: String, lifetime: Duration) async throws(Problem) -> NewSession {
+        let id = SessionID(randomFor: user)
+        let (token, cookie) = ([UInt8].random(32).base64URL, [UInt8].random(32).base64URL)
+        let milliseconds = lifetime.components.seconds * 1000
+        var older = ""
+        while true {
+            let reply = try await run(
+                Self.loginScript, [key(user: user, device: device), key(id), SessionID(older).map(key) ?? key(id)],
+                [
+                    .string(older), .string(id.description), .string(user), .string(device), .string(token),
+                    .string(Self.hash(cookie)), .integer(Int(milliseconds)), .string(endedChannel),
+                ], changesSessions: true)
+            switch (reply.first?.string, reply.count) {
+            case ("ok", 3):
+                guard let now = reply[1].number, let expires = reply[2].number else { throw Self.unexpected }
+                let session = Session(id: id, user: user, device: device, expires: expires, verifiedAt: now)
+                return NewSession(session: session, token: token, cookie: cookie)
+            case ("again", 2):
+                // A login of the same device at the same moment, or an older session.
+                older = reply[1].string ?? ""
+            default: throw Self.unexpected
+            }
+        }
+    }
+
+    /// Ends a session.
+    ///
+    /// - Returns: whether it was the device's current one.
+    func logout(_ session: Session) async throws(Problem) -> Bool {
+        do throws(RedisError) { return try await end(session.id, user: session.user, device: session.device) } catch {
+            throw Problem(error)
+        }
+    }
+
+    /// Ends the session of a device, if it has one.
+    func logout(user: String, device: String) async throws(Problem) {
+        do throws(RedisError) {
+            let text = try await redis.send("GET", .string(key(user: user, device: device))).string
+            guard let id = text.flatMap({ SessionID($0) }) else { return }
+            _ = try await end(id, user: user, device: device)
+        } catch { throw Problem(error) }
+    }
+
+    private func end(_ id: SessionID, user: String, device: String) async throws(RedisError) -> Bool {
+        try await redis.script(
+            Self.logoutScript, keys: [key(id), key(user: user, device: device)],
+            arguments: [.string(id.description), .string(endedChannel)]
+        ).integer == 1
+    }
+
+    // MARK: Verify
+
+    /// Verifies a signed request, and admits it once.
+    ///
+    /// - Throws: 401 problems, `unavailable`.
+    func verify(
+        _ signature: Signature, method: String, target: String, body: [UInt8]
+    ) async throws(Problem) -> Session {
+        guard let id = SessionID(signature.session) else {
+            throw .unauthorized(.unsigned, "the session has the wrong form", time: try await time())
+        }
+        let stored = try await load(id)
+        let session = try stored.session()
+        guard signature.isValid(method: method, target: target, body: body, token: stored.token) else {
+            throw .unauthorized(.badSignature, "the signature is not that of this request", time: stored.now)
+        }
+        // Only now is anything stored: nobody without the token can fill Redis with nonces.
+        let reply = try await run(
+            Self.admitScript, [key(id), key(id.bucket, "nonce:\(id):\(signature.nonce)")],
+            [.integer(signature.time), .integer(Signature.window)])
+        guard reply.count == 2, let now = reply[1].number else { throw Self.unexpected }
+        switch reply[0].string {
+        case "ok": return session
+        case "ended":
+            _ = try await load(id).session()
+            throw .unauthorized(.unknownSession, "the session has ended", time: now)
+        case "stale":
+            throw .unauthorized(
+                .stale,
+                "the request's time differs from the server's by \(abs(now - signature.time)) ms, allowed are "
+                    + "\(Signature.window) ms", time: now)
+        case "used": throw .unauthorized(.nonceUsed, "this nonce was used before", time: now)
+        default: throw Self.unexpected
+        }
+    }
+
+    /// Verifies the cookie of an event stream.
+    ///
+    /// - Parameter value: SESSION.SECRET
+    func verify(cookie value: String) async throws(Problem) -> Session {
+        let parts = value.split(separator: ".", maxSplits: 1).map(String.init)
+        guard parts.count == 2, let id = SessionID(parts[0]) else {
+            throw .unauthorized(.cookie, "the cookie has the wrong form", time: try await time())
+        }
+        let stored = try await load(id)
+        let session = try stored.session()
+        // Both are hashes: the comparison reveals nothing about the secret.
+        guard Self.hash(parts[1]) == stored.cookie else {
+            throw .unauthorized(.cookie, "the cookie is not that of the session", time: stored.now)
+        }
+        return session
+    }
+
+    /// Checks that a session has not ended.
+    ///
+    /// - Throws: `unknown-session`, `logged-in-elsewhere`, `unavailable`.
+    func check(_ id: SessionID) async throws(Problem) { _ = try await load(id).session() }
+
+    /// The time by the clock of Redis, in milliseconds since 1970.
+    func time() async throws(Problem) -> Int {
+        try await load(SessionID(randomFor: "")).now
+    }
+
+    // MARK: Stored sessions
+
+    private struct Stored {
+        var now: Int
+        var id: SessionID
+        var user: String
+        var device: String
+        var token: String
+        var cookie: String
+        var expires: Int
+        var isReplaced: Bool
+
+        func session() throws(Problem) -> Session {
+            if isReplaced {
+                throw .unauthorized(
+                    .loggedInElsewhere, "a newer login of this device has replaced the session", time: now)
+            }
+            guard !token.isEmpty, now < expires else {
+                throw .unauthorized(.unknownSession, "the session has expired, or was ended", time: now)
+            }
+            return Session(id: id, user: user, device: device, expires: expires, verifiedAt: now)
+        }
+    }
+
+    private func load(_ id: SessionID) async throws(Problem) -> Stored {
+        let reply = try await run(Self.loadScript, [key(id)], [])
+        guard reply.count == 7, let now = reply[0].number else { throw Self.unexpected }
+        let texts = reply.map { $0.string ?? "" }
+        return Stored(
+            now: now, id: id, user: texts[1], device: texts[2], token: texts[3], cookie: texts[4],
+            expires: Int(texts[5]) ?? 0, isReplaced: !texts[6].isEmpty)
+    }
+
+    private func run(
+        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], changesSessions: Bool = false
+    ) async throws(Problem) -> [RESPValue] {
+        do throws(RedisError) {
+            return try await redis.script(script, keys: keys, arguments: arguments).array ?? []
+        } catch {
+            var error = error
+            // A nonce that may have been used is no effect of the call: it has not begun.
+            error.mayHaveRun = error.mayHaveRun && changesSessions
+            throw Problem(error)
+        }
+    }
+
+    private static var unexpected: Problem { Problem(.internal, "an unexpected reply of a session script") }
+
+    private static func hash(_ secret: String) -> String { SHA256.hash(data: Array(secret.utf8)).hexadecimal }
+}
+
+extension RESPValue {
+    /// The integer that a script returns, as a number or as text.
+    fileprivate var number: Int? { integer ?? string.flatMap { Int($0) } }
+}

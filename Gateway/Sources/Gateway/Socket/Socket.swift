@@ -1,0 +1,269 @@
+import Hummingbird
+import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOWebSocket
+import QueueListen
+
+/// A client's WebSocket: authentication, then the pages of its mailbox and the answers to its frames.
+struct Socket: Sendable {
+    /// Why the socket is closed, as a close code.
+    private struct Close: Error { var code: WebSocketErrorCode }
+
+    private let gateway: Gateway
+    private let frames: SocketChannel.Frames
+    private let target: String
+    /// The time at which the client last sent anything.
+    private let lastInputAt = NIOLockedValueBox(ContinuousClock.now)
+
+    init(_ gateway: Gateway, _ frames: SocketChannel.Frames, target: String) {
+        (self.gateway, self.frames, self.target) = (gateway, frames, target)
+    }
+
+    /// Serves the socket until it is closed.
+    func run() async {
+        do {
+            try await withCancelling { cancel in
+                try await frames.executeThenClose { inbound, outbound in
+                    let output = Output(outbound: outbound)
+                    let code: WebSocketErrorCode?
+                    do { code = try await serve(inbound, output, cancel) } catch let close as Close {
+                        code = close.code
+                    } catch let violation as FrameReader.Violation {
+                        code = violation.code
+                    }
+                    try await output.close(code)
+                }
+            }
+        } catch {
+            gateway.logger.debug("a socket has ended", metadata: ["error": "\(error)"])
+        }
+        frames.channel.close(promise: nil)
+    }
+
+    /// - Returns: the code with which to close; `nil` if the client has closed without one, or is gone.
+    private func serve(
+        _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ output: Output,
+        _ cancel: @escaping @Sendable () -> Void
+    ) async throws -> WebSocketErrorCode? {
+        var iterator = inbound.makeAsyncIterator()
+        var reader = FrameReader(maxBytes: gateway.configuration.maxBodyBytes)
+        let (session, entry): (Session, SessionWatch.Entry)
+        let deadline = frames.channel.eventLoop.scheduleTask(in: TimeAmount(gateway.configuration.authenticationTime)) {
+            [channel = frames.channel] in
+            // Not through the writer of the frames, which another task uses.
+            var data = channel.allocator.buffer(capacity: 2)
+            data.write(webSocketErrorCode: .policyViolation)
+            let frame = WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
+            channel.writeAndFlush(frame).whenComplete { _ in channel.close(promise: nil) }
+        }
+        defer { deadline.cancel() }
+        guard case .text(let text)? = try await next(&iterator, &reader, output) else { return nil }
+        deadline.cancel()
+        do { (session, entry) = try await authenticate(text) } catch {
+            try await output.send(["error": error.json])
+            return Self.closeCode(of: error)
+        }
+        let place: OpenStreams.Place
+        let stream: MailStream
+        do {
+            place = try gateway.streams.open(session)
+        } catch {
+            try await output.send(["error": error.json])
+            return .policyViolation
+        }
+        defer { place.close() }
+        let cursor: Cursor?
+        do {
+            stream = try MailStream(gateway, session, entry)
+            cursor = try Query(target: target).cursor("after")
+        } catch {
+            try await output.send(["error": error.json])
+            return .policyViolation
+        }
+        try await output.send(["ready": ["time": JSON(session.verifiedAt), "expires": JSON(session.expires)]])
+        return try await withThrowingTaskGroup(of: WebSocketErrorCode?.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { try await deliver(stream, after: cursor, output) }
+            while let input = try await next(&iterator, &reader, output) {
+                switch input {
+                case .text(let text): try await output.send(try await answer(text, session))
+                case .close(let code): return code
+                case .ping, .none: break
+                }
+            }
+            return nil
+        }
+    }
+
+    /// Returns the next input that concerns the socket; `nil` when the client is gone. Answers pings.
+    private func next(
+        _ iterator: inout NIOAsyncChannelInboundStream<WebSocketFrame>.AsyncIterator, _ reader: inout FrameReader,
+        _ output: Output
+    ) async throws -> FrameReader.Input? {
+        while let frame = try await iterator.next() {
+            lastInputAt.withLockedValue { $0 = .now }
+            switch try reader.read(frame) {
+            case .ping(let data): try await output.pong(data)
+            case .none: break
+            case let input: return input
+            }
+        }
+        return nil
+    }
+
+    // MARK: Authenticate
+
+    private func authenticate(_ text: String) async throws(Problem) -> (Session, SessionWatch.Entry) {
+        let frame = try Gateway.object(Array(text.utf8))
+        guard let parts = frame["auth"], let id = parts["session"]?.string, let time = parts["time"]?.integer,
+            let nonce = parts["nonce"]?.string, let code = parts["signature"]?.string,
+            let signature = Signature(session: id, time: "\(time)", nonce: nonce, signature: code)
+        else { throw Problem(.malformed, "the first frame is {\"auth\": {session, time, nonce, signature}}") }
+        guard let sessionID = SessionID(signature.session) else {
+            throw Problem(.malformed, "the session has the wrong form")
+        }
+        let entry = gateway.watch.enter(sessionID)
+        let session = try await gateway.sessions.verify(signature, method: "GET", target: target, body: [])
+        try await gateway.limitRequests(of: session)
+        return (session, entry)
+    }
+
+    private static func closeCode(of problem: Problem) -> WebSocketErrorCode {
+        switch problem.kind {
+        case .unknownSession: .sessionExpired
+        case .loggedInElsewhere: .superseded
+        case .internal: .unexpectedServerError
+        default: .policyViolation
+        }
+    }
+
+    // MARK: Answers
+
+    private func answer(_ text: String, _ session: Session) async throws -> JSON {
+        let frame: JSON
+        do { frame = try Gateway.object(Array(text.utf8)) } catch { throw Close(code: .policyViolation) }
+        if let send = frame["send"] {
+            do throws(Problem) {
+                try await gateway.limitRequests(of: session)
+                return ["sent": try await gateway.send(send, from: session)]
+            } catch {
+                let reply: JSON = ["error": error.json]
+                return reply.with(("id", send["id"]))
+            }
+        }
+        if let cursor = frame["ack"] {
+            do throws(Problem) {
+                try await gateway.limitRequests(of: session)
+                try await gateway.acknowledge(cursor.string, of: session)
+                return ["acked": cursor]
+            } catch { return ["error": error.json, "ack": cursor] }
+        }
+        throw Close(code: .policyViolation)
+    }
+
+    // MARK: Deliver
+
+    /// Writes the pages of the mailbox, and closes the socket when the stream ends: the reader of its frames then ends too.
+    private func deliver(_ stream: MailStream, after cursor: Cursor?, _ output: Output) async throws
+        -> WebSocketErrorCode?
+    {
+        do {
+            let end = try await stream.run(after: cursor) { event in
+                switch event {
+                case .keepAlive: try await keepAlive(output)
+                case .delivery(let delivery):
+                    try await output.sendPage(Self.frame(of: delivery), on: frames.channel.eventLoop)
+                }
+            }
+            switch end {
+            case .superseded(let cursor):
+                try await output.send(["superseded": ["cursor": .string(cursor.description)]])
+                try await output.close(.superseded)
+            case .expired: try await output.close(.sessionExpired)
+            case .restart:
+                try await output.send(["bye": ["reason": "restart", "retry": JSON(gateway.reconnectTime)]])
+                try await output.close(.goingAway)
+            }
+            // The client answers with a close frame of its own, which ends the reader. It may not.
+            try await Task.sleep(for: .seconds(2))
+        } catch is MailStream.TooSlow {
+            // Its connection is full, so this frame may not arrive.
+            frames.channel.writeAndFlush(Output.closeFrame(.tooSlow), promise: nil)
+        } catch let close as Close {
+            try? await output.close(close.code)
+        } catch is CancellationError {
+            // The reader of the frames has ended, and closes.
+            return nil
+        } catch {
+            // A read that was cancelled may end with another error. The reader of the frames has a code to close with.
+            if Task.isCancelled { return nil }
+            gateway.logger.debug("a stream has failed", metadata: ["error": "\(error)"])
+            try? await output.close(.unexpectedServerError)
+        }
+        frames.channel.close(promise: nil)
+        return nil
+    }
+
+    private func keepAlive(_ output: Output) async throws {
+        guard ContinuousClock.now - lastInputAt.withLockedValue({ $0 }) < gateway.configuration.maxSilence else {
+            throw Close(code: .goingAway)
+        }
+        try await output.ping()
+    }
+
+    private static func frame(of delivery: Delivery) -> JSON {
+        if let gap = JSON(gapOf: delivery) { return ["gap": gap] }
+        return [
+            "messages": .array(delivery.messages.map { JSON($0) }), "cursor": .string(delivery.cursor.description),
+        ]
+    }
+}
+
+extension Socket {
+    /// Writes the socket's frames.
+    struct Output: Sendable {
+        let outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>
+        private let isClosed = NIOLockedValueBox(false)
+
+        init(outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>) { self.outbound = outbound }
+
+        func send(_ json: JSON) async throws {
+            try await outbound.write(WebSocketFrame(fin: true, opcode: .text, data: ByteBuffer(bytes: json.bytes)))
+        }
+
+        /// Sends a frame, and returns when it has left, except for at most `GatewayConfiguration.maxUnwaitedBytes`.
+        func sendPage(_ json: JSON, on eventLoop: any EventLoop) async throws {
+            let data = ByteBuffer(bytes: json.bytes)
+            try await outbound.write(WebSocketFrame(fin: true, opcode: .text, data: data))
+            // A write waits for room before it begins, not until its bytes have left. A pong that nobody has asked for has
+            // no effect, and is written when the page has left. The event loop must have seen the page before.
+            guard data.readableBytes > GatewayConfiguration.maxUnwaitedBytes else { return }
+            try await eventLoop.submit {}.get()
+            try await pong(ByteBuffer())
+        }
+
+        func ping() async throws {
+            try await outbound.write(WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer()))
+        }
+
+        func pong(_ data: ByteBuffer) async throws {
+            try await outbound.write(WebSocketFrame(fin: true, opcode: .pong, data: data))
+        }
+
+        /// Writes a close frame, unless one was written before.
+        func close(_ code: WebSocketErrorCode?) async throws {
+            let wasClosed = isClosed.withLockedValue { isClosed in
+                defer { isClosed = true }
+                return isClosed
+            }
+            if !wasClosed { try await outbound.write(Self.closeFrame(code)) }
+        }
+
+        static func closeFrame(_ code: WebSocketErrorCode?) -> WebSocketFrame {
+            var data = ByteBuffer()
+            if let code { data.write(webSocketErrorCode: code) }
+            return WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
+        }
+    }
+}

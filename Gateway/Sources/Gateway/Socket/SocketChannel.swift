@@ -1,0 +1,106 @@
+public import HummingbirdCore
+import Logging
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
+import NIOWebSocket
+
+extension Gateway {
+    /// Returns the server for an application whose router has the gateway's routes: HTTP/1.1, with
+    /// the upgrade of `/v1/socket` to a WebSocket.
+    ///
+    /// For TLS, pass it to `HTTPServerBuilder.tls(_:tlsConfiguration:)` of `HummingbirdTLS`.
+    public func server() -> HTTPServerBuilder {
+        HTTPServerBuilder { responder in SocketChannel(gateway: self, responder: responder) }
+    }
+}
+
+/// A connection that is HTTP, or becomes a WebSocket with its first request.
+struct SocketChannel: HTTPChannelHandler {
+    typealias HTTPPart = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
+    typealias Frames = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
+
+    /// The protocol that a connection speaks after its first request.
+    enum Connection: Sendable {
+        case http(HTTPPart, closing: EndSignal<Void>)
+        /// With the request that was upgraded.
+        case socket(Frames, target: String)
+        /// The request was not valid.
+        case none
+    }
+
+    struct Value: ServerChildChannelValue {
+        let connection: EventLoopFuture<Connection>
+        let channel: any Channel
+    }
+
+    let gateway: Gateway
+    let responder: HTTPChannelHandler.Responder
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        let gateway = gateway
+        return channel.eventLoop.makeCompletedFuture {
+            let upgrader = NIOTypedWebSocketServerUpgrader<Connection>(
+                maxFrameSize: gateway.configuration.maxBodyBytes,
+                shouldUpgrade: { channel, head in
+                    let headers =
+                        gateway.acceptsSocket(head)
+                        ? HTTPHeaders([("Sec-WebSocket-Protocol", Gateway.subprotocol)]) : nil
+                    return channel.eventLoop.makeSucceededFuture(headers)
+                },
+                upgradePipelineHandler: { channel, head in
+                    channel.eventLoop.makeCompletedFuture {
+                        .socket(try Frames(wrappingChannelSynchronously: channel), target: head.uri)
+                    }
+                })
+            let headerTime = gateway.configuration.headerTime
+            let upgrade = NIOTypedHTTPServerUpgradeConfiguration(
+                upgraders: [upgrader],
+                notUpgradingCompletionHandler: { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let pipeline = channel.pipeline.syncOperations
+                        let closing = EndSignal<Void>()
+                        try pipeline.addHandler(ClosingHandler(closing))
+                        try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+                        try pipeline.addHandler(HeaderTimer(headerTime))
+                        try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: nil, logger: logger))
+                        return .http(
+                            try HTTPPart(
+                                wrappingChannelSynchronously: channel,
+                                configuration: .init(isOutboundHalfClosureEnabled: true)), closing: closing)
+                    }
+                })
+            // Of the first request; HeaderTimer is in the pipeline from the second one on.
+            let timer = FirstHeaderTimer(headerTime)
+            try channel.pipeline.syncOperations.addHandler(timer)
+            let (encoder, filter) = (HTTPResponseEncoder(), UpgradeFilter(gateway))
+            let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
+            let upgradeHandler = NIOTypedHTTPServerUpgradeHandler(
+                httpEncoder: encoder, extraHTTPHandlers: [decoder, filter], upgradeConfiguration: upgrade)
+            try channel.pipeline.syncOperations.addHandlers(encoder, decoder, filter, upgradeHandler)
+            let end = timer.loopBound
+            upgradeHandler.upgradeResultFuture.whenComplete { _ in end.value.stop() }
+            return Value(connection: upgradeHandler.upgradeResultFuture, channel: channel)
+        }
+    }
+
+    func handle(value: Value, logger: Logger) async {
+        do {
+            switch try await value.connection.get() {
+            case .http(let channel, let closing):
+                await ClientConnection.$closing.withValue(closing) {
+                    await ClientConnection.$eventLoop.withValue(value.channel.eventLoop) {
+                        await handleHTTP(asyncChannel: channel, logger: logger)
+                    }
+                }
+            case .socket(let frames, let target): await Socket(gateway, frames, target: target).run()
+            case .none: break
+            }
+        } catch {
+            logger.debug("a connection has failed", metadata: ["error": "\(error)"])
+            value.channel.close(promise: nil)
+        }
+    }
+}

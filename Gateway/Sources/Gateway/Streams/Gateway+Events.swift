@@ -1,0 +1,180 @@
+// Server-sent events.
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import QueueListen
+
+extension Gateway {
+    /// The end of the id of the event `superseded`. A browser repeats it when it reconnects by itself.
+    private static let supersededSuffix = ";superseded"
+
+    /// GET /v1/events
+    func events(_ request: Request, _ address: String?) async throws -> Response {
+        // The body is not read, see sessionOfEvents, so the signature could not cover one.
+        guard request.headers[.transferEncoding] == nil, (request.headers[.contentLength] ?? "0") == "0" else {
+            throw Problem(.malformed, "GET /v1/events has no body")
+        }
+        let query = Query(request)
+        let entry = sessionID(ofEvents: request).map { watch.enter($0) }
+        let session = try await sessionOfEvents(request, query)
+        guard Self.accepts(request, "text/event-stream") else {
+            throw Problem(.notAcceptable, "this call replies with text/event-stream")
+        }
+        let last = request.headers[.lastEventID]
+        // 204 is the only reply after which a browser does not reconnect.
+        if last?.hasSuffix(Self.supersededSuffix) == true { return .noContent }
+        var cursor = try query.cursor("after")
+        if let last, !last.isEmpty {
+            guard let position = Cursor(last) else { throw Problem(.malformed, "Last-Event-ID is not a cursor") }
+            cursor = position
+        }
+        let place = try streams.open(session)
+        let stream: MailStream
+        do { stream = try MailStream(self, session, entry) } catch {
+            place.close()
+            throw error
+        }
+        let start = cursor
+        return Response(
+            status: .ok,
+            headers: [
+                // The connection carries nothing after the stream: a client must not use it for its next request.
+                .contentType: "text/event-stream", .cacheControl: "no-store", .connection: "close",
+                HTTPField.Name("X-Accel-Buffering")!: "no",
+            ],
+            body: ResponseBody { writer in
+                defer { place.close() }
+                try await Self.inboundCancels(request) { try await self.write(stream, after: start, to: &writer) }
+                try await writer.finish(nil)
+            })
+    }
+
+    /// The session that a request names, before it is verified.
+    private func sessionID(ofEvents request: Request) -> SessionID? {
+        let cookie = request.cookies[cookieName]?.value.prefix { $0 != "." }
+        return SessionID(request.headers[.session] ?? cookie.map { String($0) } ?? "")
+    }
+
+    private func sessionOfEvents(_ request: Request, _ query: Query) async throws -> Session {
+        // The body is not read: Hummingbird notices the end of a connection only in a body that nobody else reads, and
+        // ends the process otherwise.
+        if request.headers[.session] != nil { return try await verified(request, body: []) }
+        guard let cookie = request.cookies[cookieName] else {
+            throw Problem.unauthorized(
+                .cookie, "the request is not signed, and has no cookie", time: try await sessions.time())
+        }
+        try checkCookieOrigin(request.headers)
+        let session = try await sessions.verify(cookie: cookie.value)
+        if let expected = try query.text("session"), expected != session.id.description {
+            throw Problem.unauthorized(.cookie, "the cookie is that of another session", time: session.verifiedAt)
+        }
+        try await limitRequests(of: session)
+        return session
+    }
+
+    private static func accepts(_ request: Request, _ type: String) -> Bool {
+        guard let accept = request.headers[.accept] else { return true }
+        let major = type.prefix { $0 != "/" }
+        return accept.split(separator: ",").contains { range in
+            let name = (range.split(separator: ";").first ?? "").trimmed.lowercased()
+            return name == type || name == "*/*" || name == major + "/*"
+        }
+    }
+
+    /// Runs an operation that ends when the client closes its connection.
+    static func inboundCancels(_ request: Request, _ operation: () async throws -> Void) async throws {
+        try await withoutActuallyEscaping(operation) { operation in
+            // It does not outlive this call: see the function that runs it.
+            nonisolated(unsafe) let operation = operation
+            try await withCancelling { cancel in
+                try await request.body.consumeWithInboundCloseHandler { _ in
+                    try await operation()
+                } onInboundClosed: {
+                    cancel()
+                }
+            }
+        }
+    }
+
+    /// Writes the events of a stream, the last one included.
+    private func write(_ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter)
+        async throws
+    {
+        try await writer.write(ByteBuffer(string: "retry: 2000\n\n"))
+        let end = try await stream.run(after: cursor) { event in
+            switch event {
+            case .keepAlive: try await writer.write(ByteBuffer(string: ":\n\n"))
+            case .delivery(let delivery):
+                var text = Self.text(of: delivery)
+                guard text.readableBytes > GatewayConfiguration.maxUnwaitedBytes,
+                    let page = text.readSlice(length: text.readableBytes - 1)
+                else { return try await writer.write(text) }
+                // A write waits for room before it begins, not until its bytes have left. So the last byte is a write of
+                // its own: when it returns, the page has left, and the next one can be read. The event loop must have
+                // seen the page before.
+                try await writer.write(page)
+                try await ClientConnection.eventLoop?.submit {}.get()
+                try await writer.write(text)
+            }
+        }
+        switch end {
+        case .superseded(let cursor):
+            try await writer.write(
+                Self.event(
+                    "superseded", id: cursor.description + Self.supersededSuffix,
+                    ["cursor": .string(cursor.description)]))
+        case .expired: try await writer.write(Self.bye("expired", retry: reconnectTime))
+        case .restart: try await writer.write(Self.bye("restart", retry: reconnectTime))
+        }
+    }
+
+    private static func bye(_ reason: String, retry: Int) -> ByteBuffer {
+        var text = ByteBuffer(string: "retry: \(retry)\n")
+        var event = event("bye", id: nil, ["reason": .string(reason), "retry": JSON(retry)])
+        text.writeBuffer(&event)
+        return text
+    }
+
+    /// The events of a delivery.
+    private static func text(of delivery: Delivery) -> ByteBuffer {
+        guard let gap = JSON(gapOf: delivery) else {
+            var text = ByteBuffer()
+            for message in delivery.messages {
+                var event = event("message", id: message.cursor.description, JSON(message))
+                text.writeBuffer(&event)
+            }
+            // Skipped messages at the end: an id without data is no event, but moves the position.
+            if delivery.messages.last?.cursor != delivery.cursor { text.writeString("id: \(delivery.cursor)\n\n") }
+            return text
+        }
+        return event("gap", id: delivery.cursor.description, gap)
+    }
+
+    private static func event(_ name: String, id: String?, _ data: JSON) -> ByteBuffer {
+        var text = ByteBuffer()
+        if let id { text.writeString("id: \(id)\n") }
+        text.writeString("event: \(name)\ndata: ")
+        text.writeBytes(data.bytes)
+        text.writeString("\n\n")
+        return text
+    }
+}
+
+extension JSON {
+    /// The report of a loss; `nil` for any other delivery.
+    init?(gapOf delivery: Delivery) {
+        let (status, first): (String, Int?)
+        switch delivery.status {
+        case .reset: (status, first) = ("reset", nil)
+        case .forked: (status, first) = ("forked", nil)
+        case .truncated(let index): (status, first) = ("truncated", index)
+        case .messages, .timedOut, .superseded: return nil
+        }
+        let json: JSON = ["status": .string(status)]
+        self = json.with(("first", first.map { JSON($0) }), ("cursor", .string(delivery.cursor.description)))
+    }
+}
+
+extension HTTPField.Name {
+    static let lastEventID = HTTPField.Name("Last-Event-ID")!
+}

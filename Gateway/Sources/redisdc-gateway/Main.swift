@@ -1,0 +1,152 @@
+import Configuration
+import Foundation
+import Gateway
+import HTTPTypes
+import Hiredis
+import Hummingbird
+import HummingbirdTLS
+import Logging
+import Metrics
+import NIOCore
+import NIOSSL
+import QueueListen
+import RedisDC
+import ServiceLifecycle
+import UnixSignals
+
+/// The stand-alone gateway: one node, configured by flags and the environment.
+@main
+struct GatewayProgram {
+    static func main() async {
+        let arguments = CommandLine.arguments
+        if arguments.contains("--help") || arguments.contains("-h") {
+            print(Settings.usage)
+            return
+        }
+        do {
+            let reader = ConfigReader(providers: [
+                CommandLineArgumentsProvider(arguments: arguments), EnvironmentVariablesProvider(),
+            ])
+            try await run(try Settings(reader))
+        } catch {
+            FileHandle.standardError.write(Data("redisdc-gateway: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    /// The context of requests, which knows the client's address.
+    struct Context: RequestContext, RemoteAddressRequestContext {
+        var coreContext: CoreRequestContextStorage
+        let remoteAddress: SocketAddress?
+
+        init(source: ApplicationRequestContextSource) {
+            coreContext = .init(source: source)
+            remoteAddress = source.channel.remoteAddress
+        }
+    }
+
+    private static func run(_ settings: Settings) async throws {
+        LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
+        let page = MetricsPage()
+        MetricsSystem.bootstrap(page)
+        var logger = Logger(label: "redisdc-gateway")
+        logger.logLevel = settings.logLevel
+
+        let redis = try RedisClient(url: settings.redisURL)
+        var officeConfiguration = PostOfficeConfiguration()
+        // A device whose session has expired is forgotten after a while, in which its user can log in again.
+        officeConfiguration.limits.deviceTTL = .seconds(settings.sessionMinutes * 60 + 86400)
+        let office = try PostOffice(redis: redis, namespace: settings.namespace, configuration: officeConfiguration)
+        let coordinator = try Coordinator(redis: redis, namespace: settings.namespace)
+        let authenticator: any Authenticator =
+            if case .anonymous = settings.credentials { AnonymousAuthenticator() } else {
+                try await JWTAuthenticator(settings.credentials)
+            }
+        let allowsSends = settings.allowsSends
+        let gateway = Gateway(
+            redis: redis, office: office, coordinator: coordinator, authenticator: authenticator,
+            authorize: { _ in allowsSends }, configuration: settings.gatewayConfiguration, logger: logger)
+
+        let router = Router(context: Context.self)
+        router.add(middleware: TracingMiddleware())
+        router.add(middleware: MetricsMiddleware())
+        if let folder = settings.staticFolder {
+            router.add(middleware: FileMiddleware(folder, searchForIndexHtml: true, logger: logger))
+        }
+        gateway.addRoutes(to: router)
+        addHealth(to: router, redis)
+        var server = gateway.server()
+        if let certificate = settings.certificate, let key = settings.key {
+            let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
+            let tls = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain, privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
+            server = try .tls(server, tlsConfiguration: tls)
+        }
+        let scheme = settings.usesTLS ? "https" : "http"
+        let application = Application(
+            router: router, server: server,
+            configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port)),
+            onServerRunning: { channel in
+                print("serving \(scheme)://\(settings.host):\(channel.localAddress?.port ?? settings.port)")
+                fflush(nil)
+            }, logger: logger)
+
+        let operations = Router(context: Context.self)
+        addHealth(to: operations, redis)
+        operations.get("/metrics") { _, _ in
+            Meter(label: "gateway_streams").set(gateway.openStreams)
+            return Response(
+                status: .ok, headers: [.contentType: "text/plain; version=0.0.4"],
+                body: .init(byteBuffer: ByteBuffer(string: page.text)))
+        }
+        let dashboard = try dashboard(settings, redis, office, logger)
+        dashboard?.page.addRoutes(to: operations)
+        let operationsApplication = Application(
+            router: operations,
+            configuration: ApplicationConfiguration(
+                address: .hostname(settings.operationsHost, port: settings.operationsPort)),
+            onServerRunning: { channel in
+                print("operations http://\(settings.operationsHost):\(channel.localAddress?.port ?? 0)")
+                fflush(nil)
+            }, logger: logger)
+
+        // They end in the reverse order: the streams first, then what they use.
+        var services: [any Service] = [redis, office]
+        if let dashboard { services.append(dashboard.coordinator) }
+        services += [gateway, operationsApplication, application]
+        var group = ServiceGroupConfiguration(
+            services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        // A client may take for ever to send its request.
+        group.maximumGracefulShutdownDuration = .seconds(settings.shutdownSeconds)
+        try await ServiceGroup(configuration: group).run()
+    }
+
+    /// The operators' page, if there is a key, with the coordinator that it needs.
+    private static func dashboard(
+        _ settings: Settings, _ redis: RedisClient, _ office: PostOffice, _ logger: Logger
+    ) throws -> (page: Dashboard, coordinator: Coordinator)? {
+        guard let key = settings.adminKey else { return nil }
+        var configuration = CoordinatorConfiguration()
+        configuration.partitions = settings.adminPartitions
+        configuration.nodeName = "redisdc-gateway dashboard"
+        let coordinator = try Coordinator(
+            redis: redis, namespace: settings.adminNamespace, configuration: configuration)
+        let page = Dashboard(
+            key: key, redis: redis, office: office, coordinator: coordinator,
+            deadLetterMailboxes: settings.adminDeadLetters, logger: logger)
+        return (page, coordinator)
+    }
+
+    private static func addHealth(to router: Router<Context>, _ redis: RedisClient) {
+        router.get("/healthz") { _, _ in "ok\n" }
+        router.get("/readyz") { _, _ in
+            do {
+                _ = try await redis.send(RedisCommand("PING"), timeout: .seconds(2))
+                return Response(status: .ok, body: .init(byteBuffer: ByteBuffer(string: "ok\n")))
+            } catch {
+                return Response(
+                    status: .serviceUnavailable, body: .init(byteBuffer: ByteBuffer(string: "Redis does not answer\n")))
+            }
+        }
+    }
+}

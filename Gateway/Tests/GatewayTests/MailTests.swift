@@ -1,0 +1,214 @@
+import Foundation
+import NIOHTTP1
+import QueueListen
+import Testing
+
+@testable import Gateway
+
+@Suite("Mail")
+struct MailTests {
+    @Test("messages arrive in order, and stay until they are acknowledged")
+    func acknowledge() async throws {
+        try await withNodes(2) { nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            let alice = try await TestClient(nodes[1].url, "alice")
+            let sent = try await bob.send(["a", "b", "c"], to: ["alice"], id: "1")
+            #expect(sent.status == 200)
+            #expect(sent.body == ["id": "1", "indices": ["alice": [1, 3]]])
+            let page = try await alice.mail()
+            #expect(page.body["status"] == "messages" && page.texts == ["a", "b", "c"])
+            // Reading acknowledges nothing, wherever it starts.
+            #expect(try await alice.mail(after: page.cursor).body["status"] == "timedOut")
+            #expect(try await alice.at(nodes[0].url).mail().texts == ["a", "b", "c"])
+            let second = page.body["messages"]?.array?[1]["cursor"]?.string ?? ""
+            #expect(try await alice.ack(second).status == 204)
+            #expect(try await alice.at(nodes[0].url).mail().texts == ["c"])
+            #expect(try await alice.ack(second).status == 204)
+            // An acknowledgement with a poll.
+            #expect(try await alice.mail(after: page.cursor, "&ack=\(page.cursor)").body["status"] == "timedOut")
+            #expect(try await nodes[0].office.mailbox("alice").count == 0)
+            // A login continues after the acknowledged position.
+            #expect(try await TestClient(nodes[0].url, "alice").cursor == page.cursor)
+        }
+    }
+
+    @Test("a cursor of another mailbox acknowledges nothing")
+    func foreignCursor() async throws {
+        try await withNodes { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let bob = try await TestClient(nodes[0].url, "bob")
+            _ = try await alice.send(["x"], to: ["alice", "bob"])
+            let cursor = try await bob.mail().cursor
+            let reply = try await alice.ack(cursor)
+            #expect(reply.status == 409 && reply.problem == "cursor")
+            #expect(try await alice.ack("nonsense").status == 400)
+            #expect(try await alice.mail("&ack=\(cursor)").texts == ["x"])
+            #expect(try await alice.mail(after: cursor).body["status"] == "reset")
+        }
+    }
+
+    @Test("a message looks the same however it was sent, with its sender stamped on it")
+    func content() async throws {
+        try await withNodes { nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            let number: JSON = .number("12345678901234567890.5")
+            let reply = try await bob.call(
+                "POST", "/v1/send",
+                [
+                    "to": ["alice"], "id": "1",
+                    "messages": [
+                        ["json": ["n": number], "type": "move", "headers": ["language": "en"]], ["text": "grüß"],
+                        ["base64": "AP8="], ["text": "lost", "collapse": "k"], ["text": "kept", "collapse": "k"],
+                        ["text": "brief", "ttl": 1],
+                    ],
+                ])
+            #expect(reply.status == 200, "\(reply)")
+            try await nodes[0].office.send(Message(bytes: [255]), to: "alice")
+            try await nodes[0].office.send(
+                try Message(json: [1], type: nil, headers: ["gateway-content": "json"]), to: "alice")
+            try await nodes[0].office.send("in process", to: "alice")
+            let alice = try await TestClient(nodes[0].url, "alice")
+            try await until("the brief message has expired") {
+                try await alice.mail().body["messages"]?.array?.count == 7
+            }
+            let page = try await alice.mail()
+            #expect(page.body["skipped"] == 2)
+            let messages = try #require(page.body["messages"]?.array)
+            #expect(messages[0]["json"] == ["n": number])
+            #expect(messages[0]["type"] == "move" && messages[0]["from"] == "bob")
+            #expect(messages[0]["headers"] == ["language": "en"])
+            #expect(messages[0]["index"] == 1 && messages[0]["text"] == nil && messages[0]["base64"] == nil)
+            #expect(messages[1]["text"] == "grüß" && messages[1]["type"] == nil)
+            #expect(messages[2]["base64"] == "AP8=" && messages[3]["text"] == "kept")
+            #expect(messages[4]["base64"] == "/w==" && messages[4]["from"] == nil)
+            #expect(messages[5]["json"] == [1])
+            #expect(messages[6]["text"] == "in process")
+            #expect(Set(messages.compactMap { $0["id"]?.string }).count == 7)
+        }
+    }
+
+    @Test("a sender cannot be forged")
+    func reservedHeaders() async throws {
+        try await withNodes { nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            for name in ["gateway-from", "Gateway-From", "gateway-content", "gateway-x"] {
+                let reply = try await bob.call(
+                    "POST", "/v1/send",
+                    [
+                        "to": ["alice"], "id": "1",
+                        "messages": [["text": "x", "headers": .object([.init(name: name, value: "carol")])]],
+                    ])
+                #expect(reply.status == 400 && reply.problem == "malformed")
+            }
+            #expect(try await nodes[0].office.mailbox("alice").count == 0)
+        }
+    }
+
+    @Test("by default nobody may send; the application sees who sends to whom")
+    func authorization() async throws {
+        let authorize: SendAuthorization = { $0.recipients == [$0.sender] && $0.types == ["chat"] }
+        try await withNodes(authorize: authorize) { nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            func send(_ to: JSON, _ type: JSON) async throws -> Int {
+                let message: JSON = ["text": "x", "type": type]
+                return try await bob.call("POST", "/v1/send", ["to": to, "id": "1", "messages": [message]]).status
+            }
+            #expect(try await send(["bob"], "chat") == 200)
+            #expect(try await send(["bob"], "other") == 403)
+            #expect(try await send(["alice"], "chat") == 403)
+            let gateway = Gateway(
+                redis: nodes[0].redis, office: nodes[0].office, coordinator: nodes[0].gateway.coordinator,
+                authenticator: TestAuthenticator())
+            let attempt = SendAttempt(sender: "bob", device: "phone", recipients: ["bob"], types: [nil])
+            #expect(try await gateway.authorize(attempt) == false)
+        }
+    }
+
+    @Test("a send that is repeated under its id has one effect; ids belong to their senders")
+    func sendIDs() async throws {
+        try await withNodes(2) { nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            let carol = try await TestClient(nodes[0].url, "carol")
+            #expect(try await bob.send(["a"], to: ["alice"], id: "1").body["indices"] == ["alice": [1, 1]])
+            #expect(
+                try await bob.at(nodes[1].url).send(["a"], to: ["alice"], id: "1").body["indices"] == ["alice": [1, 1]])
+            #expect(try await carol.send(["a"], to: ["alice"], id: "1").body["indices"] == ["alice": [2, 2]])
+            let other = try await bob.send(["b"], to: ["alice"], id: "1")
+            #expect(other.status == 409 && other.problem == "id-used")
+            #expect(try await nodes[0].office.mailbox("alice").count == 2)
+        }
+    }
+
+    @Test("what is malformed, too large or too much is refused with its own problem")
+    func refusals() async throws {
+        try await withNodes(configure: { $0.maxBodyBytes = 1 << 20 }, office: { $0.limits.maxMessages = 2 }) {
+            nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            let good: JSON = ["text": "x"]
+            let bodies: [JSON] = [
+                [], ["to": ["a"]], ["to": ["a"], "id": "1"], ["to": [], "id": "1", "messages": [good]],
+                ["to": [1], "id": "1", "messages": [good]], ["to": ["a"], "id": "", "messages": [good]],
+                ["to": ["a"], "id": "1", "messages": []], ["to": ["a"], "id": "1", "messages": [[:]]],
+                ["to": ["a"], "id": "1", "messages": [["text": "x", "json": 1]]],
+                ["to": ["a"], "id": "1", "messages": [["base64": "?"]]],
+                ["to": ["a"], "id": "1", "messages": [["text": "x", "ttl": 0]]],
+                ["to": ["a"], "id": "1", "messages": [["text": "x", "type": 1]]],
+                ["to": ["a"], "id": "1", "messages": [["text": "x", "headers": []]]],
+                ["to": ["a{b"], "id": "1", "messages": [good]],
+            ]
+            for body in bodies {
+                let reply = try await bob.call("POST", "/v1/send", body)
+                #expect(reply.status == 400 && reply.problem == "malformed", "\(body)")
+            }
+            let half = String(repeating: "x", count: 600_000)
+            #expect(try await bob.send([half], to: ["a", "b"]).problem == "too-large")
+            #expect(try await bob.send([half, half], to: ["a"]).status == 413)
+            #expect(try await bob.send(["1", "2"], to: ["a"]).status == 200)
+            let full = try await bob.send(["3"], to: ["a", "b"])
+            #expect(full.status == 429 && full.problem == "mailbox-full")
+            #expect(try await nodes[0].office.mailbox("b").count == 0)
+            for target in ["?wait=61", "?wait=x", "?limit=0", "?limit=1001", "?after=x", "?wait=0&wait=0"] {
+                #expect(try await bob.call("GET", "/v1/mail" + target).status == 400, "\(target)")
+            }
+            #expect(try await bob.call("GET", "/v1/nothing").status == 404)
+            let method = try await bob.call("PUT", "/v1/mail")
+            #expect(method.status == 405 && method.headers["Allow"] == ["GET"])
+            #expect(try await bob.call("GET", "/v1/socket").status == 426)
+        }
+    }
+
+    @Test("a poll waits for a message that is sent at another node, and ends at its time")
+    func poll() async throws {
+        try await withNodes(2) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let bob = try await TestClient(nodes[1].url, "bob")
+            async let poll = alice.mail(wait: 60)
+            try await until("the poll waits") {
+                try await nodes[0].office.mailbox("alice").inspect()?.listeningProcesses == 1
+            }
+            _ = try await bob.send(["hello"], to: ["alice"])
+            let page = try await poll
+            #expect(page.texts == ["hello"])
+            #expect(try await alice.mail(after: page.cursor, wait: 1).body["status"] == "timedOut")
+        }
+    }
+
+    @Test("a mailbox that has lost messages says so, and reading continues")
+    func losses() async throws {
+        try await withNodes(office: {
+            $0.limits.maxMessages = 2
+            $0.limits.whenFull = .dropOldest
+        }) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            _ = try await alice.send(["1"], to: ["alice"], id: "1")
+            let first = try await alice.mail()
+            _ = try await alice.send(["2", "3"], to: ["alice"], id: "2")
+            _ = try await alice.send(["4"], to: ["alice"], id: "3")
+            let gap = try await alice.mail(after: first.cursor)
+            #expect(gap.body["status"] == "truncated" && gap.body["first"] == 3)
+            #expect(try await alice.mail(after: gap.cursor).texts == ["3", "4"])
+            try await nodes[0].office.mailbox("alice").delete()
+            #expect(try await alice.mail(after: gap.cursor).body["status"] == "reset")
+        }
+    }
+}

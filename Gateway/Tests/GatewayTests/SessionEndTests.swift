@@ -1,0 +1,108 @@
+import Hiredis
+import QueueListen
+import Testing
+
+@testable import Gateway
+
+/// Streams and polls of a session that ends at another node. No sign of life checks the session while these tests run.
+@Suite("Ends of sessions", .timeLimit(.minutes(2)))
+struct SessionEndTests {
+    private func withTwoNodes(_ body: @escaping @Sendable ([TestNode]) async throws -> Void) async throws {
+        try await withNodes(2, configure: { $0.keepAliveInterval = .seconds(3600) }) { nodes, _ in
+            try await until("the nodes are subscribed") {
+                let reply = try await nodes[0].redis.send("PUBSUB", "NUMSUB", .string(nodes[0].channel)).array
+                return reply?.last?.integer == 2
+            }
+            try await body(nodes)
+        }
+    }
+
+    /// Ends the session of a client as a node does that dies before it has told the mailbox.
+    private func end(_ client: TestClient, isLogout: Bool, at node: TestNode) async throws {
+        let sessions = node.gateway.sessions
+        if isLogout {
+            try await sessions.logout(user: client.user, device: client.device)
+        } else {
+            _ = try await sessions.login(user: client.user, device: client.device, lifetime: .seconds(60))
+        }
+    }
+
+    @Test("an idle stream of another node ends with its session", arguments: [true, false])
+    func events(isLogout: Bool) async throws {
+        try await withTwoNodes { nodes in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let tablet = try await TestClient(nodes[0].url, "alice", device: "tablet")
+            var events = try await TestEvents(alice).makeAsyncIterator()
+            var others = try await TestEvents(tablet).makeAsyncIterator()
+            let socket = try await TestSocket.open(alice)
+            #expect(try await events.next()?.name == "superseded")
+            try await end(alice, isLogout: isLogout, at: nodes[1])
+            if !isLogout { #expect(try await socket.json()?["superseded"] != nil) }
+            #expect(try await socket.closeCode() == (isLogout ? 4001 : 4002))
+            // The user's other devices stay.
+            _ = try await tablet.send(["x"], to: ["alice"])
+            #expect(try await others.next()?.data["text"] == "x")
+            try await end(tablet, isLogout: isLogout, at: nodes[1])
+            let last = try await others.next()
+            #expect(last?.name == (isLogout ? "bye" : "superseded"))
+            #expect(last?.data["reason"] == (isLogout ? "expired" : nil))
+            #expect(try await others.next() == nil)
+        }
+    }
+
+    @Test("a poll of another node ends with its session", arguments: [true, false])
+    func poll(isLogout: Bool) async throws {
+        try await withTwoNodes { nodes in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            async let poll = alice.mail(after: alice.cursor, wait: 60)
+            try await until("the poll waits") {
+                try await nodes[0].office.mailbox("alice").inspect()?.listeningProcesses == 1
+            }
+            try await end(alice, isLogout: isLogout, at: nodes[1])
+            let reply = try await poll
+            if isLogout {
+                #expect(reply.status == 401 && reply.problem == "unknown-session")
+            } else {
+                #expect(reply.body["status"] == "superseded" && reply.texts.isEmpty && reply.cursor == alice.cursor)
+            }
+        }
+    }
+
+    @Test("a stream that is writing while its session ends ends after the write, and its device stays forgotten")
+    func writing() async throws {
+        try await withTwoNodes { nodes in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let body = String(repeating: "x", count: 200_000)
+            for _ in 0..<100 { try await nodes[0].office.send(body, to: "alice") }
+            // Its client does not read, so that the stream writes and does not wait for messages.
+            var events = try await TestEvents(alice).makeAsyncIterator()
+            #expect(try await alice.at(nodes[1].url).call("DELETE", "/v1/sessions").status == 204)
+            var last: TestEvents.Event?
+            while let event = try await events.next() { last = event }
+            #expect(last?.name == "bye" && last?.data["reason"] == "expired")
+            #expect(try await nodes[0].office.mailbox("alice").devices().isEmpty)
+        }
+    }
+
+    @Test("a session that has ended while the node was not subscribed ends its streams when it is again")
+    func lostPublication() async throws {
+        try await withTwoNodes { nodes in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let socket = try await TestSocket.open(alice)
+            let redis = nodes[0].redis
+            _ = try await redis.send("ACL", "SETUSER", "default", "resetchannels")
+            try await until("nobody is subscribed") {
+                try await redis.send("PUBSUB", "NUMSUB", .string(nodes[0].channel)).array?.last?.integer == 0
+            }
+            try await end(alice, isLogout: true, at: nodes[1])
+            #expect(nodes[0].gateway.openStreams == 1)
+            _ = try await redis.send("ACL", "SETUSER", "default", "allchannels")
+            #expect(try await socket.closeCode() == 4001)
+        }
+    }
+}
+
+extension TestNode {
+    /// The channel of ended sessions.
+    fileprivate var channel: String { gateway.sessions.endedChannel }
+}

@@ -1,0 +1,257 @@
+import Foundation
+import Hiredis
+import NIOHTTP1
+import QueueListen
+import Testing
+
+@testable import Gateway
+
+@Suite("Sessions")
+struct SessionTests {
+    @Test("a login needs the right credential and form")
+    func login() async throws {
+        try await withNodes { nodes, _ in
+            let url = nodes[0].url
+            let reply = try await TestClient.login(url, "alice", "phone")
+            #expect(reply.status == 201)
+            #expect(reply.body.members?.map(\.name) == ["session", "token", "expires", "time", "cursor"])
+            #expect(reply.headers["Cache-Control"] == ["no-store"])
+            let wrong = try await TestClient.login(url, "alice", "phone", credential: "secret of bob")
+            #expect(wrong.status == 401 && wrong.problem == "bad-credential")
+            #expect(wrong.headers["Content-Type"] == ["application/problem+json"])
+            let text = try await TestClient.login(url, "alice", "phone", headers: ["Content-Type": "text/plain"])
+            #expect(text.status == 415 && text.problem == "content-type")
+            for (user, device) in [("", "phone"), ("a{b", "phone"), ("alice", ""), ("alice", "a\nb")] {
+                let reply = try await TestClient.login(url, user, device)
+                #expect(reply.status == 400 && reply.problem == "malformed", "\(user) \(device)")
+            }
+        }
+    }
+
+    @Test("a page of another origin cannot log in")
+    func origin() async throws {
+        try await withNodes(configure: { $0.allowedOrigins = ["https://chat.example"] }) { nodes, _ in
+            func login(_ origin: String) async throws -> TestClient.Reply {
+                try await TestClient.login(nodes[0].url, "alice", "phone", headers: ["Origin": origin])
+            }
+            for origin in ["https://evil.example", "null", "https://chat.example.evil", "http://chat.example"] {
+                let reply = try await login(origin)
+                #expect(reply.status == 403 && reply.problem == "origin")
+                #expect(reply.headers["Access-Control-Allow-Origin"].isEmpty)
+            }
+            let reply = try await login("https://chat.example")
+            #expect(reply.status == 201)
+            #expect(reply.headers["Access-Control-Allow-Origin"] == ["https://chat.example"])
+            let preflight = try await TestClient.perform(
+                "OPTIONS", nodes[0].url + "/v1/send", ["Origin": "https://chat.example"])
+            #expect(preflight.status == 204)
+            #expect(preflight.headers["Access-Control-Allow-Headers"].first?.contains("X-Signature") == true)
+        }
+    }
+
+    @Test("a session is valid at every node, and a signed request once at all of them")
+    func replay() async throws {
+        try await withNodes(2) { nodes, _ in
+            let client = try await TestClient(nodes[0].url, "alice")
+            #expect(try await client.mail().status == 200)
+            #expect(try await client.at(nodes[1].url).mail().status == 200)
+            let target = "/v1/mail?wait=0"
+            let headers = client.headers("GET", target)
+            #expect(try await TestClient.perform("GET", nodes[0].url + target, headers).status == 200)
+            for node in nodes {
+                let again = try await TestClient.perform("GET", node.url + target, headers)
+                #expect(again.status == 401 && again.problem == "nonce-used")
+            }
+            // The same nonce, signed again for something else.
+            let nonce = try #require(headers["X-Nonce"].first)
+            let other = client.headers("GET", "/v1/mail?wait=0&limit=1", nonce: nonce)
+            let reply = try await TestClient.perform("GET", nodes[1].url + "/v1/mail?wait=0&limit=1", other)
+            #expect(reply.problem == "nonce-used")
+        }
+    }
+
+    @Test("a changed path, query, body, method, session, time or nonce is refused, and stores nothing")
+    func changed() async throws {
+        try await withNodes { nodes, _ in
+            let url = nodes[0].url
+            let client = try await TestClient(url, "alice")
+            let bob = try await TestClient(url, "bob")
+            let target = "/v1/mail?wait=0"
+            func expectRefused(
+                _ method: String, _ target: String, _ headers: HTTPHeaders, _ body: [UInt8] = [],
+                _ problem: String = "bad-signature"
+            ) async throws {
+                let reply = try await TestClient.perform(method, url + target, headers, body)
+                #expect(reply.status == 401 && reply.problem == problem, "\(method) \(target)")
+                #expect(reply.body["time"]?.integer ?? 0 > 0)
+                #expect(reply.headers["WWW-Authenticate"].first?.contains("error=\"\(problem)\"") == true)
+            }
+            let headers = client.headers("GET", target)
+            try await expectRefused("GET", "/v1/mail?wait=1", headers)
+            try await expectRefused("GET", "/v1/mail?wait=0&limit=1", headers)
+            try await expectRefused("GET", "/v1/mail", headers)
+            try await expectRefused("GET", "/v1/mail?wait=%30", headers)
+            try await expectRefused("GET", "/v1/events?wait=0", headers)
+            let ack = client.headers("POST", "/v1/ack", JSON.object([]).bytes)
+            try await expectRefused("POST", "/v1/ack", ack, Array("{\"cursor\":\"\"}".utf8))
+            try await expectRefused("POST", "/v1/send", ack, Array("{}".utf8))
+            try await expectRefused("DELETE", "/v1/sessions", client.headers("POST", "/v1/sessions"))
+            for (name, value) in [
+                ("X-Session", bob.session), ("X-Time", "\(Int(Date().timeIntervalSince1970 * 1000) + 1)"),
+                ("X-Nonce", "another-nonce-0123456789"), ("X-Signature", "v1=" + String(repeating: "00", count: 32)),
+            ] {
+                var changed = headers
+                changed.replaceOrAdd(name: name, value: value)
+                try await expectRefused("GET", target, changed)
+            }
+            for name in ["X-Session", "X-Time", "X-Nonce", "X-Signature"] {
+                var changed = headers
+                changed.remove(name: name)
+                try await expectRefused("GET", target, changed, [], "unsigned")
+                changed = headers
+                changed.add(name: name, value: headers[name][0])
+                try await expectRefused("GET", target, changed, [], "unsigned")
+            }
+            // None of these has used the nonce up, or stored anything.
+            let keys = try await nodes[0].redis.send("KEYS", "*:nonce:*").array ?? []
+            #expect(keys.isEmpty)
+            #expect(try await TestClient.perform("GET", url + target, headers).status == 200)
+        }
+    }
+
+    @Test("a time that is more than a minute off is refused, and the reply tells the time")
+    func stale() async throws {
+        try await withNodes { nodes, _ in
+            let client = try await TestClient(nodes[0].url, "alice")
+            let target = "/v1/mail?wait=0"
+            for offset in [-120_000, 120_000] {
+                let time = Int(Date().timeIntervalSince1970 * 1000)
+                let reply = try await TestClient.perform(
+                    "GET", nodes[0].url + target, client.headers("GET", target, time: time + offset))
+                #expect(reply.status == 401 && reply.problem == "stale")
+                // The clocks are those of one machine.
+                #expect(abs((reply.body["time"]?.integer ?? 0) - time) < 30_000)
+            }
+            for offset in [-30_000, 30_000] {
+                let time = Int(Date().timeIntervalSince1970 * 1000)
+                let headers = client.headers("GET", target, time: time + offset)
+                #expect(try await TestClient.perform("GET", nodes[0].url + target, headers).status == 200)
+            }
+            // A nonce is kept for as long as its request could be repeated.
+            for key in try await nodes[0].redis.send("KEYS", "*:nonce:*").array ?? [] {
+                let end = try await nodes[0].redis.send("PEXPIRETIME", .string(key.string ?? "")).integer ?? 0
+                let now = Int(Date().timeIntervalSince1970 * 1000)
+                #expect((now + 10_000...now + 90_001).contains(end))
+            }
+        }
+    }
+
+    @Test("a newer login of the device ends the older session and its poll, other devices stay")
+    func newerLogin() async throws {
+        try await withNodes(2) { nodes, _ in
+            let first = try await TestClient(nodes[0].url, "alice")
+            let tablet = try await TestClient(nodes[0].url, "alice", device: "tablet")
+            async let poll = first.mail(wait: 60)
+            try await until("the poll waits") {
+                try await nodes[0].office.mailbox("alice").inspect()?.listeningProcesses == 1
+            }
+            let second = try await TestClient(nodes[1].url, "alice")
+            #expect(try await poll.body["status"]?.string == "superseded")
+            let reply = try await first.mail()
+            #expect(reply.status == 401 && reply.problem == "logged-in-elsewhere")
+            #expect(try await second.mail().status == 200)
+            #expect(try await tablet.at(nodes[1].url).mail().status == 200)
+        }
+    }
+
+    @Test("a logout ends the session at all nodes and forgets the device")
+    func logout() async throws {
+        try await withNodes(2) { nodes, _ in
+            let client = try await TestClient(nodes[0].url, "alice")
+            #expect(try await nodes[0].office.mailbox("alice").devices().count == 1)
+            let reply = try await client.at(nodes[1].url).call("DELETE", "/v1/sessions")
+            #expect(reply.status == 204)
+            #expect(reply.headers["Set-Cookie"].first?.contains("Max-Age=0") == true)
+            #expect(try await nodes[0].office.mailbox("alice").devices().isEmpty)
+            #expect(try await client.mail().problem == "unknown-session")
+        }
+    }
+
+    @Test("a login of an older session's device does not let its logout forget the newer one")
+    func lateLogout() async throws {
+        try await withNodes { nodes, _ in
+            let first = try await TestClient(nodes[0].url, "alice")
+            let second = try await TestClient(nodes[0].url, "alice")
+            #expect(try await first.call("DELETE", "/v1/sessions").problem == "logged-in-elsewhere")
+            #expect(try await nodes[0].office.mailbox("alice").devices().count == 1)
+            #expect(try await second.mail().status == 200)
+        }
+    }
+
+    @Test("a session ends at its time")
+    func expiry() async throws {
+        try await withNodes(configure: { $0.sessionLifetime = .seconds(2) }) { nodes, _ in
+            let client = try await TestClient(nodes[0].url, "alice")
+            try await until("the session has ended") { try await client.mail().problem == "unknown-session" }
+            let keys = try await nodes[0].redis.send("KEYS", "gw:*:session:*").array ?? []
+            #expect(keys.isEmpty)
+        }
+    }
+
+    @Test("a 65th device replaces the one that was not seen for the longest time")
+    func manyDevices() async throws {
+        try await withNodes { nodes, _ in
+            let first = try await TestClient(nodes[0].url, "alice", device: "d0")
+            for number in 1..<65 { _ = try await TestClient(nodes[0].url, "alice", device: "d\(number)") }
+            let devices = try await nodes[0].office.mailbox("alice").devices().map(\.name)
+            #expect(devices.count == 64)
+            #expect(!devices.contains("d0") && devices.contains("d64"))
+            #expect(try await first.mail().problem == "unknown-session")
+        }
+    }
+
+    @Test("logins are limited for each user and address, calls for each session, at all nodes together")
+    func limits() async throws {
+        try await withNodes(
+            2,
+            configure: {
+                $0.loginsOfUserPerMinute = 3
+                $0.loginsFromAddressPerMinute = 5
+                $0.requestsPerSecond = 1
+            }
+        ) { nodes, _ in
+            var client = try await TestClient(nodes[0].url, "alice")
+            for _ in 0..<2 { client = try await TestClient(nodes[1].url, "alice") }
+            let limited = try await TestClient.login(nodes[1].url, "alice", "phone")
+            #expect(limited.status == 429 && limited.problem == "too-many-requests")
+            #expect(Int(limited.headers["Retry-After"].first ?? "") ?? 0 >= 1)
+            _ = try await TestClient(nodes[0].url, "bob")
+            #expect(try await TestClient.login(nodes[0].url, "carol", "phone").status == 429)
+            var statuses: [Int] = []
+            for node in nodes + nodes { statuses.append(try await client.at(node.url).mail().status) }
+            #expect(statuses.contains(429))
+        }
+    }
+
+    @Test("the token is in the login's reply and nowhere else")
+    func tokenStaysSecret() async throws {
+        try await withNodes { nodes, _ in
+            let client = try await TestClient(nodes[0].url, "alice")
+            #expect(client.token.utf8.count == 43)
+            var replies: [TestClient.Reply] = []
+            replies.append(try await client.mail())
+            replies.append(try await client.send(["x"], to: ["alice"]))
+            replies.append(try await client.call("GET", "/v1/nothing"))
+            replies.append(
+                try await TestClient.perform("GET", nodes[0].url + "/v1/mail", ["X-Session": client.session]))
+            let other = try await TestClient(nodes[0].url, "alice")
+            replies.append(try await client.mail())
+            for reply in replies { #expect(!"\(reply)".contains(client.token) && !"\(reply)".contains(other.token)) }
+            let log = nodes[0].log.text
+            #expect(log.contains("/v1/mail"), "the log must contain the requests for this test to mean anything")
+            #expect(!log.contains(client.token) && !log.contains(other.token))
+            #expect(!log.contains("secret of alice"))
+            #expect(!log.contains(client.cookie.split(separator: ".").last ?? "?"))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import Hiredis
+import NIOCore
+import NIOPosix
+import QueueListen
+import Testing
+
+@testable import Gateway
+
+/// Clients that are connected and do not read, or do not send.
+@Suite("Slow clients")
+struct SlowReaderTests {
+    @Test("a socket that does not read is closed, and its mailbox keeps everything")
+    func socket() async throws {
+        try await withNodes(configure: {
+            $0.maxWriteTime = .milliseconds(500)
+            $0.keepAliveInterval = .milliseconds(200)
+        }) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let socket = try await TestSocket.open(alice)
+            try await socket.stopReading()
+            try await fill(nodes[0].office)
+            try await until("the socket is closed") { nodes[0].gateway.openStreams == 0 }
+            #expect(try await nodes[0].office.mailbox("alice").count == 200)
+            try await socket.close()
+            try await readAll(alice)
+        }
+    }
+
+    @Test("an event stream that does not read is closed, and its mailbox keeps everything")
+    func events() async throws {
+        try await withNodes(configure: {
+            $0.maxWriteTime = .milliseconds(500)
+            $0.keepAliveInterval = .milliseconds(200)
+        }) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let events = try await TestEvents(alice)
+            try await fill(nodes[0].office)
+            try await until("the stream is closed") { nodes[0].gateway.openStreams == 0 }
+            #expect(try await nodes[0].office.mailbox("alice").count == 200)
+            _ = events.status
+            try await readAll(alice)
+        }
+    }
+
+    /// The difference of two numbers: the bytes that Redis has sent to the node, and the bytes that have left the node for
+    /// the client. The node holds no others.
+    @Test("a node holds at most two pages for a stream that does not read", arguments: [true, false])
+    func bounded(isSocket: Bool) async throws {
+        try await withNodes(configure: {
+            $0.maxWriteTime = .seconds(3)
+            $0.keepAliveInterval = .seconds(3600)
+        }) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            // Each message is a page: two are larger than 256 KiB.
+            let (size, count) = (250_000, 100)
+            let body = String(repeating: "x", count: size)
+            for _ in 0..<count { try await nodes[0].office.send(body, to: "alice") }
+            let before = try await bytesSent(nodes[0].redis)
+            func blocked(_ connection: inout RawConnection) async throws -> (taken: Int, left: Int) {
+                try await until("the stream is open") { nodes[0].gateway.openStreams == 1 }
+                try await until("the stream is closed") { nodes[0].gateway.openStreams == 0 }
+                let taken = try await bytesSent(nodes[0].redis) - before
+                return (taken, try await connection.countToEnd())
+            }
+            let (taken, left): (Int, Int)
+            if isSocket {
+                (taken, left) = try await withRawSocket(nodes[0], alice) { try await blocked(&$0.connection) }
+            } else {
+                (taken, left) = try await withRawConnection(port: nodes[0].port, receiveBuffer: 65536) { connection in
+                    let headers = alice.headers("GET", "/v1/events").map { "\($0.name): \($0.value)\r\n" }.joined()
+                    try await connection.write("GET /v1/events HTTP/1.1\r\nHost: gateway\r\n\(headers)\r\n")
+                    return try await blocked(&connection)
+                }
+            }
+            // The stream was closed because it did not read, not because everything was written.
+            try #require(taken < size * count)
+            #expect(left > 0)
+            #expect(taken - left < 2 * size + 100_000, "\(taken) - \(left)")
+            #expect(try await nodes[0].office.mailbox("alice").count == count)
+            try await readAll(alice, count)
+        }
+    }
+
+    /// The number of bytes that Redis has sent to its clients.
+    private func bytesSent(_ redis: RedisClient) async throws -> Int {
+        let info = try await redis.send("INFO", "stats").string ?? ""
+        let line = info.split(separator: "\r\n").first { $0.hasPrefix("total_net_output_bytes:") }
+        return try #require(line.flatMap { Int($0.split(separator: ":")[1]) })
+    }
+
+    /// Sends 40 MB, more than all buffers of a connection hold.
+    private func fill(_ office: PostOffice) async throws {
+        let body = String(repeating: "x", count: 200_000)
+        for _ in 0..<200 { try await office.send(body, to: "alice") }
+    }
+
+    private func readAll(_ client: TestClient, _ total: Int = 200) async throws {
+        var (count, cursor): (Int, String?) = (0, nil)
+        while count < total {
+            let page = try await client.mail(after: cursor)
+            try #require(page.body["status"] == "messages")
+            count += page.texts.count
+            cursor = page.cursor
+        }
+        #expect(count == total)
+    }
+
+    @Test("a connection whose header does not arrive is closed, at its first request and at later ones")
+    func header() async throws {
+        try await withNodes(configure: { $0.headerTime = .seconds(2) }) { nodes, _ in
+            for first in ["", "GET /v1/nothing HTTP/1.1\r\nHost: x\r\n\r\n"] {
+                let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                    .connect(host: "127.0.0.1", port: nodes[0].port) { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                        }
+                    }
+                try await channel.executeThenClose { inbound, outbound in
+                    try await outbound.write(ByteBuffer(string: first + "GET /v1/mail HTTP/1.1\r\nHost:"))
+                    var received = ""
+                    // Ends when the gateway closes the connection.
+                    for try await buffer in inbound { received += String(buffer: buffer) }
+                    #expect(received.contains("404") == !first.isEmpty)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+import Hiredis
+
+/// The Lua files of leaderboards in Scripts/, embedded in the binary at build time.
+enum LeaderboardScripts {
+    static let submit = RedisScript(embedded: PackageResources.board_submit_lua)
+    static let read = RedisScript(embedded: PackageResources.board_read_lua)
+    static let remove = RedisScript(embedded: PackageResources.board_remove_lua)
+}

@@ -1,0 +1,52 @@
+import CoordinationBase
+public import Hiredis
+
+/// The settings of ``Presence``. Every default is safe for production.
+public struct PresenceConfiguration: Sendable {
+    /// How long the objects of a process that has died remain, 1 s to 1 h. Default 15 s.
+    ///
+    /// Redis' clock decides. A process that is stopped for longer, or cannot reach Redis for longer,
+    /// loses its session in the same way.
+    public var ttl: Duration = .seconds(15)
+    /// The interval at which a process renews its sessions and looks for objects that must end, at
+    /// least 100 ms and at most half of ``ttl``; `nil` is a third of ``ttl``. Default `nil`.
+    public var heartbeatInterval: Duration?
+    /// The maximum time of an operation with all retries. Default 10 s.
+    public var callTimeout: Duration = .seconds(10)
+    /// How long a bucket that this process no longer uses stays open, because it is often used again
+    /// soon. Default 10 s.
+    public var linger: Duration = .seconds(10)
+    /// How many changes Redis keeps for subscribers that have missed some, 1 to 100,000. Default
+    /// 4,096. A subscriber that has missed more reads a snapshot.
+    public var maxLoggedChanges = 4096
+    /// How many bytes of changes Redis keeps at most, 1 or more. Default 1 MiB.
+    public var maxLoggedBytes = 1 << 20
+    /// The backends that log and count: see the client's configuration. Names and values are never
+    /// included.
+    ///
+    /// Metrics: `presence_operations`, `presence_batches`, `presence_swept` (objects that the sweeps
+    /// of this process have ended), `presence_losses` (sessions), `presence_gaps` (reported to
+    /// subscribers), `presence_snapshots`, `presence_buckets` (gauge).
+    public var instruments = RedisInstruments()
+
+    /// Creates a configuration with the default values.
+    public init() {}
+
+    var heartbeat: Duration { heartbeatInterval ?? ttl / 3 }
+
+    /// - Throws: `.invalidArgument`, with the name of the property and its allowed range.
+    func validate() throws(PresenceError) {
+        func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(PresenceError) {
+            if !holds { throw PresenceError(.invalidArgument, message()) }
+        }
+        try require((.seconds(1) ... .seconds(3600)).contains(ttl), "ttl is \(ttl), expected 1 s to 1 h")
+        try require(
+            heartbeat >= .milliseconds(100) && heartbeat <= ttl / 2,
+            "heartbeatInterval is \(heartbeat), expected at least 100 ms and at most half of ttl")
+        try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")
+        try require(linger >= .zero, "linger is \(linger), expected 0 or more")
+        try require(
+            (1...100_000).contains(maxLoggedChanges), "maxLoggedChanges is \(maxLoggedChanges), expected 1 to 100,000")
+        try require(maxLoggedBytes >= 1, "maxLoggedBytes is \(maxLoggedBytes), expected 1 or more")
+    }
+}
