@@ -9,6 +9,8 @@
 -- box   hash  m  the mailbox's state (STATE), its own limits (LIMITS) if it has any, and the processes that are
 --                registered to be notified (WAITER), one after the other
 --             d  the devices (DEVICE), one after the other
+--             h  the tags of the last messages that were acknowledged and deleted, in order, 8 bytes each. Valid if the
+--                last one is from_tag
 --             k:KEY  the index of the last message with this collapse key
 -- mail  list  the messages, each as two elements: HEAD, BODY with the envelope. The message whose elements are at 2i
 --             and 2i + 1 has the index from + 1 + i: indices have no gaps by construction.

@@ -28,6 +28,8 @@ local MAX_DEVICES, MAX_POLLS = 64, 4
 -- The maximum number of messages that one script deletes; fewer if each must be looked at. The rest is deleted by later
 -- scripts.
 local MAX_DROP, MAX_LOOKS = 65536, 1024
+-- The number of deleted messages whose tags are kept, for senders that compare the last message confirmed to them.
+local MAX_HISTORY = 32
 local phase, process, poll, registration, cursor_index, cursor_epoch, cursor_tag, max_messages,
   max_bytes, ttl, backlog_count, backlog_age, device_ttl = unpacked(REQUEST, ARGV[1], request_at)
 local device, reads_ahead = ARGV[2], phase >= READS_AHEAD
@@ -132,7 +134,7 @@ if backlog_age > 0 and cut > from then
   end
   cut = from + low
 end
-local drop, dead_keys = 0, nil
+local drop, dead_keys, history = 0, nil, nil
 if cut > from then
   if keyed > 0 or hollow > 0 then
     cut = math.min(cut, from + MAX_LOOKS)
@@ -154,12 +156,20 @@ if cut > from then
     end
   end
   drop = cut - from
+  history = call('HGET', box, 'h') or ''
+  if sub(history, -8) ~= from_tag then history = from_tag end
+  for number = math.max(1, drop - MAX_HISTORY + 1), drop - 1 do
+    local kind, its_index, its_sum, sent, its_tag =
+      unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * number - 2)))
+    history = history .. its_tag
+  end
   if cut == index and sum then
     from, from_tag, from_sum = cut, tag, sum
   else
     local kind, sent
     kind, from, from_sum, sent, from_tag = unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * drop - 2)))
   end
+  history = sub(history .. from_tag, -8 * MAX_HISTORY)
 end
 if index < from then index, tag = from, from_tag end
 

@@ -4,6 +4,7 @@ local is_due, is_freed = ttl > 0 and due <= now, ttl == 0 and due > 0
 if is_due or is_freed or is_new or drop > 0 or begins or is_mine_new or has_moved or is_waiting then
   -- The first write removes something, which Redis allows at maxmemory: acknowledging frees memory.
   if drop > 0 then call('LTRIM', mail, format('%d', 2 * drop), '-1') else call('HDEL', box, '') end
+  if history then call('HSET', box, 'h', history) end
   if is_partition_new then call('HSET', meta, 'partitions', partitions .. LAYOUT) end
   if is_waiting then
     local kept, waiter_at = sub(rest, 1, own_size) .. pack(WAITER, process, now + registration), own_size + 1

@@ -8,12 +8,17 @@
 local KNOWN, known = '<c8dc8', ARGV[2]
 if known ~= '' then
   local known_epoch, index, tag = unpacked(KNOWN, known)
-  if index >= from and index > 0 and known_epoch == epoch then
+  if index > 0 and known_epoch == epoch then
     local found = index == last and last_tag or index == from and from_tag
     if index < last and index > from then
       local kind, its_index, its_sum, its_sent
       kind, its_index, its_sum, its_sent, found =
         unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * (index - from - 1))))
+    elseif index < from then
+      local history = call('HGET', box, 'h') or ''
+      local at = #history - 8 * (from - index) - 7
+      -- Further back than the history reaches, there is nothing to compare with.
+      found = at > 0 and sub(history, -8) == from_tag and sub(history, at, at + 7) or tag
     end
     if found ~= tag then epoch, is_new = new_epoch, true end
   end

@@ -102,16 +102,20 @@ for number = 1, last_recipient do
     -- The last message is not the one that was confirmed to this sender. If Redis has lost that one, mail_repair notifies
     -- the readers.
     local known_epoch, index, known_tag = unpacked(KNOWN, arguments, known_at + KNOWN_SIZE * (number - 1))
-    if index >= from and index > 0 and known_epoch == epoch then
+    if index > 0 and known_epoch == epoch then
       if index >= last then return {'damaged', number} end
       local kind, its_index, its_sum, its_sent, its_tag
-      if index == from then
-        its_tag = from_tag
-      else
+      if index > from then
         kind, its_index, its_sum, its_sent, its_tag =
           unpacked(HEAD, call('LINDEX', mail, format('%d', 2 * (index - from - 1))))
+      elseif index == from then
+        its_tag = from_tag
+      else
+        local history = call('HGET', box, 'h') or ''
+        local at = #history - 8 * (from - index) - 7
+        its_tag = at > 0 and sub(history, -8) == from_tag and sub(history, at, at + 7)
       end
-      if its_tag ~= known_tag then return {'damaged', number} end
+      if its_tag and its_tag ~= known_tag then return {'damaged', number} end
     end
   end
 

@@ -61,6 +61,17 @@ private func lossIsReported(_ node: ForeignNode, _ redis: RedisClient) async thr
     return words == ["reset", "reset"]
 }
 
+/// What a sender knows of a mailbox that the first send created: KNOWN of mail_send_check.lua.
+private func knowledge(_ index: Int, tag: String) -> [UInt8] {
+    Array("-of-it10".utf8) + ForeignNode.Packed.doubles(index) + Array(tag.utf8)
+}
+
+/// Acknowledges all messages.
+private func acknowledge(_ node: ForeignNode, poll: Int) async throws {
+    let cursor = ForeignNode.end(try await node.listen(to: "alice", poll: poll))
+    _ = try await node.listen(to: "alice", after: cursor, poll: poll + 1)
+}
+
 private let hazards: [MailHazard] = [
     MailHazard(
         invariant: "M4", testDescription: "a repeated send has one effect", guardian: "if request == number then",
@@ -282,6 +293,53 @@ private let hazards: [MailHazard] = [
         _ = try await node.listen(to: "alice", after: ForeignNode.end(try await node.listen(to: "alice")), poll: 2)
         for number in 2...4 { _ = try await node.send(["\(number)"], to: ["alice"], number: number) }
         return try await node.listen(to: "alice", poll: 3)[0] == "truncated"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "a lost message is reported after others in its place were acknowledged",
+        guardian: "if history then call('HSET', box, 'h', history) end", without: ""
+    ) { node, _ in
+        _ = try await node.send(["a", "b", "c"], to: ["alice"], number: 1)
+        try await acknowledge(node, poll: 1)
+        _ = try await node.send(["d"], to: ["alice"], number: 2, knowledge: knowledge(1, tag: "lost one"))
+        return try await node.listen(to: "alice", poll: 3)[0] == "reset"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "no loss is reported if limits dropped messages after the last acknowledged one",
+        guardian: "sub(history, -8) == from_tag and sub(history, at, at + 7)", without: "sub(history, at, at + 7)"
+    ) { node, _ in
+        var node = node
+        (node.limits.maxMessages, node.limits.whenFull) = (2, 1)
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        try await acknowledge(node, poll: 1)
+        for number in 2...4 { _ = try await node.send(["\(number)"], to: ["alice"], number: number) }
+        _ = try await node.send(["b"], to: ["alice"], number: 5, knowledge: knowledge(1, tag: "-of-it10"))
+        return try await node.listen(to: "alice", poll: 3)[0] == "truncated"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "no loss is reported if limits dropped messages between acknowledged ones",
+        guardian: "if sub(history, -8) ~= from_tag then history = from_tag end", without: ""
+    ) { node, _ in
+        var node = node
+        (node.limits.maxMessages, node.limits.whenFull) = (2, 1)
+        _ = try await node.send(["a"], to: ["alice"], number: 1)
+        try await acknowledge(node, poll: 1)
+        for number in 2...4 { _ = try await node.send(["\(number)"], to: ["alice"], number: number) }
+        let truncated = try await node.listen(to: "alice", poll: 3)
+        let cursor = ForeignNode.end(
+            try await node.listen(to: "alice", after: (truncated[2], truncated[1], truncated[3]), poll: 4))
+        _ = try await node.listen(to: "alice", after: cursor, poll: 5)
+        _ = try await node.send(["b"], to: ["alice"], number: 5, knowledge: knowledge(2, tag: "-of-it20"))
+        return try await node.listen(to: "alice", after: cursor, poll: 6)[0] == "ok"
+    },
+    MailHazard(
+        invariant: "M2", testDescription: "a repair reports no loss of a message that the history does not reach",
+        guardian: "sub(history, at, at + 7) or tag", without: "sub(history, at, at + 7)"
+    ) { node, redis in
+        _ = try await node.send(["a", "b", "c"], to: ["alice"], number: 1)
+        let cursor = ForeignNode.end(try await node.listen(to: "alice"))
+        _ = try await redis.send("DEL", .string(node.key("mail:alice")))
+        _ = try await node.send(["d"], to: ["alice"], number: 2, knowledge: knowledge(1, tag: "-of-it10"))
+        return try await node.listen(to: "alice", after: cursor, poll: 2)[0] == "ok"
     },
     MailHazard(
         invariant: "M3", testDescription: "messages survive the loss of the mailbox's hash",

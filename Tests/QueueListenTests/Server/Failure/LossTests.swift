@@ -238,6 +238,64 @@ extension QueueListenTests.FailureTests {
     }
 
     @Test(
+        "a lost message is reported if up to 32 others have been acknowledged since, in its place and after it",
+        arguments: [2, 20, 32, 33], [true, false])
+    func lostLongAgo(others: Int, atOnce: Bool) async throws {
+        try await withServer { _, redis, other in
+            let (sender, stranger) = (try PostOffice(redis: redis), try PostOffice(redis: other))
+            let mailbox = try stranger.mailbox("alice")
+            try await sender.send("a", to: "alice")
+            var cursor = try await mailbox.look().cursor
+            try await save(redis)
+            try await sender.send("lost", to: "alice")
+            try await restore(redis)
+            for number in 0..<others {
+                try await stranger.send("\(number)", to: "alice")
+                if !atOnce { cursor = try await mailbox.look(after: cursor).cursor }
+            }
+            if atOnce { cursor = try await mailbox.look(after: cursor).cursor }
+            // Acknowledges the last one.
+            #expect(try await mailbox.look(after: cursor).word == "timedOut")
+            #expect(try await mailbox.inspect()?.count == 0)
+            try await sender.send("b", to: "alice")
+            let delivery = try await mailbox.look(after: cursor)
+            guard others <= 32 else {
+                #expect(delivery.word == "b", "the limit in docs/failure-model.md")
+                return
+            }
+            #expect(delivery.word == "reset")
+            #expect(try await mailbox.look(after: delivery.cursor).word == "b")
+            // Only once.
+            try await sender.send("c", to: "alice")
+            #expect(try await mailbox.look(after: delivery.cursor).word == "b c")
+        }
+    }
+
+    @Test("no loss is reported to a sender whose last message was acknowledged, or dropped, together with many others")
+    func noLoss() async throws {
+        try await withServer { _, redis, other in
+            var configuration = PostOfficeConfiguration()
+            configuration.limits.maxMessages = 100
+            configuration.limits.whenFull = .dropOldest
+            let sender = try PostOffice(redis: redis, configuration: configuration)
+            let stranger = try PostOffice(redis: other, configuration: configuration)
+            let mailbox = try stranger.mailbox("alice")
+            var cursor: Cursor?
+            for count in [0, 1, 2, 31, 32, 33, 99, 150] {
+                try await sender.send("mine", to: "alice")
+                for number in 0..<count { try await stranger.send("\(number)", to: "alice") }
+                var delivery = try await mailbox.look(after: cursor)
+                #expect(delivery.word.hasPrefix("truncated") == (count > 99), "\(count): \(delivery.word)")
+                if count > 99 { delivery = try await mailbox.look(after: delivery.cursor) }
+                cursor = delivery.cursor
+                #expect(try await mailbox.look(after: cursor).word == "timedOut")
+            }
+            try await sender.send("mine", to: "alice")
+            #expect(try await mailbox.look(after: cursor).word == "mine")
+        }
+    }
+
+    @Test(
         "if the last second of the append-only file is lost, its readers are notified, and its sender notifies the others"
     )
     func lostSecond() async throws {
