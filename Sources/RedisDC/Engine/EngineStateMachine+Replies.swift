@@ -51,6 +51,10 @@ extension EngineStateMachine {
         case .success(.occupied):
             live.pending[request.number] = nil
             return occupied(entry, now)
+        case .success(.stale) where entry.request.operation.takesSlot && entry.failures == 0:
+            // No later request has used this slot: its record is damaged.
+            live.pending[request.number] = nil
+            return occupied(entry, now)
         case .success(let reply):
             live.pending[request.number] = nil
             if let change = entry.request.change(by: reply) { live.seen = change }
@@ -84,8 +88,9 @@ extension EngineStateMachine {
     /// would be asked as fast as it answers.
     private static let pauseWhenOccupied = Duration.milliseconds(20)
 
-    /// Handles a slot that has a claim which this process has ended: Redis has lost the end. The request is made again in
-    /// another slot, and the comparison with Redis ends the claim. This slot is not used again in this session.
+    /// Handles a slot that has a claim which this process has ended, because Redis has lost the end, or a slot with a
+    /// damaged record. The request is made again in another slot, and the comparison with Redis ends the claim. This slot
+    /// is not used again in this session.
     private mutating func occupied(_ entry: Session.Pending, _ now: Duration) -> [ReplyAction] {
         var actions: [ReplyAction] = [.event(.dataLost)]
         if let request = reconcile() { actions.append(.send(request)) }

@@ -369,11 +369,13 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == [])
     }
 
-    @Test("a request in a slot that Redis believes occupied is made again in another one")
-    func occupied() {
+    @Test(
+        "a request in a slot that Redis believes occupied, or used by a later request, is made again in another one",
+        arguments: [EngineReply.occupied, .stale])
+    func occupied(reply: EngineReply) {
         var run = MachineRun.live()
         run.acquire(1)
-        run.reply(1, .occupied)
+        run.reply(1, reply)
         #expect(run.taken() == ["send acquire 1", "event dataLost", "send reconcile 2", "send acquire 3"])
         #expect(run.requests[1]?.slot == 0 && run.requests[3]?.slot == 1)
     }

@@ -44,6 +44,28 @@ extension EngineTests.FailureTests {
             }
         }
     }
+
+    @Test(
+        "a damaged record of a slot fails no later request",
+        arguments: [
+            [], Array("x".utf8), [UInt8](repeating: 0, count: 60), [UInt8](repeating: 0xFF, count: 60),
+            Array("h".utf8) + [UInt8](repeating: 0x7F, count: 59), Array("q".utf8) + [UInt8](repeating: 0x7F, count: 59),
+            Array("d".utf8) + [UInt8](repeating: 0x7F, count: 59),
+        ] as [[UInt8]])
+    func damagedSlot(record: [UInt8]) async throws {
+        try await withCoordinators { _, one, _, redis in
+            let (mutex, semaphore) = (try one.mutex("m"), try one.semaphore("s", permits: 0))
+            for count in 1...3 {
+                try await mutex.withLock(timeout: .seconds(60)) { _ in }
+                try await semaphore.signal()
+                #expect(try await semaphore.value == count)
+                let fields = try await redis.send("HKEYS", stateKey).array?.compactMap(\.bytes) ?? []
+                let slots = fields.filter { $0.starts(with: "c:".utf8) }
+                try #require(!slots.isEmpty)
+                for slot in slots { _ = try await redis.send("HSET", stateKey, .bytes(slot), .bytes(record)) }
+            }
+        }
+    }
 }
 
 private let stateKey: RedisArgument = "rdc:{default:0}:book"

@@ -110,9 +110,9 @@ extension EngineTests {
 
         @Test("the check finds a missing safeguard of the scripts", arguments: mutations)
         func mutated(_ mutation: Mutation) async throws {
-            // Whether a run shows the fault depends on timing. One of twenty must show it.
+            // Whether a run shows the fault depends on timing. One of a hundred must show it.
             var all: [String] = []
-            for seed in 1...20 as ClosedRange<UInt64> {
+            for seed in 1...100 as ClosedRange<UInt64> {
                 let faults = try await Self.altered(mutation, seed: seed).faults(permits: HistoryMix.resources)
                 if faults.contains(where: { $0.contains(mutation.fault) }) { return }
                 all += faults
