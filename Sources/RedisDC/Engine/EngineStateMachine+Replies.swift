@@ -51,8 +51,7 @@ extension EngineStateMachine {
         case .success(.occupied):
             live.pending[request.number] = nil
             return occupied(entry, now)
-        case .success(.stale) where entry.request.operation.takesSlot && entry.failures == 0:
-            // No later request has used this slot: its record is damaged.
+        case .success(.stale) where hasDamagedSlot(entry):
             live.pending[request.number] = nil
             return occupied(entry, now)
         case .success(let reply):
@@ -84,6 +83,20 @@ extension EngineStateMachine {
         return request
     }
 
+    /// Whether the slot of a request that is stale has a damaged record, because no later request has used the slot.
+    private func hasDamagedSlot(_ entry: Session.Pending) -> Bool {
+        switch entry.purpose {
+        case .claim(let id): entry.failures == 0 && isRequested(id, entry.request.number)
+        case .call: entry.failures == 0 && entry.request.operation.takesSlot
+        case .end, .heartbeat, .reconcile, .sweep, .background: false
+        }
+    }
+
+    /// Whether the request for a claim has no answer yet, and no other one is to end the claim.
+    private func isRequested(_ id: ID, _ number: UInt64) -> Bool {
+        if case .requested(number)? = claims[id]?.state { true } else { false }
+    }
+
     /// The pause before a request is made again in another slot. Without it, a server on which all slots seem occupied
     /// would be asked as fast as it answers.
     private static let pauseWhenOccupied = Duration.milliseconds(20)
@@ -96,7 +109,8 @@ extension EngineStateMachine {
         if let request = reconcile() { actions.append(.send(request)) }
         switch entry.purpose {
         case .claim(let id):
-            guard claims[id] != nil else { return actions }
+            // The end of a claim that nobody wants any more is on its way.
+            guard isRequested(id, entry.request.number) else { return actions }
             live.claimIDs[entry.request.number] = nil
             claims[id]!.state = .idle
             if let request = begin(id, now) { actions.append(.retry(request, after: Self.pauseWhenOccupied)) }

@@ -380,6 +380,19 @@ struct ReconcileStateMachineTests {
         #expect(run.requests[1]?.slot == 0 && run.requests[3]?.slot == 1)
     }
 
+    @Test("a request for a claim that nobody wants any more is not made again", arguments: [EngineReply.occupied, .stale])
+    func abandoned(reply: EngineReply) {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.cancel(1)
+        _ = run.taken()
+        run.reply(1, reply)
+        let isLost = if case .occupied = reply { true } else { false }
+        #expect(run.taken() == (isLost ? ["event dataLost", "send reconcile 3"] : []))
+        run.reply(2, .done(count: 1, more: false))
+        #expect(run.taken() == ["finish 1 cancelled"])
+    }
+
     @Test("a request that another family serves is sent again with the same number, and so is the claim's release")
     func otherFamily() {
         var run = MachineRun.live()
