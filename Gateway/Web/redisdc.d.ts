@@ -10,7 +10,7 @@ export type GatewayErrorType =
     | "bad-credential"
     // The call
     | "malformed" | "origin" | "forbidden" | "not-found" | "method-not-allowed" | "not-acceptable"
-    | "cursor" | "id-used" | "too-large" | "content-type" | "upgrade"
+    | "cursor" | "id-used" | "refused" | "too-large" | "content-type" | "upgrade"
     // Limits and availability
     | "too-many-requests" | "too-many-streams" | "mailbox-full" | "internal" | "unavailable"
     // No reply, or not one of the gateway
@@ -26,6 +26,8 @@ export class GatewayError extends Error {
     readonly status?: number;
     /** The server's time in milliseconds since 1970, with errors of the status 401. */
     readonly time?: number;
+    /** Why the application refuses a call, with the type `refused`: a word of the application. */
+    readonly reason?: string;
     /** The least time in milliseconds after which to try again, if the server has named one. */
     readonly retryAfter?: number;
     /** Whether the call may have taken effect. A send can be repeated with the same id. */
@@ -164,6 +166,16 @@ export interface Session {
             id?: string;
         },
     ): Promise<{ id: string; indices: { [recipient: string]: [number, number] } }>;
+
+    /**
+     * Makes a call of the application at the gateway's origin: POST with JSON. Returns the reply, a JSON object.
+     *
+     * Repeats the call when its reply is lost, so its effect must be the same however often it comes: most have an id
+     * in their content. The error `refused` has the application's `reason`.
+     */
+    call(
+        path: string, content?: { [name: string]: JSONValue }, options?: CallOptions,
+    ): Promise<{ [name: string]: JSONValue }>;
 
     /**
      * Acknowledges all messages up to a position: this device has processed them. The error `cursor` says that the

@@ -5,9 +5,9 @@
 
 /** A failed call. Decide by `type`: a word of docs/http.md, or `network` or `protocol`. */
 export class GatewayError extends Error {
-    constructor(type, { title, detail, status, time, retryAfter, mayHaveRun = false, cause } = {}) {
+    constructor(type, { title, detail, status, time, reason, retryAfter, mayHaveRun = false, cause } = {}) {
         super([title, detail].filter(Boolean).join(": ") || type, cause === undefined ? undefined : { cause });
-        Object.assign(this, { name: "GatewayError", type, status, time, retryAfter, mayHaveRun });
+        Object.assign(this, { name: "GatewayError", type, status, time, reason, retryAfter, mayHaveRun });
     }
 
     /** Whether the same call can succeed later without any change. */
@@ -164,9 +164,9 @@ function parse(text, what) {
 /** The error that problem details describe; `protocol` or `unavailable` if it is not the gateway's reply. */
 function errorOf(problem, { status = problem?.status, retryAfter } = {}) {
     const type = /^urn:redisdc:(.+)$/.exec(problem?.type)?.[1];
-    const { title, detail, time } = problem ?? {};
+    const { title, detail, time, reason } = problem ?? {};
     const mayHaveRun = status >= 500 && problem?.mayHaveRun !== false;
-    if (type) return new GatewayError(type, { title, detail, status, time, retryAfter, mayHaveRun });
+    if (type) return new GatewayError(type, { title, detail, status, time, reason, retryAfter, mayHaveRun });
     // A proxy has answered.
     const kind = status >= 500 ? "unavailable" : status === 429 ? "too-many-requests" : "protocol";
     return new GatewayError(kind, { detail: `a reply with the status ${status}`, status, retryAfter, mayHaveRun });
@@ -369,6 +369,11 @@ class Session {
         const content = { to: [to].flat(), id, messages: [messages].flat() };
         const reply = await this.#call("POST", "/v1/send", { content, signal, timeout });
         return { id, indices: reply.indices };
+    }
+
+    /** Makes a call of the application: POST with JSON. It is repeated when its reply is lost. Returns the reply. */
+    call(path, content = {}, { signal, timeout } = {}) {
+        return this.#call("POST", path, { content, signal, timeout });
     }
 
     /** Acknowledges all messages up to a position. */

@@ -50,6 +50,10 @@ struct MailToolTests {
         try await withEngineTool(.init(persistence: .appendOnly(fsync: .always))) { tool in
             let listening = try tool.start("mail", "listen", "alice", "--follow", "--timeout", "300", "--json")
             try await tool.run("mail", "send", "--to", "alice", "one")
+            // A command that begins while there is no server fails.
+            try await until("it listens") {
+                try await tool.run("mail", "inspect", "alice").output.contains("listening processes: 1")
+            }
             await tool.server.kill()
             try await tool.server.restart()
             try await tool.run("mail", "send", "--to", "alice", "two")

@@ -78,7 +78,7 @@ public final class Gateway: Sendable {
 
     // MARK: Routes
 
-    private typealias Call = @Sendable (Request, _ address: String?) async throws -> Response
+    typealias Call = @Sendable (Request, _ address: String?) async throws -> Response
 
     /// Adds the calls of docs/http.md to a router.
     ///
@@ -92,22 +92,27 @@ public final class Gateway: Sendable {
             ("/v1/events", [(.get, events)]),
             ("/v1/socket", [(.get, refusedSocket)]),
         ]
-        for (path, calls) in calls {
-            for (method, call) in calls { add(call, path, method, to: router) }
-            let allowed = calls.map(\.method.rawValue).joined(separator: ", ")
-            for method in [HTTPRequest.Method.get, .post, .put, .delete, .patch, .head]
-            where !calls.contains(where: { $0.method == method }) {
-                add(
-                    { _, _ in
-                        var problem = Problem(.methodNotAllowed, "the call has the methods \(allowed)")
-                        problem.headers[.allow] = allowed
-                        throw problem
-                    }, path, method, to: router)
-            }
-            let methods = calls.map(\.method.rawValue)
-            router.on(path, method: .options) { request, _ in self.preflight(request, methods) }
-        }
+        for (path, calls) in calls { add(calls, path, to: router) }
         add({ _, _ in throw Problem(.notFound, "there is no such call: see docs/http.md") }, "/v1/**", .get, to: router)
+    }
+
+    /// Adds the methods of a path; others are refused.
+    func add<Context: RequestContext>(
+        _ calls: [(method: HTTPRequest.Method, call: Call)], _ path: RouterPath, to router: Router<Context>
+    ) {
+        for (method, call) in calls { add(call, path, method, to: router) }
+        let methods = calls.map(\.method.rawValue)
+        let allowed = methods.joined(separator: ", ")
+        for method in [HTTPRequest.Method.get, .post, .put, .delete, .patch, .head]
+        where !calls.contains(where: { $0.method == method }) {
+            add(
+                { _, _ in
+                    var problem = Problem(.methodNotAllowed, "the call has the methods \(allowed)")
+                    problem.headers[.allow] = allowed
+                    throw problem
+                }, path, method, to: router)
+        }
+        router.on(path, method: .options) { request, _ in self.preflight(request, methods) }
     }
 
     private func add<Context: RequestContext>(

@@ -18,6 +18,7 @@ struct Problem: Error, Sendable {
         case tooLarge = "too-large", contentType = "content-type", upgrade
         case tooManyRequests = "too-many-requests", tooManyStreams = "too-many-streams"
         case mailboxFull = "mailbox-full"
+        case refused
         case `internal`, unavailable
     }
 
@@ -81,7 +82,7 @@ extension Problem.Kind {
         case .notFound: .notFound
         case .methodNotAllowed: .methodNotAllowed
         case .notAcceptable: .notAcceptable
-        case .cursor, .idUsed: .conflict
+        case .cursor, .idUsed, .refused: .conflict
         case .tooLarge: .contentTooLarge
         case .contentType: .unsupportedMediaType
         case .upgrade: HTTPResponse.Status(code: 426, reasonPhrase: "Upgrade Required")
@@ -115,6 +116,7 @@ extension Problem.Kind {
         case .tooManyRequests: "Too many requests"
         case .tooManyStreams: "The session has too many open streams"
         case .mailboxFull: "A mailbox is full"
+        case .refused: "The application refuses the call"
         case .internal: "An internal error"
         case .unavailable: "The service is not available at present"
         }

@@ -1,5 +1,6 @@
 import Hiredis
 import QueueListen
+import RedisDCTesting
 import Testing
 
 @testable import Gateway
@@ -64,6 +65,34 @@ struct SessionEndTests {
                 #expect(reply.status == 401 && reply.problem == "unknown-session")
             } else {
                 #expect(reply.body["status"] == "superseded" && reply.texts.isEmpty && reply.cursor == alice.cursor)
+            }
+        }
+    }
+
+    @Test("a logout does not end the polls of a login of the same device that comes meanwhile")
+    func loginDuringLogout() async throws {
+        try await withLocalRedis { server in
+            try await withFaultProxy(to: .port(server.port)) { proxy in
+                // Each step of the logout takes 10 ms, so that the login may come between any two.
+                await proxy.delay(.milliseconds(5))
+                let url = "redis://127.0.0.1:\(proxy.port)"
+                try await withNodes(on: server, url: url) { slow, server in
+                    try await withNodes(on: server) { fast, _ in
+                        for round in 0..<100 {
+                            let old = try await TestClient(fast[0].url, "alice")
+                            async let logout = old.at(slow[0].url).call("DELETE", "/v1/sessions")
+                            try await Task.sleep(for: .microseconds(Int.random(in: 0..<80_000)))
+                            let new = try await TestClient(fast[0].url, "alice")
+                            async let poll = new.mail(after: new.cursor, wait: 60)
+                            let status = try await logout.status
+                            #expect(status == 204 || status == 401)
+                            try await fast[0].office.send("\(round)", to: "alice")
+                            let reply = try await poll
+                            #expect(reply.texts == ["\(round)"], "round \(round), logout \(status): \(reply)")
+                            #expect(try await new.ack(reply.cursor).status == 204)
+                        }
+                    }
+                }
             }
         }
     }

@@ -33,6 +33,23 @@ test("a send is repeated with its id when the reply is lost, and has one effect"
     assert.equal(paths(gateway).filter((path) => path === "POST /v1/send").length, 2);
 });
 
+test("a call of the application is repeated when its reply is lost, and its refusal has the reason", async (t) => {
+    const { gateway, session } = await setUp(t);
+    let count = 0;
+    gateway.fault = ({ path }) => {
+        if (path !== "/games/move") return undefined;
+        return [
+            "lose", { body: '{"cells":[1,2]}' },
+            gateway.problem("refused", 409, { body: { reason: "not-your-turn" } }),
+        ][count++];
+    };
+    assert.deepEqual(await session.call("/games/move", { id: "m1" }), { cells: [1, 2] });
+    await assert.rejects(session.call("/games/move", { id: "m2" }), { type: "refused", reason: "not-your-turn" });
+    const moves = gateway.requests.filter(({ path }) => path === "/games/move");
+    assert.deepEqual(moves.map(({ method, body }) => `${method} ${body}`),
+        ['POST {"id":"m1"}', 'POST {"id":"m1"}', 'POST {"id":"m2"}']);
+});
+
 test("mayHaveRun stays true when a later attempt is refused", async (t) => {
     const { gateway, session } = await setUp(t);
     let count = 0;

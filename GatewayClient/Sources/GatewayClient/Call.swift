@@ -103,6 +103,23 @@ struct AcknowledgeCall: Call {
     func reply(_ body: [UInt8]) throws(GatewayError) {}
 }
 
+/// A call of the application.
+struct ApplicationCall<Reply: Decodable & Sendable>: Call {
+    let method = "POST"
+    let target: String
+    let body: [UInt8]
+
+    /// - Throws: `.invalidContent`.
+    init(target: String, _ content: some Encodable) throws(GatewayError) {
+        self.target = target
+        do { body = Array(try JSONEncoder().encode(content)) } catch {
+            throw GatewayError(.invalidContent, "the content of \(target) cannot be encoded", underlying: error)
+        }
+    }
+
+    func reply(_ body: [UInt8]) throws(GatewayError) -> Reply { try decode(Reply.self, body) }
+}
+
 /// `GET /v1/mail`.
 struct PollCall: Call {
     var after: String?

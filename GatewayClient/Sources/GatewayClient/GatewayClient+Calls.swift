@@ -44,6 +44,25 @@ extension GatewayClient {
         try await send([try OutgoingMessage(payload)], to: recipients, id: id, timeout: timeout)
     }
 
+    /// Makes a call of the application: `POST` with JSON.
+    ///
+    /// The call is repeated when its reply is lost, so its effect must be the same however often it
+    /// comes: most have an id in their content.
+    ///
+    /// - Parameters:
+    ///   - path: the path at the gateway, beginning with `/`.
+    ///   - content: a value that is a JSON object.
+    ///   - reply: the type of the reply.
+    ///   - timeout: see ``send(_:to:id:timeout:)-(Array<OutgoingMessage>,_,_,_)``.
+    /// - Throws: `.refused` with the application's ``GatewayError/reason``, `.invalidContent` if the
+    ///   value cannot be encoded, `.unexpectedReply` if the reply is not of the type; and what every
+    ///   call throws, see ``send(_:to:id:timeout:)-(Array<OutgoingMessage>,_,_,_)``.
+    public func call<Reply: Decodable & Sendable>(
+        _ path: String, _ content: some Encodable & Sendable, reply: Reply.Type = Reply.self, timeout: Duration? = nil
+    ) async throws(GatewayError) -> Reply {
+        try await perform(ApplicationCall<Reply>(target: path, content), timeout: timeout)
+    }
+
     /// Acknowledges all messages up to a position: this device has processed them.
     ///
     /// - Throws: `.cursor` if the position is not, or no longer, in the mailbox, which is of no

@@ -25,6 +25,7 @@ extension GatewayError {
         var detail: String?
         var time: Int?
         var mayHaveRun: Bool?
+        var reason: String?
     }
 
     /// Makes the error of a reply that is no success.
@@ -38,6 +39,7 @@ extension GatewayError {
                 Code(String(type.dropFirst(prefix.count))),
                 [problem.title, problem.detail].compactMap { $0 }.joined(separator: ": "), status: status)
             time = problem.time
+            reason = problem.reason
         } else {
             // Something on the way has replied, such as a proxy.
             let code: Code = status >= 500 ? .unavailable : status == 429 ? .tooManyRequests : .unexpectedReply

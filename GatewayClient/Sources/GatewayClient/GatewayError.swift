@@ -31,6 +31,8 @@ public struct GatewayError: Error, Sendable {
         public static let cursor = Code("cursor")
         /// The send id was used for other messages or recipients.
         public static let idUsed = Code("id-used")
+        /// The application refuses the call: see ``GatewayError/reason``.
+        public static let refused = Code("refused")
         /// The messages are larger than the gateway accepts.
         public static let tooLarge = Code("too-large")
         /// The mailbox of a recipient is full. Nothing was sent.
@@ -63,6 +65,8 @@ public struct GatewayError: Error, Sendable {
     public var status: Int?
     /// The server's time in milliseconds since 1970, with the status 401.
     public var time: Int?
+    /// Why the application refuses the call, with the code `.refused`: a word of the application.
+    public var reason: String?
     /// The least time after which to try again, if the server has named one.
     public var retryAfter: Duration?
     /// Whether the call may have taken effect. A send can be repeated with the same id.

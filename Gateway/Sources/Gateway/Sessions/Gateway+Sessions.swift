@@ -84,11 +84,10 @@ extension Gateway {
     func logout(_ request: Request, _ address: String?) async throws -> Response {
         let (session, _) = try await verified(request)
         if try await sessions.logout(session) {
+            // The nodes end the streams of the session when they receive its end (`run()`). To begin a poll here, which would
+            // end them too, could end those of a login that came meanwhile.
             do throws(QueueListenError) {
-                let mailbox = try office.mailbox(session.user)
-                // Ends the streams of the session at all nodes.
-                _ = try await mailbox.reader(device: session.device).listen(limit: 1, maxBytes: 1, timeout: .zero)
-                try await mailbox.forget(device: session.device)
+                try await office.mailbox(session.user).forget(device: session.device)
             } catch { throw Problem(error) }
         }
         var response = Response.noContent

@@ -61,6 +61,39 @@ struct ClientCallTests {
         }
     }
 
+    private struct Move: Codable { var id: String }
+    private struct Board: Codable { var cells: [Int] }
+
+    @Test("a call of the application is repeated at the next node, and its refusal has the reason")
+    func application() async throws {
+        try await FakeGateway.run(2) { received in
+            switch received.number {
+            case 0: .problem(500, "internal")
+            case 1: .json(#"{"cells": [1, 2], "more": null}"#)
+            case 2: .problem(409, "refused", #", "reason": "not-your-turn""#)
+            default: .json("[]")
+            }
+        } _: { gateway in
+            let client = try gateway.client()
+            let board = try await client.call("/games/move", Move(id: "m1"), reply: Board.self)
+            #expect(board.cells == [1, 2])
+            #expect(gateway.received.map(\.node) == [0, 1])
+            #expect(gateway.received.allSatisfy { $0.method == "POST" && $0.target == "/games/move" })
+            #expect(gateway.received.map(\.body) == [#"{"id":"m1"}"#, #"{"id":"m1"}"#])
+            let refusal = await expectError(.refused) { () async throws(GatewayError) in
+                _ = try await client.call("/games/move", Move(id: "m2"), reply: Board.self)
+            }
+            #expect(refusal?.reason == "not-your-turn" && refusal?.mayHaveRun == false)
+            await expectError(.unexpectedReply) { () async throws(GatewayError) in
+                _ = try await client.call("/games/move", Move(id: "m3"), reply: Board.self)
+            }
+            await expectError(.invalidContent) { () async throws(GatewayError) in
+                _ = try await client.call("/games/move", Double.nan, reply: Board.self)
+            }
+            #expect(gateway.received.count == 4)
+        }
+    }
+
     @Test("after 429 the client waits as long as the reply demands, and asks the same node")
     func tooMany() async throws {
         try await FakeGateway.run(2) {

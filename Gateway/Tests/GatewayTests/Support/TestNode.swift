@@ -71,11 +71,13 @@ struct TestLog: Sendable {
 /// - Parameters:
 ///   - url: the address of Redis, if the nodes do not connect directly.
 ///   - authorize: by default everyone may send to everyone.
+///   - addCalls: adds calls of an application.
 func withNodes(
     _ count: Int = 1, on server: LocalRedis? = nil, url: String? = nil,
     configure: (inout GatewayConfiguration) -> Void = { _ in },
     office: (inout PostOfficeConfiguration) -> Void = { _ in },
     authorize: @escaping SendAuthorization = { _ in true },
+    addCalls: @escaping @Sendable (Gateway, Router<TestNode.Context>) -> Void = { _, _ in },
     _ body: @escaping @Sendable ([TestNode], LocalRedis) async throws -> Void
 ) async throws {
     var configuration = GatewayConfiguration()
@@ -87,12 +89,12 @@ func withNodes(
     var officeConfiguration = PostOfficeConfiguration()
     office(&officeConfiguration)
     if let server {
-        return try await run(count, url ?? server.url, configuration, officeConfiguration, authorize) {
+        return try await run(count, url ?? server.url, configuration, officeConfiguration, authorize, addCalls) {
             try await body($0, server)
         }
     }
     try await withLocalRedis { server in
-        try await run(count, url ?? server.url, configuration, officeConfiguration, authorize) {
+        try await run(count, url ?? server.url, configuration, officeConfiguration, authorize, addCalls) {
             try await body($0, server)
         }
     }
@@ -100,11 +102,12 @@ func withNodes(
 
 private func run(
     _ count: Int, _ url: String, _ configuration: GatewayConfiguration, _ officeConfiguration: PostOfficeConfiguration,
-    _ authorize: @escaping SendAuthorization, _ body: @escaping @Sendable ([TestNode]) async throws -> Void
+    _ authorize: @escaping SendAuthorization, _ addCalls: @escaping @Sendable (Gateway, Router<TestNode.Context>) -> Void,
+    _ body: @escaping @Sendable ([TestNode]) async throws -> Void
 ) async throws {
     var (nodes, runs): ([TestNode], [Task<Void, any Error>]) = ([], [])
     for _ in 0..<count {
-        let (node, run) = try await makeNode(url, configuration, officeConfiguration, authorize)
+        let (node, run) = try await makeNode(url, configuration, officeConfiguration, authorize, addCalls)
         runs.append(Task { try await run() })
         nodes.append(try await node())
     }
@@ -117,7 +120,7 @@ private func run(
 
 private func makeNode(
     _ url: String, _ configuration: GatewayConfiguration, _ officeConfiguration: PostOfficeConfiguration,
-    _ authorize: @escaping SendAuthorization
+    _ authorize: @escaping SendAuthorization, _ addCalls: @Sendable (Gateway, Router<TestNode.Context>) -> Void
 ) async throws -> (@Sendable () async throws -> TestNode, @Sendable () async throws -> Void) {
     let log = TestLog()
     let redis = try RedisClient(url: url)
@@ -128,6 +131,7 @@ private func makeNode(
     let router = Router(context: TestNode.Context.self)
     router.add(middleware: LogRequestsMiddleware(.debug, includeHeaders: .all()))
     gateway.addRoutes(to: router)
+    addCalls(gateway, router)
     let (ports, continuation) = AsyncStream<Int>.makeStream()
     let application = Application(
         router: router, server: gateway.server(),
