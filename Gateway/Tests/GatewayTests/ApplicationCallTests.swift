@@ -85,7 +85,8 @@ struct ApplicationCallTests {
     func malformed() async throws {
         try await withCall(configure: { $0.maxBodyBytes = 1000 }) { node, alice, moves in
             let contents: [(JSON, String)] = [
-                (["id": "secret"], "place is missing"), (["id": "secret", "place": ["cell": "secret"]], "place.cell is no Int"),
+                (["id": "secret"], "place is missing"),
+                (["id": "secret", "place": ["cell": "secret"]], "place.cell is no Int"),
                 (["id": .null, "place": ["cell": 1]], "id is null"),
             ]
             for (content, detail) in contents {
@@ -103,7 +104,9 @@ struct ApplicationCallTests {
         }
     }
 
-    @Test("a refusal arrives with its reason, an error of the toolkit as one of the gateway, and another one without its text")
+    @Test(
+        "a refusal arrives with its reason, an error of the toolkit as one of the gateway, and another one without its text"
+    )
     func refusal() async throws {
         try await withCall { node, alice, _ in
             let refused = try await alice.call("POST", "/games/move", move(10))

@@ -67,7 +67,8 @@ local MESSAGE, EMPTY = 77, 88
 --   key    collapse key, which may be empty
 local BODY, BODY_SIZE = '<I6Bc0', 7
 -- name, index and tag of the last message that it has acknowledged (index -1: nothing since its last gap), ms when last
--- seen, polls. A poll is one call of listen. The polls (POLL) are the current one, then the latest poll of each of up to three other processes.
+-- seen, polls. A poll is one call of listen. The polls (POLL) are the current one, then the latest poll of each of up to
+-- three other processes.
 local DEVICE = '<Bc0dc8dBc0'
 -- process, number
 local POLL, POLL_SIZE = '<c16d', 24

@@ -304,7 +304,8 @@ private let hazards: [MailHazard] = [
         return try await node.listen(to: "alice", poll: 3)[0] == "reset"
     },
     MailHazard(
-        invariant: "M2", testDescription: "no loss is reported if limits dropped messages after the last acknowledged one",
+        invariant: "M2",
+        testDescription: "no loss is reported if limits dropped messages after the last acknowledged one",
         guardian: "sub(history, -8) == from_tag and sub(history, at, at + 7)", without: "sub(history, at, at + 7)"
     ) { node, _ in
         var node = node

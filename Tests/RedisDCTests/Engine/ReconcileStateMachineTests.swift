@@ -380,7 +380,8 @@ struct ReconcileStateMachineTests {
         #expect(run.requests[1]?.slot == 0 && run.requests[3]?.slot == 1)
     }
 
-    @Test("a request for a claim that nobody wants any more is not made again", arguments: [EngineReply.occupied, .stale])
+    @Test(
+        "a request for a claim that nobody wants any more is not made again", arguments: [EngineReply.occupied, .stale])
     func abandoned(reply: EngineReply) {
         var run = MachineRun.live()
         run.acquire(1)

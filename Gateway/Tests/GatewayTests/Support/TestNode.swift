@@ -102,7 +102,8 @@ func withNodes(
 
 private func run(
     _ count: Int, _ url: String, _ configuration: GatewayConfiguration, _ officeConfiguration: PostOfficeConfiguration,
-    _ authorize: @escaping SendAuthorization, _ addCalls: @escaping @Sendable (Gateway, Router<TestNode.Context>) -> Void,
+    _ authorize: @escaping SendAuthorization,
+    _ addCalls: @escaping @Sendable (Gateway, Router<TestNode.Context>) -> Void,
     _ body: @escaping @Sendable ([TestNode]) async throws -> Void
 ) async throws {
     var (nodes, runs): ([TestNode], [Task<Void, any Error>]) = ([], [])

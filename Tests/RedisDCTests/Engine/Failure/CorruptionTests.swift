@@ -49,7 +49,8 @@ extension EngineTests.FailureTests {
         "a damaged record of a slot fails no later request",
         arguments: [
             [], Array("x".utf8), [UInt8](repeating: 0, count: 60), [UInt8](repeating: 0xFF, count: 60),
-            Array("h".utf8) + [UInt8](repeating: 0x7F, count: 59), Array("q".utf8) + [UInt8](repeating: 0x7F, count: 59),
+            Array("h".utf8) + [UInt8](repeating: 0x7F, count: 59),
+            Array("q".utf8) + [UInt8](repeating: 0x7F, count: 59),
             Array("d".utf8) + [UInt8](repeating: 0x7F, count: 59),
         ] as [[UInt8]])
     func damagedSlot(record: [UInt8]) async throws {
