@@ -153,13 +153,34 @@ public final class LocalSentinel: Sendable {
             let master = try await self.master()
             if master !== old { return try await master.send("ROLE").array?.first?.string == "master" }
             // A sentinel refuses the request until it knows the state of a replica. It gives up what it has begun, without
-            // an error, when the replica does not become the master in time.
-            if let sent, sent.duration(to: .now) < .seconds(10) { return false }
+            // an error, when the replica does not become the master in time. The next attempt comes after all sentinels
+            // have asked the servers again, which they do every ten seconds.
+            if let sent, sent.duration(to: .now) < .seconds(13) { return false }
+            guard try await self.sentinelsKnowReplicas() else { return false }
             guard let sentinel = self.sentinels.first(where: { $0.isResponsive }) else { return false }
             if try await sentinel.send("SENTINEL", "FAILOVER", .string(self.name)).string == "OK" { sent = .now }
             return false
         }
         return try await self.master()
+    }
+
+    /// Returns whether all running sentinels know that the running servers other than the master are replicas.
+    ///
+    /// A sentinel asks the servers every ten seconds. One that was a master when it was last asked, and is promoted before
+    /// it is asked again, has been a master all the time for that sentinel, which makes it a replica again.
+    private func sentinelsKnowReplicas() async throws -> Bool {
+        let running = Set(try await self.replicas().filter(\.isResponsive).map { self.announcedPort(of: $0) })
+        for sentinel in self.sentinels where sentinel.isResponsive {
+            let entries = try await sentinel.send("SENTINEL", "REPLICAS", .string(self.name)).array ?? []
+            var known = Set<Int>()
+            for entry in entries.compactMap(\.array) {
+                let texts = entry.map { $0.string ?? "" }
+                let value = { (name: String) in texts.firstIndex(of: name).flatMap { texts.dropFirst($0 + 1).first } }
+                if value("role-reported") == "slave", let port = value("port").flatMap({ Int($0) }) { known.insert(port) }
+            }
+            guard known.isSuperset(of: running) else { return false }
+        }
+        return true
     }
 
     /// Waits until a majority of the sentinels names a new master that has accepted its role, and
