@@ -12,21 +12,22 @@ extension KindTests {
     struct ClusterTests {
         @Test("keeps its guarantees while slots move and masters are replaced by their replicas", arguments: [1, 64])
         func moves(partitions: Int) async throws {
-            try await withLocalCluster { cluster in
-                try await withRedisClient(url: cluster.url) { first in
-                    try await withRedisClient(url: cluster.url) { second in
-                        var configuration = CoordinatorConfiguration()
-                        configuration.partitions = partitions
-                        try await withCoordinator(redis: first, configuration: configuration) { one in
-                            try await withCoordinator(redis: second, configuration: configuration) { two in
-                                try await forSeeds { seed in
-                                    let mix = KindMix(nodes: [one, two], seed: seed, watch: KindWatch(), steps: 600)
-                                    let changes = Changes(cluster: cluster, partitions: partitions, mix: mix)
-                                    try await changes.whileRunning {
-                                        try await judge(mix, first, partitions: partitions)
-                                    }
-                                }
-                            }
+            // A latch stays open, so each mix has a cluster of its own.
+            try await forSeeds { seed in
+                try await withLocalCluster { try await mix(seed, partitions, on: $0) }
+            }
+        }
+
+        private func mix(_ seed: UInt64, _ partitions: Int, on cluster: LocalCluster) async throws {
+            try await withRedisClient(url: cluster.url) { first in
+                try await withRedisClient(url: cluster.url) { second in
+                    var configuration = CoordinatorConfiguration()
+                    configuration.partitions = partitions
+                    try await withCoordinator(redis: first, configuration: configuration) { one in
+                        try await withCoordinator(redis: second, configuration: configuration) { two in
+                            let mix = KindMix(nodes: [one, two], seed: seed, watch: KindWatch(), steps: 600)
+                            let changes = Changes(cluster: cluster, partitions: partitions, mix: mix)
+                            try await changes.whileRunning { try await judge(mix, first, partitions: partitions) }
                         }
                     }
                 }
