@@ -176,7 +176,9 @@ public final class LocalSentinel: Sendable {
             for entry in entries.compactMap(\.array) {
                 let texts = entry.map { $0.string ?? "" }
                 let value = { (name: String) in texts.firstIndex(of: name).flatMap { texts.dropFirst($0 + 1).first } }
-                if value("role-reported") == "slave", let port = value("port").flatMap({ Int($0) }) { known.insert(port) }
+                if value("role-reported") == "slave", let port = value("port").flatMap({ Int($0) }) {
+                    known.insert(port)
+                }
             }
             guard known.isSuperset(of: running) else { return false }
         }
