@@ -35,7 +35,7 @@ extension GameServicesTests {
                     return try await group.reduce(into: []) { $0 += $1 }
                 }
                 #expect(try await board.entry(of: "alice")?.score == periods.count)
-                // Each period has as many as were told that they are in it.
+                // Each period has as many as were placed in it.
                 for (period, submits) in Dictionary(grouping: periods, by: { $0 }) {
                     let stored = try await redis.send(
                         "ZRANGE", .string(board.keys.key("ranks:\(period)")), 0, -1, "WITHSCORES")

@@ -9,7 +9,7 @@ import Testing
 extension GameServicesTests {
     @Suite("Matchmakers and failures")
     struct MatchmakerFailureTests {
-        @Test("a match whose node died before it told anybody is told to all by another node")
+        @Test("a match whose node died before it notified anybody is sent to all by another node")
         func untold() async throws {
             try await withMatchWorld { world in
                 let node = try world.node()
@@ -26,7 +26,7 @@ extension GameServicesTests {
             }
         }
 
-        @Test("nobody is told while one of the mailboxes is full, and all are told when it has room")
+        @Test("nobody is notified while one of the mailboxes is full, and all are notified when it has room")
         func full() async throws {
             try await withMatchWorld { world in
                 var limits = MailboxLimits()
@@ -49,7 +49,7 @@ extension GameServicesTests {
             }
         }
 
-        @Test("the tickets of a dead node are not matched, and their players are told")
+        @Test("the tickets of a dead node are not matched, and their players are notified")
         func deadNode() async throws {
             try await withMatchWorld {
                 $0.nodeTTL = .seconds(1)
@@ -102,7 +102,7 @@ extension GameServicesTests {
             }
         }
 
-        @Test("an enqueue whose reply is lost adds one ticket, and a match whose reply is lost is told once")
+        @Test("an enqueue whose reply is lost adds one ticket, and a match whose reply is lost is sent once")
         func lostReply() async throws {
             try await withMatchWorld { world in
                 let proxy = try await FaultProxy.start(to: .port(world.server.port))

@@ -47,7 +47,7 @@ extension GameServicesTests {
                 players += (1..<ofKilled).map { "n3-\($0)" }
                 // Nobody is forgotten: every ticket ends by its timeout at the latest.
                 for player in players {
-                    try await until("\(player) is told") { try await !world.mail(player).isEmpty }
+                    try await until("\(player) is notified") { try await !world.mail(player).isEmpty }
                 }
                 try await until("the last ticket has ended") { try await observer.counts().waiting == 0 }
                 _ = try await world.redis.send("SET", "stop", "1")
@@ -80,7 +80,7 @@ extension GameServicesTests {
                 #expect(match.players.map(\.name).contains(player) && match.players.count == size)
                 matched[player] = match.id
             }
-            // All of a match are told of it, and of no other.
+            // All of a match are notified of it, and of no other.
             for match in matches.values {
                 for player in match.players { #expect(matched[player.name] == match.id) }
             }

@@ -30,20 +30,20 @@ struct MatchWorld: Sendable {
 
     /// Waits for a player's only message.
     func message(to player: String) async throws -> ReceivedMessage {
-        try await until("\(player) is told") { try await !mail(player).isEmpty }
+        try await until("\(player) is notified") { try await !mail(player).isEmpty }
         let messages = try await mail(player)
         #expect(messages.count == 1)
         return messages[0]
     }
 
-    /// Waits until a player is told of a match, and returns it.
+    /// Waits until a player is notified of a match, and returns it.
     func match(of player: String) async throws -> Match {
         let message = try await message(to: player)
         #expect(message.type == Matchmaker.matchType)
         return try message.decode(as: Match.self)
     }
 
-    /// Waits until a player is told of the end of a ticket, and returns why.
+    /// Waits until a player is notified of the end of a ticket, and returns why.
     func end(of player: String) async throws -> EndedTicket.Reason {
         let message = try await message(to: player)
         #expect(message.type == Matchmaker.endedType)

@@ -9,7 +9,7 @@ import Testing
 extension GameServicesTests {
     @Suite("Matchmakers")
     struct MatchmakerTests {
-        @Test("the enqueue that brings the last ticket matches, and all players are told the same match")
+        @Test("the enqueue that brings the last ticket matches, and all players are notified of the same match")
         func pair() async throws {
             try await withMatchWorld { world in
                 let node = try world.node()
@@ -145,7 +145,7 @@ extension GameServicesTests {
             }
         }
 
-        @Test("a ticket ends at its timeout, and its player is told once")
+        @Test("a ticket ends at its timeout, and its player is notified once")
         func timeout() async throws {
             try await withMatchWorld { world in
                 try await world.withNode { node in

@@ -10,7 +10,7 @@ import RedisDC
     import Foundation
 #endif
 
-/// Who makes a call of the application, as the gateway has verified it.
+/// The user and the device that make a call of the application, as the gateway has verified them.
 public struct Caller: Sendable, Hashable {
     /// The user who has logged in.
     public var user: String

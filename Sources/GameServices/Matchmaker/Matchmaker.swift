@@ -23,11 +23,11 @@ public import QueueListen
 ///   among those, the one with the second longest, and so on.
 /// - A ticket ends exactly once: matched, cancelled, timed out or lost. A player has at most one
 ///   waiting ticket, so nobody is in two matches or plays against oneself.
-/// - All players of a match are told or none is: the match is stored by the same script, then sent to
+/// - All players of a match are notified or none is: the match is stored by the same script, then sent to
 ///   all mailboxes in one send whose id is the match. Any running node sends what a dead one has not
 ///   sent. A timeout and a loss are sent to the player in the same way.
 /// - When a node dies, its tickets leave after ``MatchmakerConfiguration/nodeTTL`` and its players are
-///   told. From then on no match contains them.
+///   notified. From then on no match contains them.
 /// - A cancel answers either that the ticket is cancelled, or the match.
 ///
 /// **Limits**
@@ -101,7 +101,7 @@ public final class Matchmaker: Sendable {
     /// traps.
     ///
     /// It also keeps this node's tickets alive. After it has ended, they are lost after
-    /// ``MatchmakerConfiguration/nodeTTL``, and their players are told by another node.
+    /// ``MatchmakerConfiguration/nodeTTL``, and their players are notified by another node.
     public func run() async { await service.run([tickUntilCancelled]) }
 
     // MARK: Tickets

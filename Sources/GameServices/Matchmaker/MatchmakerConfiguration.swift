@@ -28,7 +28,7 @@ public struct MatchmakerConfiguration: Sendable {
     /// The backends that log and count: see the client's configuration. Names of players are never
     /// included.
     ///
-    /// Metrics: `matchmaker_tickets`, `matchmaker_matches`, `matchmaker_ended` (told outcomes that are
+    /// Metrics: `matchmaker_tickets`, `matchmaker_matches`, `matchmaker_ended` (sent outcomes that are
     /// not matches), `matchmaker_given_up`.
     public var instruments = RedisInstruments()
 

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] state  hash    rules: size and window rule, as in ARGV; stamp: the last stamp
 --                        t:TICKET  the ticket's RECORD; p:PLAYER  the player's waiting ticket
---                        m:OUTCOME the text of an outcome that has not been told yet
+--                        m:OUTCOME the text of an outcome that has not been sent yet
 --     [2] index  sorted set, all scores 0: of each waiting ticket
 --                        'q' PROPERTIES '\n' LEVEL RATING STAMP OWNER TICKET, and 'o' OWNER '\n' TICKET
 --     [3] due    sorted set by ms since 1970: 't' TICKET the next widening or the timeout, 'm' OUTCOME when any node
@@ -94,7 +94,7 @@ local function store(ticket)
   if at then call('ZADD', due, integer(at), 't' .. ticket.id) else call('ZREM', due, 't' .. ticket.id) end
 end
 
--- Ends tickets, which are in the state, and stores their outcome until it is told.
+-- Ends tickets, which are in the state, and stores their outcome until it is sent.
 local function finish(tickets, reason, id)
   local lines = {id, reason}
   for _, ticket in ipairs(tickets) do

@@ -1,5 +1,5 @@
 -- Does what is due: widens windows and searches again, ends tickets whose time is over or whose node is dead, and finds
--- outcomes that no node has told. Renews the lease of the node, which keeps all of its tickets. Composed of match_head,
+-- outcomes that no node has sent. Renews the lease of the node, which keeps all of its tickets. Composed of match_head,
 -- match_search and this file.
 --
 -- ARGV[7] the maximum number of steps

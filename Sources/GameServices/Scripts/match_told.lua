@@ -1,4 +1,4 @@
--- Notes that an outcome has been told. Composed of match_head and this file.
+-- Notes that an outcome has been sent to its players. Composed of match_head and this file.
 --
 -- ARGV[7] id of the outcome
 -- Reply: 1 if it was not noted before.

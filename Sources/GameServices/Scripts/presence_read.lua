@@ -1,7 +1,7 @@
 -- Reads the changes after a position. Follows presence_head.
 -- ARGV[3] the position: epoch, version, tag
 -- ARGV[4] maximum number of changes, and of their bytes (one change of any size is returned)
--- Reply: {'ok', 1 if more follow, the changes}, or {'gap'}: they cannot be told.
+-- Reply: {'ok', 1 if more follow, the changes}, or {'gap'}: they are no longer known.
 if not bucket then
   return {'gap'}
 end

@@ -83,7 +83,7 @@ extension PresenceTests {
             }
         }
 
-        @Test("when Redis loses changes, subscribers receive a gap, and owners are told and put their objects again")
+        @Test("when Redis loses changes, subscribers receive a gap, and owners are notified and put them again")
         func rollback() async throws {
             try await withNodes { redis, one, other, _ in
                 let bucket = try one.bucket("room")
@@ -131,7 +131,7 @@ extension PresenceTests {
             }
         }
 
-        @Test("a bucket that was deleted begins again, and everyone is told")
+        @Test("a bucket that was deleted begins again, and everyone is notified")
         func deleted() async throws {
             try await withNodes { redis, one, other, _ in
                 let bucket = try one.bucket("room")

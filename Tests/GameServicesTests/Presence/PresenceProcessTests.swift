@@ -39,7 +39,7 @@ extension PresenceTests {
             }
         }
 
-        @Test("a node that was stopped past its session revives nothing, and is told which connections it has lost")
+        @Test("a node that was stopped past its session revives nothing, and is notified which connections it has lost")
         func stopped() async throws {
             try await withNodes { redis, one, _, server in
                 let bucket = try one.bucket("room")
