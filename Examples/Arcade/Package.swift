@@ -10,7 +10,6 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("MemberImportVisibility"),
         .enableUpcomingFeature("InternalImportsByDefault"),
-        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ] + (strict ? [.unsafeFlags(["-warnings-as-errors"])] : [])
 
 let package = Package(
@@ -19,10 +18,43 @@ let package = Package(
     products: [
         .library(name: "BET", targets: ["BET"])
     ],
+    dependencies: [
+        .package(name: "redisdc", path: "../.."),
+        .package(name: "redisdc-gateway", path: "../../Gateway"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.1"),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-crypto.git", from: "4.1.0"),
+        .package(
+            url: "https://github.com/apple/swift-configuration.git", from: "1.0.2", traits: ["CommandLineArguments"]),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.14.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.6.0"),
+    ],
     targets: [
-        .target(name: "BET", swiftSettings: settings),
+        .target(name: "BET", swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
+        // The rules of the games: without Redis, HTTP or a clock.
+        .target(name: "Games", swiftSettings: settings),
+        .executableTarget(
+            name: "arcade",
+            dependencies: [
+                "Games",
+                .product(name: "Gateway", package: "redisdc-gateway"),
+                .product(name: "GameServices", package: "redisdc"),
+                .product(name: "Hiredis", package: "redisdc"),
+                .product(name: "QueueListen", package: "redisdc"),
+                .product(name: "RedisDC", package: "redisdc"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings),
         // The table is read where it lies, because the tests in JavaScript read the same file.
         .testTarget(
-            name: "BETTests", dependencies: ["BET"], exclude: ["cases.json"], swiftSettings: settings),
+            name: "BETTests", dependencies: ["BET"], exclude: ["cases.json"],
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
+        .testTarget(name: "GamesTests", dependencies: ["Games"], swiftSettings: settings),
     ]
 )

@@ -52,10 +52,10 @@ class Certificates:
 class Proxy:
     """Passes connections on to the nodes by turns, and to another node if one does not accept them."""
 
-    def __init__(self, ports):
+    def __init__(self, ports, port=0):
         self.ports, self.turn, self.pairs, self.is_cut = ports, 0, set(), False
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=128)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 

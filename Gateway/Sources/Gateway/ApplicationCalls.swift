@@ -22,6 +22,8 @@ public struct Caller: Sendable, Hashable {
         self.user = user
         self.device = device
     }
+
+    init(_ session: Session) { self.init(user: session.user, device: session.device) }
 }
 
 /// A refusal of a call by the application. The client receives the problem `refused`, with the
@@ -39,6 +41,21 @@ public struct CallRefusal: Error, Sendable, Hashable {
     }
 }
 
+/// A call that failed because something that the application needs is unavailable. The client
+/// receives the problem `unavailable`, with the status 503, and tries again.
+public struct CallUnavailable: Error, Sendable, Hashable {
+    /// The explanation for people. It is sent to the client.
+    public var detail: String
+    /// Whether the call may have taken effect nevertheless.
+    public var mayHaveRun: Bool
+
+    /// Creates the failure.
+    public init(_ detail: String, mayHaveRun: Bool) {
+        self.detail = detail
+        self.mayHaveRun = mayHaveRun
+    }
+}
+
 extension Gateway {
     /// Adds a call of the application: `POST` with JSON, signed by the session of a user.
     ///
@@ -53,8 +70,9 @@ extension Gateway {
     /// same however often it comes, for example by an id in its content: compare and set the
     /// application's state, then send to the mailboxes of its users with that id.
     ///
-    /// A `CallRefusal` is answered with 409. An error of the toolkit is answered as one of the gateway
-    /// itself, with `mayHaveRun`. Any other error is logged, and answered with 500 without its text.
+    /// A `CallRefusal` is answered with 409, a `CallUnavailable` with 503. An error of RedisDC or
+    /// QueueListen is answered as one of the gateway itself, with `mayHaveRun`. Any other error is
+    /// logged, and answered with 500 without its text.
     ///
     /// - Parameters:
     ///   - path: not below `/v1`. The signature covers it as the client sends it.
@@ -71,7 +89,7 @@ extension Gateway {
             do { content = try JSONDecoder().decode(Content.self, from: Data(body)) } catch {
                 throw Problem(.malformed, "the content is not that of this call: \(Self.place(of: error))")
             }
-            let caller = Caller(user: session.user, device: session.device)
+            let caller = Caller(session)
             let reply: Reply
             do { reply = try await answer(content, caller) } catch { throw Self.problem(error) }
             return Response(
@@ -100,6 +118,7 @@ extension Gateway {
             var problem = Problem(.refused, error.detail)
             problem.extra = ["reason": .string(error.reason)]
             return problem
+        case let error as CallUnavailable: return Problem.unavailable(error.detail, mayHaveRun: error.mayHaveRun)
         case let error as QueueListenError: return Problem(error)
         case let error as RedisError: return Problem(error)
         case let error as RedisDCError where [.connectionLost, .notConnected, .cancelled].contains(error.code):

@@ -41,6 +41,7 @@ public final class Gateway: Sendable {
     let coordinator: Coordinator
     let authenticator: any Authenticator
     let authorize: SendAuthorization
+    let whileListening: (@Sendable (Caller) async -> Void)?
     /// The settings.
     public let configuration: GatewayConfiguration
     let streams: OpenStreams
@@ -56,17 +57,22 @@ public final class Gateway: Sendable {
     ///   - coordinator: for the rate limits. It need not be running.
     ///   - authenticator: decides who may log in.
     ///   - authorize: decides who may send to whom. The default denies every send.
+    ///   - whileListening: runs beside each event stream, socket and waiting poll of a device at this
+    ///     node, for presence for example. Its task is cancelled when that ends; it must then return
+    ///     soon, because the end waits for it.
     ///   - configuration: the settings.
     ///   - logger: for failures of the application's functions. Never receives secrets.
     public init(
         redis: any Redis, office: PostOffice, coordinator: Coordinator, authenticator: any Authenticator,
-        authorize: @escaping SendAuthorization = { _ in false }, configuration: GatewayConfiguration = .init(),
+        authorize: @escaping SendAuthorization = { _ in false },
+        whileListening: (@Sendable (Caller) async -> Void)? = nil, configuration: GatewayConfiguration = .init(),
         logger: Logger = Logger(label: "redisdc-gateway")
     ) {
         self.office = office
         self.coordinator = coordinator
         self.authenticator = authenticator
         self.authorize = authorize
+        self.whileListening = whileListening
         self.configuration = configuration
         self.logger = logger
         sessions = Sessions(redis: redis, namespace: office.namespace)

@@ -39,6 +39,9 @@ public struct GatewayConfiguration: Sendable {
     /// The time within which a request's header must arrive, and after which an idle connection is
     /// closed. Default 10 s.
     public var headerTime: Duration = .seconds(10)
+    /// The time after which clients of event streams reconnect when a connection breaks, or a node
+    /// dies: at most this at the first attempt, and longer after each that fails. Default 2 s.
+    public var reconnectDelay: Duration = .seconds(2)
     /// The time after which clients reconnect when a node stops: a random time up to it, so that
     /// they do not all come at once. Default 3 s.
     public var maxReconnectTime: Duration = .seconds(3)

@@ -32,6 +32,7 @@ struct ApplicationCallTests {
                     case 10: throw CallRefusal("not-your-turn", "it is the turn of bob")
                     case 11: throw QueueListenError(.mailboxFull, "the mailbox is full")
                     case 12: throw Unexpected()
+                    case 14: throw CallUnavailable("the shop is closed", mayHaveRun: false)
                     case 13: throw QueueListenError(.connectionLost, "the connection was lost", mayHaveRun: true)
                     default: break
                     }
@@ -118,6 +119,9 @@ struct ApplicationCallTests {
             #expect(failed.body["detail"] == "an internal error" && node.log.text.contains("Unexpected"))
             let lost = try await alice.call("POST", "/games/move", move(13))
             #expect(lost.status == 503 && lost.body["mayHaveRun"] == true)
+            let closed = try await alice.call("POST", "/games/move", move(14))
+            #expect(closed.problem == "unavailable" && closed.body["mayHaveRun"] == false)
+            #expect(closed.status == 503 && closed.body["detail"] == "the shop is closed")
         }
     }
 }

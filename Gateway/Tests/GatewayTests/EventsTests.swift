@@ -21,7 +21,7 @@ struct EventsTests {
 
     @Test("a stream delivers what is there and what comes, and acknowledges nothing")
     func delivers() async throws {
-        try await withNodes(2) { nodes, _ in
+        try await withNodes(2, configure: { $0.reconnectDelay = .milliseconds(700) }) { nodes, _ in
             let alice = try await TestClient(nodes[0].url, "alice")
             let bob = try await TestClient(nodes[1].url, "bob")
             _ = try await bob.send(["1", "2"], to: ["alice"])
@@ -33,7 +33,7 @@ struct EventsTests {
             let first = try await read(&events, 2)
             #expect(first.map(\.name) == ["message", "message"] && texts(first) == ["1", "2"])
             #expect(first.map(\.id) == first.compactMap { $0.data["cursor"]?.string })
-            #expect(events.retry == 2000)
+            #expect(events.retry == 700)
             for number in 3...20 {
                 _ = try await bob.send(["\(number)"], to: ["alice"])
                 #expect(texts(try await read(&events, 1)) == ["\(number)"])

@@ -174,6 +174,16 @@ public struct PresenceBucket: Sendable {
 
     // MARK: Reading
 
+    /// Returns an object, for an ``update(_:_:version:)`` of what was read; `nil` if there is none.
+    ///
+    /// - Throws: `.invalidArgument`, and failures of a command.
+    public func object(_ key: String) async throws(PresenceError) -> PresenceObject? {
+        try validate(key, [])
+        do throws(PresenceError) { return try await reader.object(key) } catch {
+            throw error.prefixed("cannot read \(describe(key))")
+        }
+    }
+
     /// Returns all objects at one version. It is read in pages; objects that change meanwhile are
     /// brought to the version of the last page by the log of changes.
     ///

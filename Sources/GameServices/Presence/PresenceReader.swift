@@ -58,9 +58,21 @@ struct PresenceReader: Sendable {
         var more: Bool
     }
 
-    /// - Parameter key: the key after which the page begins.
-    private func page(after key: String?) async throws(PresenceError) -> Page? {
-        let parts = try await run(PresenceScripts.page, key.map { Array("1\($0)".utf8) } ?? Array("0".utf8))
+    /// Where a page begins.
+    private enum PageStart {
+        case at(String)
+        case after(String)
+
+        var argument: [UInt8] {
+            switch self {
+            case .at(let key): Array("0\(key)".utf8)
+            case .after(let key): Array("1\(key)".utf8)
+            }
+        }
+    }
+
+    private func page(_ start: PageStart) async throws(PresenceError) -> Page? {
+        let parts = try await run(PresenceScripts.page, start.argument)
         if parts[0].string == "none" { return nil }
         guard parts.count == 4, let bytes = parts[1].bytes, let more = parts[2].integer, let found = parts[3].array
         else { throw PresenceError(unexpected: .array(parts)) }
@@ -76,6 +88,13 @@ struct PresenceReader: Sendable {
             page.objects.append(object)
         }
         return page
+    }
+
+    /// Reads one object.
+    func object(_ key: String) async throws(PresenceError) -> PresenceObject? {
+        var reader = self
+        reader.pageSize = (count: 1, bytes: 1)
+        return try await reader.page(.at(key))?.objects.first { $0.key == key }
     }
 
     /// Reads all objects as they were at one version.
@@ -94,7 +113,7 @@ struct PresenceReader: Sendable {
     /// same version. They also prove that the pages are of one history: a failover in between may
     /// have lost what a page contained.
     private func trySnapshot() async throws(PresenceError) -> PresenceSnapshot? {
-        guard let first = try await page(after: nil) else {
+        guard let first = try await page(.at("")) else {
             return PresenceSnapshot(objects: [], position: PresencePosition(version: 0, epoch: 0, tag: 0))
         }
         guard first.more else {
@@ -105,7 +124,7 @@ struct PresenceReader: Sendable {
         while true {
             merge.add(page.objects, at: page.position)
             guard page.more, let last = page.objects.last else { break }
-            guard let next = try await self.page(after: last.key) else { return nil }
+            guard let next = try await self.page(.after(last.key)) else { return nil }
             page = next
         }
         while true {

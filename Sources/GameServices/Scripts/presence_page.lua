@@ -1,14 +1,13 @@
 -- Reads a page of the objects, in the order of their keys. Follows presence_head.
--- ARGV[3] the key after which the page begins, with 1 in front, or 0 for the first page
+-- ARGV[3] where the page begins: 0KEY at this key (0 alone: at the first one), or 1KEY after this key
 -- ARGV[4] maximum number of objects, and of their bytes (one object of any size is returned)
 -- Reply: {'ok', the position, 1 if more follow, the objects as key, record, ...}, or {'none'}
 if not bucket then
   return {'none'}
 end
 local max_count, max_bytes = unpacked('<dd', ARGV[4])
-local is_first = string.sub(ARGV[3], 1, 1) == '0'
-local after = is_first and '[k' or '(k' .. string.sub(ARGV[3], 2)
-local keys = call('ZRANGEBYLEX', index, after, '(l', 'LIMIT', 0, max_count + 1)
+local bound = string.sub(ARGV[3], 1, 1) == '0' and '[k' or '(k'
+local keys = call('ZRANGEBYLEX', index, bound .. string.sub(ARGV[3], 2), '(l', 'LIMIT', 0, max_count + 1)
 local size, objects, taken = 0, {}, 0
 local chunk = 32
 while taken < #keys and taken < max_count and (taken == 0 or size < max_bytes) do

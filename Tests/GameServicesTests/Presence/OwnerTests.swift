@@ -127,5 +127,53 @@ extension PresenceTests {
                 #expect(try await bucket.snapshot().objects == [])
             }
         }
+
+        @Test("one object is read by its key, whatever keys surround it")
+        func object() async throws {
+            try await withNodes { _, one, other, _ in
+                let bucket = try one.bucket("room")
+                #expect(try await bucket.object("a") == nil)
+                let alice = try await bucket.connect(user: "alice", client: "phone")
+                #expect(try await bucket.object("a") == nil)
+                let keys = ["a", "ab", "a\u{0301}", "B", "ä", "zz", "k", "l"]
+                for (number, key) in keys.enumerated() { try await bucket.put(key, "\(number)", owner: alice) }
+                let reader = try other.bucket("room")
+                for (number, key) in keys.enumerated() {
+                    let object = try await reader.object(key)
+                    #expect(object?.key == key && object?.text == "\(number)" && object?.user == "alice")
+                }
+                for key in ["aa", "a ", "0", "zzz", "A", "s", "~"] {
+                    #expect(try await reader.object(key) == nil, "\(key)")
+                }
+                #expect(await code { _ = try await bucket.object("") } == .invalidArgument)
+            }
+        }
+
+        @Test("many processes that change what they have read lose no change")
+        func readAndUpdate() async throws {
+            try await withNodes { _, one, other, _ in
+                let bucket = try one.bucket("room")
+                let alice = try await bucket.connect(user: "alice", client: "phone")
+                try await bucket.put("count", "0", owner: alice)
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for task in 0..<8 {
+                        let bucket = try (task % 2 == 0 ? one : other).bucket("room")
+                        group.addTask {
+                            var done = 0
+                            while done < 25 {
+                                let object = try #require(try await bucket.object("count"))
+                                let next = Array("\(try #require(Int(object.text)) + 1)".utf8)
+                                do throws(PresenceError) {
+                                    try await bucket.update("count", next, version: object.version)
+                                    done += 1
+                                } catch { #expect(error.code == .changed) }
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(try await bucket.object("count")?.text == "200")
+            }
+        }
     }
 }

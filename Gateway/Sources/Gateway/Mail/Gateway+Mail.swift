@@ -23,7 +23,13 @@ extension Gateway {
         // An invalid one has no effect: the status says what happened to the mailbox.
         if let acknowledged { _ = try await acknowledge(acknowledged, reader) }
         let delivery = try await whileServing(entry?.signal ?? EndSignal()) {
-            try await Self.listen(reader, after: after, limit: limit, timeout: .seconds(wait))
+            try await withThrowingDiscardingTaskGroup { group in
+                defer { group.cancelAll() }
+                if wait > 0, let whileListening = self.whileListening {
+                    group.addTask { await whileListening(Caller(session)) }
+                }
+                return try await Self.listen(reader, after: after, limit: limit, timeout: .seconds(wait))
+            }
         }
         if case .superseded? = delivery?.status ?? .superseded {
             // By a newer reader, a newer login or a logout.

@@ -100,7 +100,8 @@ extension Gateway {
     private func write(_ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter)
         async throws
     {
-        try await writer.write(ByteBuffer(string: "retry: 2000\n\n"))
+        let delay = Int(max(.zero, min(configuration.reconnectDelay, .seconds(3600))) / .milliseconds(1))
+        try await writer.write(ByteBuffer(string: "retry: \(delay)\n\n"))
         let end = try await stream.run(after: cursor) { event in
             switch event {
             case .keepAlive: try await writer.write(ByteBuffer(string: ":\n\n"))

@@ -71,6 +71,9 @@ struct MailStream: Sendable {
                                     cancel()
                                 }
                             }
+                            if let whileListening = gateway.whileListening {
+                                group.addTask { await whileListening(Caller(session)) }
+                            }
                             return try await read(signals, ends, after: cursor, &group, write)
                         }
                     } onGracefulShutdown: {

@@ -66,6 +66,15 @@ struct TestLog: Sendable {
     }
 }
 
+/// What the nodes of a test have in common.
+private struct NodeSettings: Sendable {
+    var gateway = GatewayConfiguration()
+    var office = PostOfficeConfiguration()
+    var authorize: SendAuthorization
+    var whileListening: (@Sendable (Caller) async -> Void)?
+    var addCalls: @Sendable (Gateway, Router<TestNode.Context>) -> Void
+}
+
 /// Runs nodes of the gateway on a private Redis server.
 ///
 /// - Parameters:
@@ -77,38 +86,31 @@ func withNodes(
     configure: (inout GatewayConfiguration) -> Void = { _ in },
     office: (inout PostOfficeConfiguration) -> Void = { _ in },
     authorize: @escaping SendAuthorization = { _ in true },
+    whileListening: (@Sendable (Caller) async -> Void)? = nil,
     addCalls: @escaping @Sendable (Gateway, Router<TestNode.Context>) -> Void = { _, _ in },
     _ body: @escaping @Sendable ([TestNode], LocalRedis) async throws -> Void
 ) async throws {
-    var configuration = GatewayConfiguration()
-    configuration.isSecure = false
-    configuration.requestsPerSecond = nil
-    configuration.loginsOfUserPerMinute = 1000
-    configuration.loginsFromAddressPerMinute = 10_000
-    configure(&configuration)
-    var officeConfiguration = PostOfficeConfiguration()
-    office(&officeConfiguration)
+    var settings = NodeSettings(authorize: authorize, whileListening: whileListening, addCalls: addCalls)
+    settings.gateway.isSecure = false
+    settings.gateway.requestsPerSecond = nil
+    settings.gateway.loginsOfUserPerMinute = 1000
+    settings.gateway.loginsFromAddressPerMinute = 10_000
+    configure(&settings.gateway)
+    office(&settings.office)
     if let server {
-        return try await run(count, url ?? server.url, configuration, officeConfiguration, authorize, addCalls) {
-            try await body($0, server)
-        }
+        return try await run(count, url ?? server.url, settings) { try await body($0, server) }
     }
-    try await withLocalRedis { server in
-        try await run(count, url ?? server.url, configuration, officeConfiguration, authorize, addCalls) {
-            try await body($0, server)
-        }
+    try await withLocalRedis { [settings] server in
+        try await run(count, url ?? server.url, settings) { try await body($0, server) }
     }
 }
 
 private func run(
-    _ count: Int, _ url: String, _ configuration: GatewayConfiguration, _ officeConfiguration: PostOfficeConfiguration,
-    _ authorize: @escaping SendAuthorization,
-    _ addCalls: @escaping @Sendable (Gateway, Router<TestNode.Context>) -> Void,
-    _ body: @escaping @Sendable ([TestNode]) async throws -> Void
+    _ count: Int, _ url: String, _ settings: NodeSettings, _ body: @escaping @Sendable ([TestNode]) async throws -> Void
 ) async throws {
     var (nodes, runs): ([TestNode], [Task<Void, any Error>]) = ([], [])
     for _ in 0..<count {
-        let (node, run) = try await makeNode(url, configuration, officeConfiguration, authorize, addCalls)
+        let (node, run) = try await makeNode(url, settings)
         runs.append(Task { try await run() })
         nodes.append(try await node())
     }
@@ -120,19 +122,19 @@ private func run(
 }
 
 private func makeNode(
-    _ url: String, _ configuration: GatewayConfiguration, _ officeConfiguration: PostOfficeConfiguration,
-    _ authorize: @escaping SendAuthorization, _ addCalls: @Sendable (Gateway, Router<TestNode.Context>) -> Void
+    _ url: String, _ settings: NodeSettings
 ) async throws -> (@Sendable () async throws -> TestNode, @Sendable () async throws -> Void) {
     let log = TestLog()
     let redis = try RedisClient(url: url)
-    let office = try PostOffice(redis: redis, configuration: officeConfiguration)
+    let office = try PostOffice(redis: redis, configuration: settings.office)
     let gateway = Gateway(
         redis: redis, office: office, coordinator: try Coordinator(redis: redis), authenticator: TestAuthenticator(),
-        authorize: authorize, configuration: configuration, logger: log.logger)
+        authorize: settings.authorize, whileListening: settings.whileListening, configuration: settings.gateway,
+        logger: log.logger)
     let router = Router(context: TestNode.Context.self)
     router.add(middleware: LogRequestsMiddleware(.debug, includeHeaders: .all()))
     gateway.addRoutes(to: router)
-    addCalls(gateway, router)
+    settings.addCalls(gateway, router)
     let (ports, continuation) = AsyncStream<Int>.makeStream()
     let application = Application(
         router: router, server: gateway.server(),

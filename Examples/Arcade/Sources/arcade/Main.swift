@@ -1,0 +1,88 @@
+import Configuration
+import Foundation
+import Gateway
+import GameServices
+import Hiredis
+import Hummingbird
+import Logging
+import QueueListen
+import RedisDC
+import ServiceLifecycle
+import UnixSignals
+
+/// A node of the arcade.
+@main
+struct Arcade {
+    static func main() async {
+        let arguments = CommandLine.arguments
+        if arguments.contains("--help") || arguments.contains("-h") {
+            print(Settings.usage)
+            return
+        }
+        do {
+            let reader = ConfigReader(providers: [
+                CommandLineArgumentsProvider(arguments: arguments), EnvironmentVariablesProvider(),
+            ])
+            try await run(try Settings(reader))
+        } catch {
+            FileHandle.standardError.write(Data("arcade: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func run(_ settings: Settings) async throws {
+        LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: "arcade")
+        logger.logLevel = .notice
+
+        let redis = try RedisClient(url: settings.redisURL)
+        let office = try PostOffice(redis: redis, namespace: settings.namespace)
+        var coordination = CoordinatorConfiguration()
+        // A node that dies while it holds a lock keeps the others waiting for this time.
+        coordination.ttl = .seconds(3)
+        let coordinator = try Coordinator(redis: redis, namespace: settings.namespace, configuration: coordination)
+        let presence = try Presence(redis: redis, namespace: settings.namespace)
+
+        let ticTacToe = try TicTacToeService(
+            presence: presence, office: office, coordinator: coordinator, logger: logger)
+
+        var configuration = GatewayConfiguration()
+        configuration.allowedOrigins = settings.origins
+        configuration.isSecure = settings.isSecure
+        configuration.trustsForwardedFor = settings.isSecure
+        configuration.reconnectDelay = .milliseconds(300)
+        configuration.maxReconnectTime = .milliseconds(500)
+        let gateway = Gateway(
+            redis: redis, office: office, coordinator: coordinator,
+            authenticator: Accounts(redis: redis, namespace: settings.namespace),
+            whileListening: { caller in
+                // A page connects as a device with the name of its game.
+                if caller.device.hasPrefix("tictactoe.") { await ticTacToe.serve(caller) }
+            }, configuration: configuration, logger: logger)
+
+        let router = Router()
+        router.add(middleware: FileMiddleware(settings.pages, searchForIndexHtml: true, logger: logger))
+        let client = try String(contentsOfFile: settings.client + "/redisdc.js", encoding: .utf8)
+        router.get("/redisdc.js") { _, _ in
+            Response(
+                status: .ok, headers: [.contentType: "text/javascript"], body: .init(byteBuffer: .init(string: client)))
+        }
+        router.get("/healthz") { _, _ in "ok\n" }
+        gateway.addRoutes(to: router)
+        ticTacToe.addCalls(gateway, router)
+        let application = Application(
+            router: router, server: gateway.server(),
+            configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port)),
+            onServerRunning: { channel in
+                print("serving http://\(settings.host):\(channel.localAddress?.port ?? settings.port)")
+                fflush(nil)
+            }, logger: logger)
+
+        // They end in the reverse order: first the requests and streams, last what they use.
+        var group = ServiceGroupConfiguration(
+            services: [redis, office, coordinator, presence, ticTacToe, gateway, application],
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        group.maximumGracefulShutdownDuration = .seconds(20)
+        try await ServiceGroup(configuration: group).run()
+    }
+}

@@ -1,0 +1,75 @@
+// What the pages of all games have in common: the name of the player, and the connection.
+import { connect } from "/redisdc.js";
+
+const find = (id) => document.getElementById(id);
+
+/** A random text of 128 bits. */
+function randomText() {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** Asks for a name, unless this browser has one. */
+async function name() {
+    const form = find("login");
+    while (!localStorage.name) {
+        form.hidden = false;
+        form.elements.name.focus();
+        await new Promise((done) => form.addEventListener("submit", (event) => {
+            event.preventDefault();
+            done();
+        }, { once: true }));
+        localStorage.name = form.elements.name.value;
+    }
+    form.hidden = true;
+    return localStorage.name;
+}
+
+/**
+ * Connects the page of a game, and keeps it connected.
+ *
+ * @param game the name of the game, which begins the name of the device: so the server knows which page is open
+ * @param handlers the handlers of messages by type
+ * @param onSession receives the session before the first message
+ */
+export async function play(game, handlers, onSession) {
+    // The first browser that uses a name keeps it, by this secret.
+    localStorage.secret ??= randomText();
+    localStorage.device ??= crypto.randomUUID();
+    const state = find("state");
+    // A browser keeps a page that was left, with its connection, to show it again. Its player has gone nevertheless.
+    const left = new AbortController();
+    addEventListener("pagehide", () => left.abort());
+    addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
+    for (;;) {
+        const user = await name();
+        try {
+            state.textContent = "Connecting…";
+            const session = await connect(location.origin, {
+                user, device: `${game}.${localStorage.device}`, credential: localStorage.secret,
+            });
+            onSession(session);
+            await session.handle(handlers, {
+                signal: left.signal,
+                onConnection: ({ state: connection }) => {
+                    state.textContent = connection === "open" ? user : "Connecting…";
+                },
+            });
+            state.textContent = "Continued in another window. Reload this page to play here.";
+            return;
+        } catch (error) {
+            if (left.signal.aborted) return;
+            if (error.type === "bad-credential") {
+                delete localStorage.name;
+                state.textContent = `“${user}” is taken, or is no name: 1 to 15 letters or digits.`;
+            } else if (error.type === "unknown-session") {
+                // It has expired: log in again.
+            } else {
+                state.textContent = `${error.message}. Reload this page to go on.`;
+                throw error;
+            }
+        }
+    }
+}
+
+export { find };
