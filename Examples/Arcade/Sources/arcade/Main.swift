@@ -45,6 +45,7 @@ struct Arcade {
 
         let ticTacToe = try TicTacToeService(
             presence: presence, office: office, coordinator: coordinator, logger: logger)
+        let wordGame = try WordGameService(redis: redis, namespace: settings.namespace)
 
         var configuration = GatewayConfiguration()
         configuration.allowedOrigins = settings.origins
@@ -70,6 +71,7 @@ struct Arcade {
         router.get("/healthz") { _, _ in "ok\n" }
         gateway.addRoutes(to: router)
         ticTacToe.addCalls(gateway, router)
+        wordGame.addCalls(gateway, router)
         let application = Application(
             router: router, server: gateway.server(),
             configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port)),

@@ -48,21 +48,23 @@ actor TicTacToeService: Service {
 
     nonisolated func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>) {
         gateway.addCall("/tictactoe/move", to: router) { (move: Move, caller) in
-            try await self.change("match:" + move.match, TicTacToeLobby.Match.self) { match in
-                guard let mark = match.mark(of: caller.user) else { throw CallRefusal("no-match", "not your match") }
-                do throws(TicTacToe.IllegalMove) { return try match.play(move.cell, as: mark, id: move.id) } catch {
-                    throw CallRefusal("\(error)", "the rules do not allow this move")
+            try await answering {
+                try await self.change("match:" + move.match, TicTacToeLobby.Match.self) { match in
+                    guard let mark = match.mark(of: caller.user) else { throw CallRefusal("no-match", "not your match") }
+                    return try match.play(move.cell, as: mark, id: move.id)
                 }
+                return Done()
             }
-            return Done()
         }
         gateway.addCall("/tictactoe/again", to: router) { (again: Again, caller) in
-            try await self.change("player:" + caller.user, TicTacToeLobby.Player.self) { player in
-                guard player.finished != again.match else { return false }
-                player.finished = again.match
-                return true
+            try await answering {
+                try await self.change("player:" + caller.user, TicTacToeLobby.Player.self) { player in
+                    guard player.finished != again.match else { return false }
+                    player.finished = again.match
+                    return true
+                }
+                return Done()
             }
-            return Done()
         }
     }
 
@@ -72,22 +74,18 @@ actor TicTacToeService: Service {
     private nonisolated func change<Value: Codable & Sendable>(
         _ key: String, _ type: Value.Type, _ body: @Sendable (inout Value) throws -> Bool
     ) async throws {
-        do {
-            while true {
-                guard let object = try await bucket.object(key) else {
-                    throw CallRefusal("no-match", "the match has ended: somebody has left")
-                }
-                var value = try JSONDecoder().decode(type, from: Data(object.value))
-                guard try body(&value) else { return }
-                do {
-                    try await bucket.update(key, Array(try JSONEncoder().encode(value)), version: object.version)
-                    return
-                } catch let error as PresenceError {
-                    guard error.code == .changed else { throw error }
-                }
+        while true {
+            guard let object = try await bucket.object(key) else {
+                throw CallRefusal("no-match", "the match has ended: somebody has left")
             }
-        } catch let error as PresenceError {
-            throw CallUnavailable("the match cannot be reached", mayHaveRun: error.mayHaveRun)
+            var value = try JSONDecoder().decode(type, from: Data(object.value))
+            guard try body(&value) else { return }
+            do {
+                try await bucket.update(key, Array(try JSONEncoder().encode(value)), version: object.version)
+                return
+            } catch let error as PresenceError {
+                guard error.code == .changed else { throw error }
+            }
         }
     }
 
