@@ -50,7 +50,9 @@ actor TicTacToeService: Service {
         gateway.addCall("/tictactoe/move", to: router) { (move: Move, caller) in
             try await answering {
                 try await self.change("match:" + move.match, TicTacToeLobby.Match.self) { match in
-                    guard let mark = match.mark(of: caller.user) else { throw CallRefusal("no-match", "not your match") }
+                    guard let mark = match.mark(of: caller.user) else {
+                        throw CallRefusal("no-match", "not your match")
+                    }
                     return try match.play(move.cell, as: mark, id: move.id)
                 }
                 return Done()

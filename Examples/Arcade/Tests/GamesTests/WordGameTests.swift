@@ -44,7 +44,8 @@ struct WordGameTests {
     @Test("a word scores the square of its length if the dictionary has it")
     func points() throws {
         let game = try game("applefoxzzat")
-        let scored = try game.score([[0, 1, 2, 3, 4], [5, 6, 7], [8, 9], [10, 11]], elapsed: 40, isWord: list.contains)
+        let scored = try game.score(
+            [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9], [10, 11]], elapsed: 40, isWord: list.contains)
         #expect(scored.map(\.word) == ["apple", "fox", "zz", "at"])
         #expect(scored.map(\.points) == [25, 9, 0, 0])
         #expect(try game.score([], elapsed: 0, isWord: list.contains).isEmpty)
