@@ -3,7 +3,7 @@
 /// Players and matches are objects of a presence bucket, so each node has a copy of this lobby, and all copies go through
 /// the same states. A match lasts while both of its players are present and neither has a newer match. So a node needs
 /// nothing but this to decide, and whatever order objects come and go in, no player is in two matches.
-public struct TicTacToeLobby: Sendable, Hashable {
+public struct TicTacToeLobby: Lobby, Hashable {
     /// A player who is present.
     public struct Player: Sendable, Hashable, Codable {
         /// The last match of which the player has seen the end.
@@ -73,8 +73,19 @@ public struct TicTacToeLobby: Sendable, Hashable {
     public private(set) var matches: [String: Match] = [:]
     private var matchesOfPlayers: [String: Set<String>] = [:]
 
-    /// An empty lobby.
     public init() {}
+
+    public static var newPlayer: [UInt8] { Array("{}".utf8) }
+
+    @discardableResult
+    public mutating func set(_ key: String, to value: [UInt8]?) -> Set<String> {
+        let (kind, name) = Self.parts(of: key)
+        return switch kind {
+        case "player": set(player: name, to: Self.decode(Player.self, value))
+        case "match": set(match: name, to: Self.decode(Match.self, value))
+        default: []
+        }
+    }
 
     /// Sets or removes a player.
     ///
@@ -121,6 +132,11 @@ public struct TicTacToeLobby: Sendable, Hashable {
     /// Those with whom a match of a free player may begin.
     public func opponents(for player: String) -> [String] {
         isFree(player) ? players.keys.filter { $0 != player && isFree($0) } : []
+    }
+
+    /// Whether something is to be done for a match of this player to begin.
+    public func wantsMatch(_ player: String) -> Bool {
+        !opponents(for: player).isEmpty || !endedMatches(of: player).isEmpty
     }
 
     /// The matches in which a player has the cross and which nobody sees any more.

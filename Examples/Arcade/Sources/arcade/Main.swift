@@ -58,7 +58,7 @@ struct Arcade {
             authenticator: Accounts(redis: redis, namespace: settings.namespace),
             whileListening: { caller in
                 // A page connects as a device with the name of its game.
-                if caller.device.hasPrefix("tictactoe.") { await ticTacToe.serve(caller) }
+                if caller.device.hasPrefix("tictactoe.") { await ticTacToe.room.serve(caller) }
             }, configuration: configuration, logger: logger)
 
         let router = Router()
@@ -82,7 +82,7 @@ struct Arcade {
 
         // They end in the reverse order: first the requests and streams, last what they use.
         var group = ServiceGroupConfiguration(
-            services: [redis, office, coordinator, presence, ticTacToe, gateway, application],
+            services: [redis, office, coordinator, presence, ticTacToe.room, gateway, application],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(20)
         try await ServiceGroup(configuration: group).run()
