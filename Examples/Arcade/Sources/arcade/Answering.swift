@@ -8,6 +8,7 @@ func answering<Reply: Sendable>(_ body: () async throws -> Reply) async throws -
     do { return try await body() } catch {
         switch error {
         case let error as TicTacToe.IllegalMove: throw CallRefusal("\(error)", "the rules do not allow this move")
+        case let error as Quiz.IllegalAction: throw CallRefusal("\(error)", "the rules do not allow this")
         case let error as WordGame.IllegalWords: throw CallRefusal("\(error)", "the rules do not allow these words")
         case let error as PresenceError:
             throw CallUnavailable("the players cannot be reached", mayHaveRun: error.mayHaveRun)

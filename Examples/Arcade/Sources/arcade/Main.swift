@@ -45,6 +45,7 @@ struct Arcade {
 
         let ticTacToe = try TicTacToeService(
             presence: presence, office: office, coordinator: coordinator, logger: logger)
+        let quiz = try QuizService(presence: presence, office: office, redis: redis, logger: logger)
         let wordGame = try WordGameService(redis: redis, namespace: settings.namespace)
 
         var configuration = GatewayConfiguration()
@@ -58,7 +59,11 @@ struct Arcade {
             authenticator: Accounts(redis: redis, namespace: settings.namespace),
             whileListening: { caller in
                 // A page connects as a device with the name of its game.
-                if caller.device.hasPrefix("tictactoe.") { await ticTacToe.room.serve(caller) }
+                switch caller.device.prefix(while: { $0 != "." }) {
+                case "tictactoe": await ticTacToe.room.serve(caller)
+                case "quiz": await quiz.room.serve(caller)
+                default: break
+                }
             }, configuration: configuration, logger: logger)
 
         let router = Router()
@@ -71,6 +76,7 @@ struct Arcade {
         router.get("/healthz") { _, _ in "ok\n" }
         gateway.addRoutes(to: router)
         ticTacToe.addCalls(gateway, router)
+        quiz.addCalls(gateway, router)
         wordGame.addCalls(gateway, router)
         let application = Application(
             router: router, server: gateway.server(),
@@ -82,7 +88,7 @@ struct Arcade {
 
         // They end in the reverse order: first the requests and streams, last what they use.
         var group = ServiceGroupConfiguration(
-            services: [redis, office, coordinator, presence, ticTacToe.room, gateway, application],
+            services: [redis, office, coordinator, presence, ticTacToe.room, quiz.room, gateway, application],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(20)
         try await ServiceGroup(configuration: group).run()

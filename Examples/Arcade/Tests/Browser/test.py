@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 import nodes  # noqa: E402
 
-GAMES = ["tictactoe", "words"]
+GAMES = ["tictactoe", "words", "quiz"]
 
 
 def main():
