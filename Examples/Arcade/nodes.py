@@ -11,11 +11,11 @@ from servers import Proxy, free_port, start  # noqa: E402
 class Nodes:
     """Starts nodes, and a TCP proxy that passes connections on to them by turns. All end with this process."""
 
-    def __init__(self, program, redis_url, count=2, port=0):
+    def __init__(self, program, redis_url, count=2, port=0, options=()):
         self.ports = [free_port() for _ in range(count)]
         self.proxy = Proxy(self.ports, port)
         self.origin = f"http://localhost:{self.proxy.port}"
-        self.command = [program, "--redis-url", redis_url, "--origin", self.origin]
+        self.command = [program, "--redis-url", redis_url, "--origin", self.origin, *options]
         self.nodes = [None] * count
         for index in range(count):
             self.start(index)

@@ -9,20 +9,32 @@ function randomText() {
     return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** Asks for a name, unless this browser has one. */
-async function name() {
+/** Asks for a name, unless this browser has one, and for its password if somebody else uses the name. */
+async function logIn(asksPassword) {
     const form = find("login");
-    while (!localStorage.name) {
+    let password;
+    while (!localStorage.name || asksPassword) {
         form.hidden = false;
-        form.elements.name.focus();
+        let field = form.querySelector("[name=password]");
+        if (asksPassword && !field) {
+            field = Object.assign(document.createElement("input"), {
+                name: "password", type: "password", autocomplete: "current-password", maxLength: 15,
+            });
+            const label = document.createElement("label");
+            label.append("Password, if it is your name", field);
+            form.insertBefore(label, form.querySelector("button"));
+        }
+        (field ?? form.elements.name).focus();
         await new Promise((done) => form.addEventListener("submit", (event) => {
             event.preventDefault();
             done();
         }, { once: true }));
         localStorage.name = form.elements.name.value;
+        password = field?.value;
+        asksPassword = false;
     }
     form.hidden = true;
-    return localStorage.name;
+    return { user: localStorage.name, credential: password ? { password } : localStorage.secret };
 }
 
 /**
@@ -41,12 +53,13 @@ export async function play(game, handlers, onSession) {
     const left = new AbortController();
     addEventListener("pagehide", () => left.abort());
     addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
+    let asksPassword = false;
     for (;;) {
-        const user = await name();
+        const { user, credential } = await logIn(asksPassword);
         try {
             state.textContent = "Connecting…";
             const session = await connect(location.origin, {
-                user, device: `${game}.${localStorage.device}`, credential: localStorage.secret,
+                user, device: `${game}.${localStorage.device}`, credential,
             });
             onSession(session);
             await session.handle(handlers, {
@@ -61,6 +74,8 @@ export async function play(game, handlers, onSession) {
             if (left.signal.aborted) return;
             if (error.type === "bad-credential") {
                 delete localStorage.name;
+                asksPassword = true;
+                find("login").elements.name.value = user;
                 state.textContent = `“${user}” is taken, or is no name: 1 to 15 letters or digits.`;
             } else if (error.type === "unknown-session") {
                 // It has expired: log in again.

@@ -1,41 +1,233 @@
 import Crypto
+import CryptoExtras
 import Foundation
 import Gateway
 import Hiredis
+import Hummingbird
+import Logging
+import RedisDC
 
-/// Decides who may log in: the first browser that uses a name keeps it, by a secret that only it knows.
+/// Players and their names.
 ///
-/// The secret is random and long, so its hash need not be slow. A name that nobody has used for a week is free again.
+/// The first browser that uses a name keeps it, by a secret that only it knows; the name is free again when nobody has used
+/// it for a week. A player who registers keeps the name for good, and logs in from other devices by a password.
 struct Accounts: Authenticator {
-    let redis: any Redis
-    let namespace: String
-
-    private static let minSecretBytes = 22  // 128 bits in base64
     private static let lifetime = 7 * 86400
+    /// Times for which a code can be used, in seconds.
+    private static let codeLifetime = 3600
 
-    /// KEYS[1] the account. ARGV[1] the hash of the secret, ARGV[2] seconds. Replies 1 if the name has this hash.
+    private let redis: any Redis
+    private let namespace: String
+    private let mail: any MailSender
+    private let coordinator: Coordinator
+    private let logger: Logger
+
+    init(redis: any Redis, namespace: String, coordinator: Coordinator, mail: any MailSender, logger: Logger) {
+        (self.redis, self.namespace, self.mail) = (redis, namespace, mail)
+        (self.coordinator, self.logger) = (coordinator, logger)
+    }
+
+    // MARK: Login
+
+    /// KEYS[1] the account. ARGV[1] the hash of the browser's secret, ARGV[2] seconds.
+    /// Replies 1 if the name is this browser's.
     private static let claim = RedisScript(
         """
-        local hash = redis.call('GET', KEYS[1])
-        if hash and hash ~= ARGV[1] then return 0 end
-        redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+        local hash = redis.call('HGET', KEYS[1], 'secret')
+        if not hash and redis.call('EXISTS', KEYS[1]) == 0 then
+          redis.call('HSET', KEYS[1], 'secret', ARGV[1])
+          hash = ARGV[1]
+        end
+        if hash ~= ARGV[1] then return 0 end
+        redis.call('HINCRBY', KEYS[1], 'logins', 1)
+        if redis.call('HEXISTS', KEYS[1], 'password') == 0 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
         return 1
         """)
 
+    private struct Password: Codable { var password: String }
+
     func authenticate(_ login: Login) async throws -> Bool {
-        guard let secret = login.credentialText, secret.utf8.count >= Self.minSecretBytes, Self.isName(login.user)
-        else {
-            return false
+        guard Self.isName(login.user) else { return false }
+        if let secret = login.credentialText {
+            guard secret.utf8.count >= 22 else { return false }  // 128 bits in base64
+            let reply = try await redis.script(
+                Self.claim, keys: [key(login.user)], arguments: [.string(Self.hash(secret)), .integer(Self.lifetime)])
+            return reply.integer == 1
         }
-        let hash = SHA256.hash(data: Data(secret.utf8)).map { String(format: "%02x", $0) }.joined()
+        guard let given = try? JSONDecoder().decode(Password.self, from: Data(login.credential)),
+            Self.isPassword(given.password), let stored = try await field("password", of: login.user),
+            try PasswordHash(stored)?.matches(given.password) == true
+        else { return false }
+        _ = try await redis.send(RedisCommand("HINCRBY", .string(key(login.user)), "logins", 1))
+        return true
+    }
+
+    // MARK: Calls
+
+    private struct Register: Codable { var password: String, email: String }
+    private struct Verify: Codable { var code: String }
+    private struct Nothing: Codable {}
+    private struct Account: Codable { var isRegistered: Bool, isVerified: Bool, logins: Int }
+    private struct Forgot: Codable { var name: String }
+    private struct Reset: Codable { var name: String, code: String, password: String }
+
+    func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>) {
+        gateway.addCall("/account/state", to: router) { (_: Nothing, caller) in try await account(of: caller.user) }
+        gateway.addCall("/account/register", to: router) { (register: Register, caller) in
+            try await self.register(caller.user, register)
+            return try await account(of: caller.user)
+        }
+        gateway.addCall("/account/verify", to: router) { (verify: Verify, caller) in
+            guard try await use(verify.code, "verify", of: caller.user, ["verified", "1"]) else {
+                throw CallRefusal("code", "the code is not right, or too old")
+            }
+            return try await account(of: caller.user)
+        }
+        // Those who have forgotten their password have no session. The reply says nothing about the account.
+        router.post("/account/forgot") { request, context in
+            let forgot = try await request.decode(as: Forgot.self, context: context)
+            // Nor does the time that it takes.
+            Task { await remind(forgot.name) }
+            return HTTPResponse.Status.noContent
+        }
+        router.post("/account/reset") { request, context in
+            let reset = try await request.decode(as: Reset.self, context: context)
+            guard Self.isName(reset.name), Self.isPassword(reset.password) else {
+                return HTTPResponse.Status.badRequest
+            }
+            let password = try PasswordHash(of: reset.password).description
+            return try await use(reset.code, "reset", of: reset.name, ["password", password]) ? .noContent : .forbidden
+        }
+    }
+
+    private func account(of name: String) async throws -> Account {
+        let values =
+            try await redis.send(RedisCommand("HMGET", .string(key(name)), "password", "verified", "logins"))
+            .array ?? []
+        return Account(
+            isRegistered: values.first?.string != nil, isVerified: values.dropFirst().first?.string == "1",
+            logins: values.last?.string.flatMap { Int($0) } ?? 0)
+    }
+
+    /// KEYS[1] the account. ARGV[1] the hash of the password, ARGV[2] the address. Replies 1 if it was not registered yet.
+    private static let keep = RedisScript(
+        """
+        if redis.call('HSETNX', KEYS[1], 'password', ARGV[1]) == 0 then return 0 end
+        redis.call('HSET', KEYS[1], 'email', ARGV[2])
+        redis.call('PERSIST', KEYS[1])
+        return 1
+        """)
+
+    private func register(_ name: String, _ register: Register) async throws {
+        guard Self.isPassword(register.password) else {
+            throw CallRefusal("password", "a password has 4 to 15 letters or digits")
+        }
+        guard register.email.utf8.count <= 254, register.email.split(separator: "@").count == 2,
+            !register.email.contains(where: { $0.isWhitespace || $0.isNewline })
+        else { throw CallRefusal("email", "this is no e-mail address") }
         let reply = try await redis.script(
-            Self.claim, keys: ["{\(namespace)}:account:\(login.user)"],
-            arguments: [.string(hash), .integer(Self.lifetime)])
+            Self.keep, keys: [key(name)],
+            arguments: [.string(try PasswordHash(of: register.password).description), .string(register.email)])
+        if reply.integer == 0 {
+            // The same call again, after a lost reply, is no error.
+            guard let stored = try await field("password", of: name),
+                try PasswordHash(stored)?.matches(register.password) == true
+            else { throw CallRefusal("registered", "this name is registered already") }
+        }
+        try await sendCode("verify", of: name, to: register.email, "Your code to verify this address")
+    }
+
+    // MARK: Codes
+
+    private func remind(_ name: String) async {
+        do {
+            guard Self.isName(name), try await mayTry(name), try await field("verified", of: name) == "1",
+                let email = try await field("email", of: name)
+            else { return }
+            try await sendCode("reset", of: name, to: email, "Your code for a new password")
+        } catch { logger.warning("no code could be sent", metadata: ["error": "\(error)"]) }
+    }
+
+    /// Codes are short, so few attempts are allowed.
+    private func mayTry(_ name: String) async throws -> Bool {
+        try await coordinator.rateLimiter("account \(name)", rate: 10, per: .seconds(3600), burst: 10).tryAcquire()
+            .isAllowed
+    }
+
+    private func sendCode(_ purpose: String, of name: String, to address: String, _ text: String) async throws {
+        let code = String((0..<8).map { _ in "ABCDEFGHJKLMNPQRSTUVWXYZ23456789".randomElement()! })
+        _ = try await redis.send(
+            RedisCommand(
+                "SET", .string(codeKey(purpose, name)), .string(Self.hash(code)), "EX", .integer(Self.codeLifetime)))
+        try await mail.send("\(text), \(name): \(code)", to: address)
+    }
+
+    /// KEYS[1] the code, KEYS[2] the account. ARGV[1] the hash of the code, ARGV[2] and ARGV[3] a field to set.
+    private static let redeem = RedisScript(
+        """
+        if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+        redis.call('DEL', KEYS[1])
+        redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
+        return 1
+        """)
+
+    /// Sets a field of an account if a code is right, which is then used up.
+    private func use(_ code: String, _ purpose: String, of name: String, _ field: [String]) async throws -> Bool {
+        guard try await mayTry(name) else { return false }
+        let reply = try await redis.script(
+            Self.redeem, keys: [codeKey(purpose, name), key(name)],
+            arguments: [.string(Self.hash(code))] + field.map { .string($0) })
         return reply.integer == 1
     }
+
+    // MARK: Names and keys
 
     /// 1 to 15 ASCII letters or digits, so that a name is the same wherever it is shown or stored.
     static func isName(_ name: String) -> Bool {
         (1...15).contains(name.utf8.count) && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+    }
+
+    private static func isPassword(_ password: String) -> Bool { password.utf8.count >= 4 && isName(password) }
+
+    private static func hash(_ secret: String) -> String {
+        SHA256.hash(data: Data(secret.utf8)).map { String(format: "%02x", $0) }.joined()
+    }
+
+    private func key(_ name: String) -> String { "{\(namespace):account:\(name)}" }
+    private func codeKey(_ purpose: String, _ name: String) -> String { "{\(namespace):account:\(name)}:\(purpose)" }
+
+    private func field(_ field: String, of name: String) async throws -> String? {
+        try await redis.send(RedisCommand("HGET", .string(key(name)), .string(field))).string
+    }
+}
+
+/// The hash of a password, by scrypt: slow, and with a salt, because passwords are short.
+struct PasswordHash: CustomStringConvertible {
+    private var salt: Data
+    private var key: Data
+
+    init(of password: String) throws {
+        salt = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+        key = try Self.derive(password, salt)
+    }
+
+    /// `nil` if the text is none of a hash.
+    init?(_ description: String) {
+        let parts = description.split(separator: ":").map { Data(base64Encoded: String($0)) }
+        guard parts.count == 2, let salt = parts[0], let key = parts[1], key.count == 32 else { return nil }
+        (self.salt, self.key) = (salt, key)
+    }
+
+    var description: String { "\(salt.base64EncodedString()):\(key.base64EncodedString())" }
+
+    func matches(_ password: String) throws -> Bool {
+        // In a time that does not depend on where they differ.
+        zip(try Self.derive(password, salt), key).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+
+    private static func derive(_ password: String, _ salt: Data) throws -> Data {
+        let key = try KDF.Scrypt.deriveKey(
+            from: Data(password.utf8), salt: salt, outputByteCount: 32, rounds: 1 << 14, blockSize: 8, parallelism: 1)
+        return key.withUnsafeBytes { Data($0) }
     }
 }

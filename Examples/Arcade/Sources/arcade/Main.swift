@@ -43,6 +43,12 @@ struct Arcade {
         let coordinator = try Coordinator(redis: redis, namespace: settings.namespace, configuration: coordination)
         let presence = try Presence(redis: redis, namespace: settings.namespace)
 
+        let mail: any MailSender =
+            if let folder = settings.mailFolder { FolderMailSender(folder: folder) } else {
+                LoggingMailSender(logger: logger)
+            }
+        let accounts = Accounts(
+            redis: redis, namespace: settings.namespace, coordinator: coordinator, mail: mail, logger: logger)
         let ticTacToe = try TicTacToeService(
             presence: presence, office: office, coordinator: coordinator, logger: logger)
         let quiz = try QuizService(presence: presence, office: office, redis: redis, logger: logger)
@@ -56,7 +62,7 @@ struct Arcade {
         configuration.maxReconnectTime = .milliseconds(500)
         let gateway = Gateway(
             redis: redis, office: office, coordinator: coordinator,
-            authenticator: Accounts(redis: redis, namespace: settings.namespace),
+            authenticator: accounts,
             whileListening: { caller in
                 // A page connects as a device with the name of its game.
                 switch caller.device.prefix(while: { $0 != "." }) {
@@ -75,6 +81,7 @@ struct Arcade {
         }
         router.get("/healthz") { _, _ in "ok\n" }
         gateway.addRoutes(to: router)
+        accounts.addCalls(gateway, router)
         ticTacToe.addCalls(gateway, router)
         quiz.addCalls(gateway, router)
         wordGame.addCalls(gateway, router)

@@ -14,6 +14,7 @@ struct Settings: Sendable {
           --origin URL            the address that browsers open, if it is another one: https://arcade.example
           --pages FOLDER          the pages, those beside the sources by default
           --client FOLDER         the folder with redisdc.js, that in this repository by default
+          --mail-folder FOLDER    where mails to players are written; without it, they are in the log
         """
 
     /// An invalid setting, in words.
@@ -26,6 +27,7 @@ struct Settings: Sendable {
     var origin: String?
     var pages: String
     var client: String
+    var mailFolder: String?
 
     /// - Throws: `Fault`, with the option.
     init(_ reader: ConfigReader) throws {
@@ -38,6 +40,7 @@ struct Settings: Sendable {
         origin = reader.string(forKey: "origin")
         pages = reader.string(forKey: "pages", default: arcade + "/web")
         client = reader.string(forKey: "client", default: arcade + "/../../Gateway/Web")
+        mailFolder = reader.string(forKey: "mail.folder")
         let isLocal = host == "localhost" || host == "::1" || host.hasPrefix("127.")
         guard isLocal || origin?.hasPrefix("https://") == true else {
             throw Fault(
