@@ -32,7 +32,7 @@ let package = Package(
     targets: [
         .target(name: "BET", swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         // The rules of the games: without Redis, HTTP or a clock.
-        .target(name: "Games", swiftSettings: settings),
+        .target(name: "Games", dependencies: ["BET"], swiftSettings: settings),
         .executableTarget(
             name: "arcade",
             dependencies: [
@@ -56,6 +56,6 @@ let package = Package(
         .testTarget(
             name: "BETTests", dependencies: ["BET"], exclude: ["cases.json"],
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
-        .testTarget(name: "GamesTests", dependencies: ["Games"], swiftSettings: settings),
+        .testTarget(name: "GamesTests", dependencies: ["Games", "BET"], swiftSettings: settings),
     ]
 )

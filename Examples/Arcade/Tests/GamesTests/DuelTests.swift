@@ -1,0 +1,185 @@
+import BET
+import Foundation
+import Games
+import Testing
+
+@Suite("The duel")
+struct DuelTests {
+    /// A duel whose rounds have this selection.
+    private func duel(_ selection: [String] = ["1", "2", "3", "+", "*"]) throws -> Duel {
+        var generator = SystemRandomNumberGenerator()
+        let duel = Duel(players: ["a", "b"], tiers: [.basic, .bits], toolboxes: [[], []], using: &generator)
+        return try replacing(selection, in: duel)
+    }
+
+    /// Replaces the selection of the current round.
+    private func replacing(_ selection: [String], in duel: Duel) throws -> Duel {
+        let data = try JSONEncoder().encode(duel)
+        var json = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+        var rounds = try #require(json["rounds"] as? [[String: Any]])
+        rounds[rounds.count - 1]["selection"] = selection
+        json["rounds"] = rounds
+        return try JSONDecoder().decode(Duel.self, from: try JSONSerialization.data(withJSONObject: json))
+    }
+
+    private func play(_ text: String, _ player: String, _ id: String, in duel: inout Duel) throws -> Bool {
+        var generator = SystemRandomNumberGenerator()
+        return try duel.play(text.split(separator: " ").map { String($0) }, by: player, id: id, using: &generator)
+    }
+
+    @Test("both make once and solve once, and points are known only at the end")
+    func match() throws {
+        var duel = try duel()
+        #expect(duel.next == "a")
+        #expect(try play("2 * 3", "a", "1", in: &duel))
+        #expect(duel.next == "b" && duel.rounds[0].target == 6 && duel.points(of: "b") == nil)
+        #expect(try play("( 1 + 2 ) * 3", "b", "2", in: &duel))
+        #expect(duel.rounds.count == 2 && duel.next == "b" && duel.points(of: "b") == nil && duel.ending == nil)
+        duel = try replacing(["4", "5", "-", "√"], in: duel)
+        #expect(try play("√ 4 - 5", "b", "3", in: &duel))
+        #expect(duel.next == "a" && duel.rounds[1].target == -3 && duel.rounds[1].made == ["√", "4", "-", "5"])
+    }
+
+    @Test("a match ends after both rounds, with points by how close the values are")
+    func ending() throws {
+        var duel = try duel()
+        _ = try play("2 * 3", "a", "1", in: &duel)
+        _ = try play("2 * 3", "b", "2", in: &duel)
+        duel = try replacing(["4", "5", "+"], in: duel)
+        _ = try play("4 + 5", "b", "3", in: &duel)
+        _ = try play("5", "a", "4", in: &duel)
+        #expect(duel.ending == .played && duel.next == nil)
+        #expect(duel.points(of: "b") == 100 && duel.points(of: "a") == Duel.points(5, for: 9))
+        #expect(throws: Duel.IllegalEquation.matchOver) { try play("5", "a", "5", in: &duel) }
+        #expect(!duel.quit("a") && duel.changes(of: [100, 100]) == [-5, 5])
+        #expect(duel.changes(of: [140, 100]) == [-10, 10] && duel.changes(of: [100, 140]) == [-1, 1])
+    }
+
+    @Test("points fall steadily with the distance, and are 100 for the value alone")
+    func points() {
+        #expect(Duel.points(7, for: 7) == 100 && Duel.points(0, for: 0) == 100 && Duel.points(-7, for: -7) == 100)
+        #expect(Duel.points(110, for: 100) == 50 && Duel.points(90, for: 100) == 50 && Duel.points(80, for: 100) == 25)
+        #expect(Duel.points(200, for: 100) == 0 && Duel.points(-1e308, for: 1e308) == 0 && Duel.points(1, for: 0) == 0)
+        var last = 100
+        for step in 0...400 {
+            let points = Duel.points(100 + Double(step) / 3, for: 100)
+            #expect(points <= last && points >= 0)
+            last = points
+        }
+        #expect(last == 0)
+    }
+
+    @Test("an equation uses each token of the selection at most as often as it is there")
+    func selection() throws {
+        let selection = ["1", "2", "2", "+", "+", "clamp", "-"]
+        func code(_ text: String) -> Duel.IllegalEquation? {
+            do throws(Duel.IllegalEquation) {
+                _ = try Duel.value(of: text.split(separator: " ").map { String($0) }, selection: selection)
+                return nil
+            } catch { return error }
+        }
+        for text in ["1", "1 + 2 + 2", "( ( 1 + 2 ) )", "clamp ( 1 , 2 , 2 )", "- 2"] {
+            #expect(code(text) == nil, "\(text)")
+        }
+        #expect(code("1 + 1") == .notInSelection("1") && code("3") == .notInSelection("3"))
+        #expect(code("1 + 2 + 2 + 1") == .notInSelection("+"))
+        #expect(code("1 +") == .invalid("operandExpected", at: 2) && code("") == .invalid("operandExpected", at: 0))
+        #expect(code("( 1") == .invalid("unclosedParenthesis", at: 0))
+    }
+
+    @Test("a move out of turn is refused, and one that comes again changes nothing")
+    func again() throws {
+        var duel = try duel()
+        #expect(throws: Duel.IllegalEquation.notYourTurn) { try play("1", "b", "1", in: &duel) }
+        #expect(throws: Duel.IllegalEquation.notYourTurn) { try play("1", "x", "1", in: &duel) }
+        #expect(try play("1", "a", "1", in: &duel))
+        let before = duel
+        #expect(try !play("1", "a", "1", in: &duel) && duel == before)
+        #expect(throws: Duel.IllegalEquation.notYourTurn) { try play("2", "a", "2", in: &duel) }
+    }
+
+    @Test("who quits ends the match and loses it")
+    func quit() throws {
+        var duel = try duel()
+        #expect(!duel.quit("x") && duel.quit("b") && !duel.quit("a"))
+        #expect(duel.ending == .quit && duel.next == nil && duel.changes(of: [100, 100]) == [5, -5])
+        #expect(duel.points(of: "a") == nil)
+    }
+
+    @Test(
+        "every selection of every tier can be played, and has things of the maker's toolbox",
+        arguments: Dialect.Tier.allCases)
+    func selections(tier: Dialect.Tier) throws {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<300 {
+            let duel = Duel(
+                players: ["a", "b"], tiers: [tier, .basic], toolboxes: [["isqrt", "100", "^2", "10"], []],
+                using: &generator)
+            let selection = duel.rounds[0].selection
+            #expect(selection.count == 13)
+            #expect(selection.suffix(3).allSatisfy { ["isqrt", "100", "^2", "10"].contains($0) })
+            let numbers = selection.filter { Double($0) != nil }
+            #expect(numbers.count >= 5)
+            let joins = selection.filter { ["+", "-", "*"].contains($0) }
+            let equation = [numbers[0], try #require(joins.first), numbers[1]]
+            _ = try Duel.value(of: equation, selection: selection)
+            for token in selection where Double(token) == nil {
+                #expect(Dialect.standard.isOperator(token) || Dialect.standard.isFunction(token), "\(token)")
+            }
+        }
+    }
+}
+
+@Suite("Players of the duel")
+struct DuelPlayerTests {
+    @Test("what is sold costs IQ, once for each trade, and as long as there is enough")
+    func buy() throws {
+        var player = DuelPlayer()
+        #expect(try player.buy("isqrt", id: "1") && !player.buy("isqrt", id: "1"))
+        #expect(player.iq == 95 && player.toolbox == ["isqrt"])
+        #expect(throws: DuelPlayer.IllegalTrade.noSuchThing) { try player.buy("x", id: "2") }
+        for number in 0..<19 { #expect(try player.buy("^2", id: "more \(number)")) }
+        #expect(player.iq == 0)
+        #expect(throws: DuelPlayer.IllegalTrade.tooExpensive(2)) { try player.buy("10", id: "3") }
+    }
+
+    @Test("everything that is sold or made is a number or has a meaning for the evaluator")
+    func things() throws {
+        for (thing, price) in DuelPlayer.prices {
+            #expect(price > 0)
+            let dialect = Dialect.standard
+            #expect(Double(thing) != nil || dialect.isOperator(thing) || dialect.isFunction(thing), "\(thing)")
+            #expect(Double(thing) != nil || DuelPlayer.tutorial[thing] != nil, "\(thing)")
+        }
+        for (thing, line) in DuelPlayer.tutorial {
+            // Each example is true.
+            let parts = line.prefix { $0 != ":" }.components(separatedBy: " is ")
+            let tokens = parts[0].split(separator: " ").map { String($0) }
+            let value = try ParsedExpression(tokens).value()
+            #expect(tokens.contains(thing) && parts.count == 2 && Double(parts[1]) == value, "\(line)")
+        }
+    }
+
+    @Test("x = x + 1 makes ++ and keeps its ingredients, and what is no recipe makes nothing")
+    func craft() throws {
+        var player = DuelPlayer()
+        #expect(try player.craft(["x", "=", "x", "+", "1"], id: "1"))
+        #expect(try !player.craft(["x", "=", "x", "+", "1"], id: "1"))
+        #expect(player.toolbox == ["++"] && player.iq == 100)
+        #expect(throws: DuelPlayer.IllegalTrade.noRecipe) { try player.craft(["x", "=", "x"], id: "2") }
+        for number in 0..<29 { #expect(try player.craft(["x", "=", "x", "*", "x"], id: "more \(number)")) }
+        #expect(throws: DuelPlayer.IllegalTrade.toolboxFull) { try player.craft(["x", "=", "x", "*", "x"], id: "3") }
+    }
+
+    @Test("a match counts once, and the tier rises with the IQ")
+    func count() {
+        var player = DuelPlayer()
+        var tiers: Set<Dialect.Tier> = [player.tier]
+        for number in 0..<12 {
+            #expect(player.count(5, of: "\(number)") && !player.count(5, of: "\(number)"))
+            tiers.insert(player.tier)
+        }
+        #expect(player.iq == 160 && tiers.count == 4 && player.tier == .bits)
+        #expect(player.count(-1000, of: "lost") && player.iq == 0)
+    }
+}
