@@ -82,7 +82,7 @@ public struct Duel: Sendable, Hashable, Codable {
         return Array(all.prefix(through: all.firstIndex(of: last) ?? 0))
     }
 
-    /// Five numbers and five operators or functions of a tier and those before it, and up to three things of a toolbox.
+    /// Five numbers and five operators or functions of a tier and those before it, and up to three items of a toolbox.
     static func selection(
         _ tier: Dialect.Tier, _ toolbox: [String], using generator: inout some RandomNumberGenerator
     ) -> [String] {

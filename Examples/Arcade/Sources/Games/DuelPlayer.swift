@@ -4,21 +4,21 @@ public import BET
 public struct DuelPlayer: Sendable, Hashable, Codable {
     /// What the rules do not allow.
     public enum IllegalTrade: Error, Sendable, Hashable {
-        case noSuchThing
+        case noSuchItem
         /// The IQ that is missing.
         case tooExpensive(Int)
         case toolboxFull
         case noRecipe
     }
 
-    /// The greatest number of things in a toolbox.
-    public static let maxThings = 30
+    /// The greatest number of items in a toolbox.
+    public static let maxItems = 30
     /// What the shop sells, with its price in IQ.
     public static let prices: [String: Int] = [
         "10": 2, "100": 3, "0.5": 2, "^": 4, "%": 3, "√": 4, "++": 3, "<": 2, "‹": 4, "AND": 3, "OR": 3, "floor": 3,
         "ceil": 3, "clamp": 4, "^2": 5, "isqrt": 5,
     ]
-    /// How the things are used that the shop sells: an example with its value, and a remark if it needs one.
+    /// How the items are used that the shop sells: an example with its value, and a remark if it needs one.
     public static let tutorial: [String: String] = [
         "^": "2 ^ 3 is 8", "%": "7 % 4 is 3: the remainder", "√": "√ 9 is 3", "++": "++ 4 is 5: also after a number",
         "<": "1 < 2 is 1: or 0 if it is not less", "‹": "1 ‹ 3 is 8: shifted to the left",
@@ -60,30 +60,30 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
         return true
     }
 
-    /// Buys a thing.
+    /// Buys an item.
     ///
     /// - Parameter id: the id of the trade.
     /// - Returns: whether the player has changed; `false` for the same trade again.
-    public mutating func buy(_ thing: String, id: String) throws(IllegalTrade) -> Bool {
+    public mutating func buy(_ item: String, id: String) throws(IllegalTrade) -> Bool {
         guard !done.contains(id) else { return false }
-        guard let price = Self.prices[thing] else { throw .noSuchThing }
-        guard toolbox.count < Self.maxThings else { throw .toolboxFull }
+        guard let price = Self.prices[item] else { throw .noSuchItem }
+        guard toolbox.count < Self.maxItems else { throw .toolboxFull }
         guard iq >= price else { throw .tooExpensive(price - iq) }
         _ = isNew(id)
         iq -= price
-        toolbox.append(thing)
+        toolbox.append(item)
         return true
     }
 
-    /// Makes a thing from an equation such as `x = x + 1`, which makes `++`. It costs nothing.
+    /// Makes an item from an equation such as `x = x + 1`, which makes `++`. It costs nothing.
     ///
     /// - Returns: whether the player has changed; `false` for the same equation again.
     public mutating func craft(_ equation: [String], id: String) throws(IllegalTrade) -> Bool {
         guard !done.contains(id) else { return false }
-        guard let thing = Self.recipes[equation] else { throw .noRecipe }
-        guard toolbox.count < Self.maxThings else { throw .toolboxFull }
+        guard let item = Self.recipes[equation] else { throw .noRecipe }
+        guard toolbox.count < Self.maxItems else { throw .toolboxFull }
         _ = isNew(id)
-        toolbox.append(thing)
+        toolbox.append(item)
         return true
     }
 

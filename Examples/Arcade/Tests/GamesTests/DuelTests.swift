@@ -107,7 +107,7 @@ struct DuelTests {
     }
 
     @Test(
-        "every selection of every tier can be played, and has things of the maker's toolbox",
+        "every selection of every tier can be played, and has items of the maker's toolbox",
         arguments: Dialect.Tier.allCases)
     func selections(tier: Dialect.Tier) throws {
         var generator = SystemRandomNumberGenerator()
@@ -137,26 +137,26 @@ struct DuelPlayerTests {
         var player = DuelPlayer()
         #expect(try player.buy("isqrt", id: "1") && !player.buy("isqrt", id: "1"))
         #expect(player.iq == 95 && player.toolbox == ["isqrt"])
-        #expect(throws: DuelPlayer.IllegalTrade.noSuchThing) { try player.buy("x", id: "2") }
+        #expect(throws: DuelPlayer.IllegalTrade.noSuchItem) { try player.buy("x", id: "2") }
         for number in 0..<19 { #expect(try player.buy("^2", id: "more \(number)")) }
         #expect(player.iq == 0)
         #expect(throws: DuelPlayer.IllegalTrade.tooExpensive(2)) { try player.buy("10", id: "3") }
     }
 
     @Test("everything that is sold or made is a number or has a meaning for the evaluator")
-    func things() throws {
-        for (thing, price) in DuelPlayer.prices {
+    func items() throws {
+        for (item, price) in DuelPlayer.prices {
             #expect(price > 0)
             let dialect = Dialect.standard
-            #expect(Double(thing) != nil || dialect.isOperator(thing) || dialect.isFunction(thing), "\(thing)")
-            #expect(Double(thing) != nil || DuelPlayer.tutorial[thing] != nil, "\(thing)")
+            #expect(Double(item) != nil || dialect.isOperator(item) || dialect.isFunction(item), "\(item)")
+            #expect(Double(item) != nil || DuelPlayer.tutorial[item] != nil, "\(item)")
         }
-        for (thing, line) in DuelPlayer.tutorial {
+        for (item, line) in DuelPlayer.tutorial {
             // Each example is true.
             let parts = line.prefix { $0 != ":" }.components(separatedBy: " is ")
             let tokens = parts[0].split(separator: " ").map { String($0) }
             let value = try ParsedExpression(tokens).value()
-            #expect(tokens.contains(thing) && parts.count == 2 && Double(parts[1]) == value, "\(line)")
+            #expect(tokens.contains(item) && parts.count == 2 && Double(parts[1]) == value, "\(line)")
         }
     }
 
