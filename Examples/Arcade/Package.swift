@@ -36,7 +36,7 @@ let package = Package(
         .executableTarget(
             name: "arcade",
             dependencies: [
-                "Games",
+                "BET", "Games",
                 .product(name: "Gateway", package: "redisdc-gateway"),
                 .product(name: "GameServices", package: "redisdc"),
                 .product(name: "Hiredis", package: "redisdc"),
@@ -56,6 +56,18 @@ let package = Package(
         .testTarget(
             name: "BETTests", dependencies: ["BET"], exclude: ["cases.json"],
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
+        .testTarget(
+            name: "ArcadeTests",
+            dependencies: [
+                "arcade", "Games",
+                .product(name: "Gateway", package: "redisdc-gateway"),
+                .product(name: "Hiredis", package: "redisdc"),
+                .product(name: "QueueListen", package: "redisdc"),
+                .product(name: "RedisDC", package: "redisdc"),
+                .product(name: "RedisDCTesting", package: "redisdc"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
         .testTarget(name: "GamesTests", dependencies: ["Games", "BET"], swiftSettings: settings),
     ]
 )

@@ -182,6 +182,14 @@ struct Accounts: Authenticator {
 
     // MARK: Names and keys
 
+    /// Whether somebody has this name.
+    func exists(_ name: String) async throws -> Bool {
+        try await redis.send(RedisCommand("EXISTS", .string(key(name)))).integer == 1
+    }
+
+    /// Whether a name is kept for good.
+    func isRegistered(_ name: String) async throws -> Bool { try await field("password", of: name) != nil }
+
     /// 1 to 15 ASCII letters or digits, so that a name is the same wherever it is shown or stored.
     static func isName(_ name: String) -> Bool {
         (1...15).contains(name.utf8.count) && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
@@ -213,7 +221,9 @@ struct PasswordHash: CustomStringConvertible {
 
     /// `nil` if the text is none of a hash.
     init?(_ description: String) {
-        let parts = description.split(separator: ":").map { Data(base64Encoded: String($0)) }
+        let parts = description.split(separator: ":", omittingEmptySubsequences: false).map {
+            Data(base64Encoded: String($0))
+        }
         guard parts.count == 2, let salt = parts[0], let key = parts[1], key.count == 32 else { return nil }
         (self.salt, self.key) = (salt, key)
     }

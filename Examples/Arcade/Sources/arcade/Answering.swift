@@ -9,6 +9,8 @@ func answering<Reply: Sendable>(_ body: () async throws -> Reply) async throws -
         switch error {
         case let error as TicTacToe.IllegalMove: throw CallRefusal("\(error)", "the rules do not allow this move")
         case let error as Quiz.IllegalAction: throw CallRefusal("\(error)", "the rules do not allow this")
+        case let error as Duel.IllegalEquation: throw CallRefusal(error.reason, "the rules do not allow this equation")
+        case let error as DuelPlayer.IllegalTrade: throw CallRefusal(error.reason, "this cannot be bought or made")
         case let error as WordGame.IllegalWords: throw CallRefusal("\(error)", "the rules do not allow these words")
         case let error as PresenceError:
             throw CallUnavailable("the players cannot be reached", mayHaveRun: error.mayHaveRun)
@@ -18,5 +20,24 @@ func answering<Reply: Sendable>(_ body: () async throws -> Reply) async throws -
             throw CallUnavailable("the scores cannot be reached", mayHaveRun: error.mayHaveRun)
         default: throw error
         }
+    }
+}
+
+extension Duel.IllegalEquation {
+    /// The word by which a page decides.
+    fileprivate var reason: String {
+        switch self {
+        case .notYourTurn, .matchOver: "\(self)"
+        case .notInSelection(let token): "notInSelection \(token)"
+        case .invalid(let code, let place): "\(code) \(place)"
+        }
+    }
+}
+
+extension DuelPlayer.IllegalTrade {
+    /// The word by which a page decides.
+    fileprivate var reason: String {
+        if case .tooExpensive(let missing) = self { return "tooExpensive \(missing)" }
+        return "\(self)"
     }
 }

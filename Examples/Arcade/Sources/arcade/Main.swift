@@ -52,6 +52,9 @@ struct Arcade {
         let ticTacToe = try TicTacToeService(
             presence: presence, office: office, coordinator: coordinator, logger: logger)
         let quiz = try QuizService(presence: presence, office: office, redis: redis, logger: logger)
+        let duel = try DuelService(
+            redis: redis, office: office, accounts: accounts, push: LoggingPushSender(logger: logger),
+            namespace: settings.namespace, logger: logger)
         let wordGame = try WordGameService(redis: redis, namespace: settings.namespace)
 
         var configuration = GatewayConfiguration()
@@ -84,6 +87,7 @@ struct Arcade {
         accounts.addCalls(gateway, router)
         ticTacToe.addCalls(gateway, router)
         quiz.addCalls(gateway, router)
+        duel.addCalls(gateway, router)
         wordGame.addCalls(gateway, router)
         let application = Application(
             router: router, server: gateway.server(),
@@ -95,7 +99,7 @@ struct Arcade {
 
         // They end in the reverse order: first the requests and streams, last what they use.
         var group = ServiceGroupConfiguration(
-            services: [redis, office, coordinator, presence, ticTacToe.room, quiz.room, gateway, application],
+            services: [redis, office, coordinator, presence, ticTacToe.room, quiz.room, duel, gateway, application],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = .seconds(20)
         try await ServiceGroup(configuration: group).run()

@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE.parent.parent))
 import nodes  # noqa: E402
 
 # The longest first: two at a time are played, each with a Redis and nodes of its own.
-GAMES = ["quiz", "words", "tictactoe", "account"]
+GAMES = ["quiz", "duel", "words", "tictactoe", "account"]
 
 
 def play(game, program, redis, screenshots):

@@ -24,3 +24,18 @@ struct FolderMailSender: MailSender {
             to: URL(fileURLWithPath: folder).appendingPathComponent("\(UUID().uuidString).txt"))
     }
 }
+
+/// Sends push notifications to players whose pages are closed. An application has one of its own.
+protocol PushSender: Sendable {
+    /// - Parameter token: of the player's device.
+    func send(_ text: String, to token: String) async throws
+}
+
+/// Writes push notifications to the log.
+struct LoggingPushSender: PushSender {
+    let logger: Logger
+
+    func send(_ text: String, to token: String) async throws {
+        logger.notice("push", metadata: ["to": "\(token)", "text": "\(text)"])
+    }
+}

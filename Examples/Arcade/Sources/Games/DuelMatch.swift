@@ -1,0 +1,73 @@
+/// A match of the duel with what is settled at its end.
+public struct DuelMatch: Sendable, Hashable, Codable {
+    /// What a player sees: not the other's equation before it is played, and no points before the end.
+    public struct View: Sendable, Hashable, Codable {
+        public var match: String
+        /// Grows with each change: a page ignores an older view.
+        public var version: Int
+        public var opponent: String
+        /// Whether the opponent was chosen by chance.
+        public var isRandom: Bool
+        /// `make`, `solve`, `wait` or `over`.
+        public var phase: String
+        /// The number of the round, 0 or 1.
+        public var round: Int
+        public var selection: [String]
+        /// The value to reach, for the solver.
+        public var target: Double?
+        /// After the end.
+        public var result: Result?
+    }
+
+    /// The end of a match as a player sees it.
+    public struct Result: Sendable, Hashable, Codable {
+        /// `won`, `lost`, `drawn`, or `quit` if the match was not played to its end.
+        public var outcome: String
+        public var points: Int?
+        public var opponentsPoints: Int?
+        /// By how much the IQ has changed.
+        public var change: Int
+        /// The rounds with both equations.
+        public var rounds: [Duel.Round]
+    }
+
+    /// The duel.
+    public var duel: Duel
+    /// The id of the call, or of the match of the matchmaker, that began it.
+    public let beginning: String
+    /// Whether the players were chosen by chance.
+    public let isRandom: Bool
+    /// The IQ of the players at the beginning, by which the change at the end is computed.
+    public let iqs: [Int]
+
+    /// A match that begins.
+    public init(
+        _ players: [String], _ states: [DuelPlayer], beginning: String, isRandom: Bool,
+        using generator: inout some RandomNumberGenerator
+    ) {
+        (self.beginning, self.isRandom, iqs) = (beginning, isRandom, states.map(\.iq))
+        duel = Duel(
+            players: players, tiers: states.map(\.tier), toolboxes: states.map(\.toolbox), using: &generator)
+    }
+
+    /// What a player of the match sees.
+    public func view(of player: String, match: String, version: Int) -> View {
+        let place = duel.rounds.count - 1
+        let round = duel.rounds[place]
+        let isMaking = round.target == nil
+        let phase = duel.ending != nil ? "over" : duel.next != player ? "wait" : isMaking ? "make" : "solve"
+        var view = View(
+            match: match, version: version, opponent: duel.opponent(of: player), isRandom: isRandom, phase: phase,
+            round: place, selection: round.selection)
+        if phase == "solve" { view.target = round.target }
+        guard duel.ending != nil else { return view }
+        let change = duel.changes(of: iqs)[duel.players[0] == player ? 0 : 1]
+        let (own, other) = (duel.points(of: player), duel.points(of: duel.opponent(of: player)))
+        let outcome =
+            duel.ending == .quit
+            ? "quit" : (own ?? 0) == (other ?? 0) ? "drawn" : (own ?? 0) > (other ?? 0) ? "won" : "lost"
+        view.result = Result(
+            outcome: outcome, points: own, opponentsPoints: other, change: change, rounds: duel.rounds)
+        return view
+    }
+}
