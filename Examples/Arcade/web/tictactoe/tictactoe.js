@@ -18,7 +18,8 @@ function text() {
 }
 
 function show(next) {
-    const left = view.match && !view.result && !next.match;
+    // It stays on the page until the next match: a view may come twice.
+    const left = !next.match && (view.match ? !view.result : view.left);
     view = { ...next, left };
     find("message").textContent = text();
     find("board").hidden = !view.match;
