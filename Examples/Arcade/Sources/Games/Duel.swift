@@ -6,7 +6,7 @@ public import BET
 /// other, the solver, has the same selection, and comes as close to the value as possible. A match has two rounds, so both
 /// have made once and solved once. Points are shown only at the end.
 public struct Duel: Sendable, Hashable, Codable {
-    /// What the rules do not allow.
+    /// A violation of the rules.
     public enum IllegalEquation: Error, Sendable, Hashable {
         case notYourTurn
         /// The match has ended.
@@ -51,7 +51,7 @@ public struct Duel: Sendable, Hashable, Codable {
     public private(set) var rounds: [Round]
     /// The tokens that each player has bought or made, which are added to the rounds that the player makes.
     public private(set) var toolboxes: [[String]]
-    /// Who has quit.
+    /// The player who has quit.
     public private(set) var quitter: String?
     /// The id of each player's last move, by which a repeated call is recognized.
     private var lastMoves: [String: String] = [:]
@@ -182,7 +182,7 @@ public struct Duel: Sendable, Hashable, Codable {
     }
 
     /// By how much the IQ of each player changes with a match: more for a win against a greater IQ, as in the rating of
-    /// Elo. Who quits has lost.
+    /// Elo. A player who quits has lost.
     public func changes(of iqs: [Int]) -> [Int] {
         guard let ending else { return [0, 0] }
         let score: Double

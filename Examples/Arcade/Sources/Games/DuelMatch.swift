@@ -1,6 +1,6 @@
-/// A match of the duel with what is settled at its end.
+/// A match of the duel, with the data by which its end is settled.
 public struct DuelMatch: Sendable, Hashable, Codable {
-    /// What a player sees: not the other's equation before it is played, and no points before the end.
+    /// A match as one player sees it: without equations and points before the end.
     public struct View: Sendable, Hashable, Codable {
         public var match: String
         /// Grows with each change: a page ignores an older view.
@@ -50,7 +50,7 @@ public struct DuelMatch: Sendable, Hashable, Codable {
             players: players, tiers: states.map(\.tier), toolboxes: states.map(\.toolbox), using: &generator)
     }
 
-    /// What a player of the match sees.
+    /// Returns the view of a player of the match.
     public func view(of player: String, match: String, version: Int) -> View {
         let place = duel.rounds.count - 1
         let round = duel.rounds[place]

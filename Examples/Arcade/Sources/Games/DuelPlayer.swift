@@ -1,8 +1,8 @@
 public import BET
 
-/// What a player of the duel keeps between matches: the IQ, and a toolbox.
+/// The state of a player between matches: the IQ and a toolbox.
 public struct DuelPlayer: Sendable, Hashable, Codable {
-    /// What the rules do not allow.
+    /// A violation of the rules.
     public enum IllegalTrade: Error, Sendable, Hashable {
         case noSuchItem
         /// The IQ that is missing.
@@ -13,12 +13,12 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
 
     /// The greatest number of items in a toolbox.
     public static let maxItems = 30
-    /// What the shop sells, with its price in IQ.
+    /// The items of the shop, with their prices in IQ.
     public static let prices: [String: Int] = [
         "10": 2, "100": 3, "0.5": 2, "^": 4, "%": 3, "√": 4, "++": 3, "<": 2, "‹": 4, "AND": 3, "OR": 3, "floor": 3,
         "ceil": 3, "clamp": 4, "^2": 5, "isqrt": 5,
     ]
-    /// How the items are used that the shop sells: an example with its value, and a remark if it needs one.
+    /// An example for each item of the shop: an expression with its value, and a remark if it needs one.
     public static let tutorial: [String: String] = [
         "^": "2 ^ 3 is 8", "%": "7 % 4 is 3: the remainder", "√": "√ 9 is 3", "++": "++ 4 is 5: also after a number",
         "<": "1 < 2 is 1: or 0 if it is not less", "‹": "1 ‹ 3 is 8: shifted to the left",
@@ -27,7 +27,7 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
         "clamp": "clamp ( 9 , 1 , 5 ) is 5: the value between a least and a greatest one", "^2": "3 ^2 is 9",
         "isqrt": "isqrt ( 10 ) is 3: the whole part of the root",
     ]
-    /// What is made by an equation between two tokens. The ingredients are kept.
+    /// The item that each equation makes. The ingredients are kept.
     static let recipes: [[String]: String] = [
         ["x", "=", "x", "+", "1"]: "++", ["x", "=", "1", "+", "x"]: "++", ["x", "=", "x", "*", "x"]: "^2",
         ["x", "=", "x", "-", "x", "%", "1"]: "floor", ["x", "=", "2", "*", "x"]: "‹", ["x", "=", "x", "*", "2"]: "‹",
@@ -43,7 +43,7 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
     /// A player who has not played.
     public init() {}
 
-    /// The tier of what comes up for a player with this IQ.
+    /// The tier of the tokens that come up for a player with this IQ.
     public var tier: Dialect.Tier {
         switch iq {
         case ..<110: .basic

@@ -4,9 +4,9 @@
     import Foundation
 #endif
 
-/// What a game keeps of those who are present: objects by key, of which each node has a copy.
+/// The state of a game whose players are present: objects by key, of which each node has a copy.
 public protocol Lobby: Sendable {
-    /// What a player sees, all of it.
+    /// The complete view of one player.
     associatedtype View: Encodable, Sendable
 
     /// An empty lobby.
@@ -22,7 +22,7 @@ public protocol Lobby: Sendable {
     @discardableResult
     mutating func set(_ key: String, to value: [UInt8]?) -> Set<String>
 
-    /// What a player sees.
+    /// The view of one player.
     func view(of player: String) -> View
 }
 

@@ -2,7 +2,7 @@
 ///
 /// All times are milliseconds of one clock, that of Redis.
 public struct Quiz: Sendable, Hashable, Codable {
-    /// What the host chooses.
+    /// The choices of the host.
     public struct Settings: Sendable, Hashable, Codable {
         /// The name by which others find the game, 1 to 32 characters.
         public var name: String
@@ -19,7 +19,7 @@ public struct Quiz: Sendable, Hashable, Codable {
         }
     }
 
-    /// What the rules do not allow.
+    /// A violation of the rules.
     public enum IllegalAction: Error, Sendable, Hashable {
         case invalidSettings
         case hasStarted
@@ -48,9 +48,9 @@ public struct Quiz: Sendable, Hashable, Codable {
         public var right: Int { order.firstIndex(of: 0) ?? 0 }
     }
 
-    /// What happened last.
+    /// The last event.
     public struct Event: Sendable, Hashable, Codable {
-        /// Who answered, or was too late.
+        /// The player who answered, or was too late.
         public var player: String
         /// The question.
         public var question: Int
@@ -79,9 +79,9 @@ public struct Quiz: Sendable, Hashable, Codable {
     public let settings: Settings
     /// The host.
     public let host: String
-    /// The players, the host first. Nobody joins after the start; those who leave then stay in the list.
+    /// The players, the host first. No player joins after the start; players who leave then stay in the list.
     public private(set) var players: [String]
-    /// Those who have left after the start.
+    /// The players who have left after the start.
     public private(set) var left: Set<String> = []
     /// The points of each player.
     public private(set) var points: [Int]
@@ -93,9 +93,9 @@ public struct Quiz: Sendable, Hashable, Codable {
     public private(set) var turn = 0
     /// When the question is shown to the player whose turn it is.
     public private(set) var shown = 0
-    /// Who has had a turn with the current question.
+    /// The number of players who have had a turn with the current question.
     public private(set) var asked = 0
-    /// What happened last.
+    /// The last event.
     public private(set) var last: Event?
     /// The id of each player's last answer, by which a repeated call is recognized.
     private var lastAnswers: [String: String] = [:]
@@ -124,7 +124,7 @@ public struct Quiz: Sendable, Hashable, Codable {
 
     /// Adds a player.
     ///
-    /// - Returns: whether the game has changed; `false` for somebody who has joined already.
+    /// - Returns: whether the game has changed; `false` for a player who has joined already.
     public mutating func join(_ player: String) throws(IllegalAction) -> Bool {
         guard !players.contains(player) else { return false }
         guard current == nil else { throw .hasStarted }

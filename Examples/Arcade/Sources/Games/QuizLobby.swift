@@ -1,4 +1,4 @@
-/// Those who are present, and the quizzes that they host.
+/// The players who are present, and the quizzes that they host.
 ///
 /// Players and quizzes are objects of a presence bucket. A quiz exists while its host is present and wants it.
 public struct QuizLobby: Lobby, Hashable {
@@ -12,12 +12,12 @@ public struct QuizLobby: Lobby, Hashable {
             public var id: String
             public var settings: Quiz.Settings
 
-            /// Creates what a player hosts.
+            /// Creates a hosted quiz.
             public init(id: String, settings: Quiz.Settings) { (self.id, self.settings) = (id, settings) }
         }
     }
 
-    /// What a player sees.
+    /// The view of one player.
     public struct View: Sendable, Hashable, Codable {
         /// The quizzes that can be joined, while the player is in none.
         public var open: [OpenQuiz]?
@@ -85,7 +85,7 @@ public struct QuizLobby: Lobby, Hashable {
         case "quiz":
             let (before, after) = (quizzes[name], Self.decode(Quiz.self, value))
             quizzes[name] = after
-            // A change of the list concerns all who look at it.
+            // A change of the list concerns every player in the lobby.
             let isListed = (before?.isOpen ?? false) || (after?.isOpen ?? false)
             let concerned = Set((before?.players ?? []) + (after?.players ?? []))
             return isListed ? concerned.union(players.keys) : concerned

@@ -1,4 +1,4 @@
-/// Those who are present, and the matches between them.
+/// The players who are present, and the matches between them.
 ///
 /// Players and matches are objects of a presence bucket, so each node has a copy of this lobby, and all copies go through
 /// the same states. A match lasts while both of its players are present and neither has a newer match. So a node needs
@@ -25,7 +25,7 @@ public struct TicTacToeLobby: Lobby, Hashable {
         /// A match that begins.
         public init(cross: String, circle: String) { (players, game) = ([cross, circle], TicTacToe()) }
 
-        /// The mark of a player; `nil` for somebody who does not play in this match.
+        /// The mark of a player; `nil` for a user who does not play in this match.
         public func mark(of player: String) -> TicTacToe.Mark? {
             players.firstIndex(of: player).map { TicTacToe.Mark.allCases[$0] }
         }
@@ -48,7 +48,7 @@ public struct TicTacToeLobby: Lobby, Hashable {
         }
     }
 
-    /// What a player sees.
+    /// The view of one player.
     public struct View: Sendable, Hashable, Codable {
         /// The id of the match; `nil` while the player waits for an opponent. Then the rest is `nil` too.
         public var match: String?
@@ -129,7 +129,7 @@ public struct TicTacToeLobby: Lobby, Hashable {
     /// Whether a match with this player may begin.
     public func isFree(_ player: String) -> Bool { players[player] != nil && match(of: player) == nil }
 
-    /// Those with whom a match of a free player may begin.
+    /// The players with whom a match of a free player may begin.
     public func opponents(for player: String) -> [String] {
         isFree(player) ? players.keys.filter { $0 != player && isFree($0) } : []
     }
@@ -139,7 +139,7 @@ public struct TicTacToeLobby: Lobby, Hashable {
         !opponents(for: player).isEmpty || !endedMatches(of: player).isEmpty
     }
 
-    /// The matches in which a player has the cross and which nobody sees any more.
+    /// The matches of a player with the cross that neither player sees any more.
     public func endedMatches(of player: String) -> [String] {
         (matchesOfPlayers[player] ?? []).filter { id in
             guard let match = matches[id], match.players[0] == player else { return false }
@@ -147,7 +147,7 @@ public struct TicTacToeLobby: Lobby, Hashable {
         }
     }
 
-    /// What a player sees.
+    /// The view of one player.
     public func view(of player: String) -> View {
         var view = View()
         guard let (id, match) = match(of: player), let mark = match.mark(of: player) else { return view }

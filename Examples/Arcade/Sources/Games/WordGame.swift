@@ -1,6 +1,6 @@
 /// The rules of the word game: letters come up in holes one after another, and words of them score.
 ///
-/// The letters of three words are among those that come, so that somebody who catches all letters can spell them.
+/// The letters of three words are among those that come, so that a player who catches all letters can spell them.
 public struct WordGame: Sendable, Hashable, Codable {
     /// A letter that comes up.
     public struct Letter: Sendable, Hashable, Codable {

@@ -9,8 +9,8 @@ import RedisDC
 
 /// Players and their names.
 ///
-/// The first browser that uses a name keeps it, by a secret that only it knows; the name is free again when nobody has used
-/// it for a week. A player who registers keeps the name for good, and logs in from other devices by a password.
+/// The first browser that uses a name keeps it, by a secret that only it knows; the name is free again after a week
+/// without a login. A player who registers keeps the name for good, and logs in from other devices by a password.
 struct Accounts: Authenticator {
     private static let lifetime = 7 * 86400
     /// Times for which a code can be used, in seconds.
@@ -83,7 +83,7 @@ struct Accounts: Authenticator {
             }
             return try await account(of: caller.user)
         }
-        // Those who have forgotten their password have no session. The reply says nothing about the account.
+        // A player who has forgotten the password has no session. The reply says nothing about the account.
         router.post("/account/forgot") { request, context in
             let forgot = try await request.decode(as: Forgot.self, context: context)
             // Nor does the time that it takes.
@@ -182,7 +182,7 @@ struct Accounts: Authenticator {
 
     // MARK: Names and keys
 
-    /// Whether somebody has this name.
+    /// Whether the name is in use.
     func exists(_ name: String) async throws -> Bool {
         try await redis.send(RedisCommand("EXISTS", .string(key(name)))).integer == 1
     }

@@ -89,7 +89,7 @@ struct Documents: Sendable {
             Self.finish, keys: [prefix + name, due], arguments: [.string(String(version)), .string(name)])
     }
 
-    /// The documents whose consequences nobody has carried out for some seconds.
+    /// The documents whose consequences have been due for some seconds.
     func overdue(seconds: Int) async throws -> [String] {
         let reply = try await redis.script(Self.overdue, keys: [due], arguments: [.integer(seconds)])
         return (reply.array ?? []).compactMap(\.string)

@@ -9,10 +9,10 @@ import Logging
 import QueueListen
 import ServiceLifecycle
 
-/// The mathematical duel: matches last for days, so players and matches are documents, and no object of those who are
-/// present.
+/// The mathematical duel: matches last for days, so players and matches are documents, and not objects of
+/// presence.
 ///
-/// A move is a compare-and-set on the match's version. Then both players are sent what they see, under the match with its
+/// A move is a compare-and-set on the match's version. Then both players receive their views, under the match with its
 /// version as the id; at the end of a match both IQs are counted first. If the node dies in between, another one does that.
 struct DuelService: Service {
     private static let messageType = "duel"
@@ -31,7 +31,7 @@ struct DuelService: Service {
         (self.office, self.accounts, self.push, self.logger) = (office, accounts, push, logger)
         documents = Documents("duel", redis: redis, namespace: namespace)
         var configuration = MatchmakerConfiguration()
-        // About equal IQ at first, and everybody after half a minute.
+        // About equal IQ at first, and any player after half a minute.
         configuration.window = MatchWindow(start: 10, step: 20, every: .seconds(3), max: 200)
         opponents = try Matchmaker(
             "duel", redis: redis, office: office, namespace: namespace, configuration: configuration)
@@ -39,11 +39,11 @@ struct DuelService: Service {
 
     // MARK: Documents
 
-    /// What is kept of a player.
+    /// The document of a player.
     private struct Player: Codable, Sendable {
         var state = DuelPlayer()
         var friends: [String] = []
-        /// Those with whom there is a match.
+        /// The opponents of this player's matches.
         var opponents: [String] = []
         var device: String?
     }
@@ -169,7 +169,7 @@ struct DuelService: Service {
         guard (1...64).contains(id.utf8.count) else { throw CallRefusal("id", "an id has 1 to 64 bytes") }
         var states: [DuelPlayer] = []
         for (player, opponent) in zip(players, players.reversed()) {
-            // First the lists: a match that is in none would be found by nobody.
+            // First the lists: a match that is in no list would never be found.
             let changed = try await changePlayer(player) { player in
                 guard !player.opponents.contains(opponent) else { return false }
                 player.opponents.append(opponent)
@@ -181,7 +181,7 @@ struct DuelService: Service {
         let new = DuelMatch(players, states, beginning: id, isRandom: isRandom, using: &generator)
         let document = Self.name(of: players[0], players[1])
         let read = try await documents.change(document, initial: new) { match in
-            // What was not there before is new with any beginning.
+            // There was no match of these players.
             if match == new { return true }
             guard match.beginning != id else { return false }
             guard match.duel.ending != nil else {
@@ -218,7 +218,7 @@ struct DuelService: Service {
         return Done()
     }
 
-    /// Counts the end of a match, and sends both players what they see. It may be done again: all of it has ids.
+    /// Counts the end of a match, and sends both players their views. It may be done again: all of it has ids.
     private func carryOut(_ document: String, _ read: Documents.Read<DuelMatch>) async throws {
         let (match, duel) = (read.value, read.value.duel)
         if duel.ending != nil {
@@ -234,7 +234,7 @@ struct DuelService: Service {
         do {
             try await office.send(messages, id: "duel:\(document):\(match.beginning):\(read.version)")
         } catch {
-            // A player who has not read for long: the page asks for all matches when it is opened.
+            // The player has not read for long: the page asks for all matches when it is opened.
             guard error.code == .mailboxFull else { throw error }
         }
         try await documents.finish(document, version: read.version)
@@ -243,7 +243,7 @@ struct DuelService: Service {
         }
     }
 
-    /// Sends a push notification to a player who reads nothing at present.
+    /// Sends a push notification to a player without an open page.
     private func push(to player: String, _ text: String) async {
         do {
             guard let token = try await self.player(player).device,
@@ -255,7 +255,7 @@ struct DuelService: Service {
 
     // MARK: Service
 
-    /// Carries out what dead nodes have left, and the matchmaker.
+    /// Runs the matchmaker, and carries out the consequences that dead nodes have left.
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in

@@ -7,7 +7,7 @@ import Hummingbird
 import Logging
 import QueueListen
 
-/// The quiz: somebody hosts a game, up to three others join, and all answer by turns.
+/// The quiz: one player hosts a game, up to three others join, and all answer by turns.
 ///
 /// A quiz is an object that its host's node puts while the host wants it, and that leaves with the host. Any node that
 /// serves a player of a quiz ends a turn whose time is over: it is an update at a version, so it happens once.
@@ -41,7 +41,7 @@ struct QuizService: Sendable {
             try await answering {
                 let done = try await setHosted(nil, caller)
                 do { _ = try await change(action.quiz) { quiz, _ in quiz.leave(caller.user) } } catch is CallRefusal {
-                    // The quiz has ended: nobody is in it.
+                    // The quiz has ended: no player is in it.
                 }
                 return done
             }
@@ -92,7 +92,7 @@ struct QuizService: Sendable {
         guard let hosted = lobby.players[player]?.hosts, lobby.quizzes[hosted.id] == nil else { return }
         let quiz = try Quiz(host: player, hosted.settings)
         do { try await room.put("quiz:" + hosted.id, quiz, owner: owner) } catch let error as PresenceError {
-            // It is there already, or it is somebody else's.
+            // It exists already, or another player has used its id.
             guard error.code == .taken else { throw error }
         }
     }

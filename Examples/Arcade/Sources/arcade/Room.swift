@@ -6,18 +6,18 @@ import Logging
 import QueueListen
 import ServiceLifecycle
 
-/// A game whose players see one another: everybody whose page is open is in the room.
+/// A game whose players see one another: a player is in the room while a page is open.
 ///
 /// Players, and what they do together, are objects of one presence bucket. A player's objects leave when the last page is
 /// closed, or a while after the node that serves the player has died, unless another node serves the player by then. What
 /// players do is an update of an object at the version that was read, so nothing is lost or done twice, whichever node a
 /// call comes to.
 ///
-/// Each node follows the bucket, and sends the players whom it serves what they see after a change: all of it, so a message
+/// Each node follows the bucket, and sends the players whom it serves their complete views after a change, so a message
 /// that is late, missing or repeated does no harm.
 actor Room<GameLobby: Lobby>: Service {
-    /// Does what a player of this node is waiting for, after a change: with the connection on which the player's objects
-    /// depend. If it throws, it is called again.
+    /// Acts for a player of this node after a change, with the connection on which the player's objects depend. If it
+    /// throws, it is called again.
     typealias Attend = @Sendable (Room, _ player: String, _ owner: PresenceOwner) async throws -> Void
 
     nonisolated let bucket: PresenceBucket
@@ -98,7 +98,7 @@ actor Room<GameLobby: Lobby>: Service {
         } catch  where error.code == .taken {
             // The player has connected again in time: the object has stayed.
         } catch { return await pause(after: error, "a player cannot be put") }
-        // What came before this connection may have been sent by nobody.
+        // No node may have sent the changes that came before this connection.
         attend(to: [owner.user])
         for await _ in lost {}
     }
@@ -159,7 +159,7 @@ actor Room<GameLobby: Lobby>: Service {
         }
     }
 
-    /// Sends these players what they see, and does what they wait for, as far as this node serves them.
+    /// Sends these players their views, and calls `attend` for them, as far as this node serves them.
     func attend(to players: Set<String>) {
         let served = players.intersection(connections.keys)
         views.add(served)

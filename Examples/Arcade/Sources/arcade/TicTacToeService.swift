@@ -7,7 +7,7 @@ import Logging
 import QueueListen
 import RedisDC
 
-/// Tic-tac-toe: whoever opens the page plays against somebody else who is there.
+/// Tic-tac-toe: a player who opens the page plays against another one whose page is open.
 struct TicTacToeService: Sendable {
     let room: Room<TicTacToeLobby>
 
@@ -51,7 +51,7 @@ struct TicTacToeService: Sendable {
 
     // MARK: Matches
 
-    /// Begins a match of a free player of this node with anybody who is free. Both learn of it by the change.
+    /// Begins a match of a free player of this node with any free player. Both receive it by the change.
     private static func offerMatch(
         to player: String, _ owner: PresenceOwner, in room: Room<TicTacToeLobby>, _ matchmaking: DistributedMutex
     ) async throws {
