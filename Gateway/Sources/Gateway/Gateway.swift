@@ -20,7 +20,7 @@ import HTTPTypes
 /// ```
 ///
 /// The routes are those of docs/http.md, below `/v1`. ``server()`` adds the upgrade of
-/// `/v1/socket`, and ends a poll whose client has gone. ``run()`` ends streams of sessions that end
+/// `/v1/socket`, and ends a poll or event stream whose client has gone. ``run()`` ends streams of sessions that end
 /// at other nodes.
 ///
 /// **Guarantees**
@@ -133,10 +133,12 @@ public final class Gateway: Sendable {
         }
     }
 
-    private func answer(_ request: Request, _ address: String?, _ call: Call) async -> Response {
+    private func answer(_ request: Request, _ address: String?, _ call: @escaping Call) async -> Response {
         var response: Response
         do {
-            response = try await call(request, address)
+            // The memory of a child task is free when it ends. The connection's task would keep it as long as it lasts.
+            async let reply = call(request, address)
+            response = try await reply
         } catch let problem as Problem {
             response = problem.response
         } catch {
@@ -182,11 +184,6 @@ public final class Gateway: Sendable {
     /// Reads a signed request's body, and verifies the signature.
     func verified(_ request: Request) async throws -> (Session, body: [UInt8]) {
         let body = try await body(of: request)
-        return (try await verified(request, body: body), body)
-    }
-
-    /// Verifies a request's signature.
-    func verified(_ request: Request, body: [UInt8]) async throws -> Session {
         guard let signature = Signature(request.headers) else {
             throw Problem.unauthorized(
                 .unsigned, "the headers X-Session, X-Time, X-Nonce and X-Signature are missing, or have the wrong form",
@@ -195,7 +192,7 @@ public final class Gateway: Sendable {
         let session = try await sessions.verify(
             signature, method: request.method.rawValue, target: request.head.path ?? "", body: body)
         try await limitRequests(of: session)
-        return session
+        return (session, body)
     }
 
     // MARK: Limits

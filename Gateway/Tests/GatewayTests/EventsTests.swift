@@ -88,21 +88,34 @@ struct EventsTests {
         }
     }
 
-    @Test("a request with a body is refused, also if its body does not end", arguments: [true, false])
-    func bodies(isChunked: Bool) async throws {
+    @Test("the signature of a request covers its body")
+    func body() async throws {
         try await withNodes { nodes, _ in
             let alice = try await TestClient(nodes[0].url, "alice")
-            var request = HTTPClientRequest(url: alice.url + "/v1/events")
-            request.headers = alice.headers("GET", "/v1/events")
-            let (parts, continuation) = AsyncStream<ByteBuffer>.makeStream()
-            defer { continuation.finish() }
-            continuation.yield(ByteBuffer(string: "ab"))
-            request.body = .stream(parts, length: isChunked ? .unknown : .known(Int64(5)))
-            let response = try await TestClient.http.execute(request, deadline: .distantFuture)
-            #expect(response.status == .badRequest)
-            var events = try await TestEvents(alice).makeAsyncIterator()
-            _ = try await alice.send(["1"], to: ["alice"])
-            #expect(texts(try await read(&events, 1)) == ["1"])
+            let body = Array("ab".utf8)
+            for (signed, status) in [(body, 200), ([], 401)] {
+                var request = HTTPClientRequest(url: alice.url + "/v1/events")
+                request.headers = alice.headers("GET", "/v1/events", signed)
+                request.body = .bytes(body)
+                let response = try await TestClient.http.execute(request, deadline: .distantFuture)
+                #expect(response.status.code == status)
+            }
+        }
+    }
+
+    @Test("the connection of a stream that has ended carries the next request")
+    func nextRequest() async throws {
+        try await withNodes { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let headers = alice.headers("GET", "/v1/events").map { "\($0.name): \($0.value)\r\n" }.joined()
+            try await withRawConnection(port: nodes[0].port) { connection in
+                try await connection.write("GET /v1/events HTTP/1.1\r\nHost: gateway\r\n\(headers)\r\n")
+                #expect(try await connection.readHead()?.hasPrefix("HTTP/1.1 200 ") == true)
+                #expect(try await alice.call("DELETE", "/v1/sessions").status == 204)
+                #expect(try await connection.readHead()?.hasSuffix("\r\n0\r\n\r\n") == true)
+                try await connection.write("GET /v1/nothing HTTP/1.1\r\nHost: gateway\r\n\r\n")
+                #expect(try await connection.readHead()?.hasPrefix("HTTP/1.1 404 ") == true)
+            }
         }
     }
 

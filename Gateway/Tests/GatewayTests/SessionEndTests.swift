@@ -1,3 +1,4 @@
+import Foundation
 import Hiredis
 import QueueListen
 import RedisDCTesting
@@ -105,11 +106,16 @@ struct SessionEndTests {
             for _ in 0..<100 { try await nodes[0].office.send(body, to: "alice") }
             // Its client does not read, so that the stream writes and does not wait for messages.
             var events = try await TestEvents(alice).makeAsyncIterator()
+            let mailbox = try nodes[0].office.mailbox("alice")
+            try await until("the stream is writing, and reads no more") {
+                let seen = try await mailbox.devices().first?.lastSeen ?? .now
+                return seen.timeIntervalSinceNow < -0.3
+            }
             #expect(try await alice.at(nodes[1].url).call("DELETE", "/v1/sessions").status == 204)
             var last: TestEvents.Event?
             while let event = try await events.next() { last = event }
             #expect(last?.name == "bye" && last?.data["reason"] == "expired")
-            #expect(try await nodes[0].office.mailbox("alice").devices().isEmpty)
+            #expect(try await mailbox.devices().isEmpty)
         }
     }
 

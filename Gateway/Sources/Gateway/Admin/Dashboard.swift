@@ -224,7 +224,7 @@ public final class Dashboard: Sendable {
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream"],
             body: ResponseBody { writer in
-                try await Gateway.inboundCancels(request) {
+                try await ClientConnection.cancelling { _ in
                     while self.logins.session(cookie: cookie) != nil {
                         var text = ByteBuffer(string: "event: snapshot\ndata: ")
                         text.writeBytes(await self.reader.snapshot())

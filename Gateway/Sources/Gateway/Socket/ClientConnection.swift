@@ -14,6 +14,16 @@ enum ClientConnection {
         guard let closing else { return try await operation() }
         return try await closing.whileOpen(onEnd: { function() }, operation)
     }
+
+    /// Runs an operation that is cancelled when the client closes its connection, or its half of it, and by the function
+    /// that it receives.
+    static func cancelling<Result: Sendable>(
+        _ operation: (_ cancel: @escaping @Sendable () -> Void) async throws -> Result
+    ) async throws -> Result {
+        try await withCancelling { cancel in
+            try await whileOpen(onClose: cancel) { try await operation(cancel) }
+        }
+    }
 }
 
 /// Notices that a client closes its connection, or its half of it.

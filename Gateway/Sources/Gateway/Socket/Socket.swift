@@ -23,17 +23,15 @@ struct Socket: Sendable {
     /// Serves the socket until it is closed.
     func run() async {
         do {
-            try await withCancelling { cancel in
-                try await frames.executeThenClose { inbound, outbound in
-                    let output = Output(outbound: outbound)
-                    let code: WebSocketErrorCode?
-                    do { code = try await serve(inbound, output, cancel) } catch let close as Close {
-                        code = close.code
-                    } catch let violation as FrameReader.Violation {
-                        code = violation.code
-                    }
-                    try await output.close(code)
+            try await frames.executeThenClose { inbound, outbound in
+                let output = Output(outbound: outbound)
+                let code: WebSocketErrorCode?
+                do { code = try await serve(inbound, output) } catch let close as Close {
+                    code = close.code
+                } catch let violation as FrameReader.Violation {
+                    code = violation.code
                 }
+                try await output.close(code)
             }
         } catch {
             gateway.logger.debug("a socket has ended", metadata: ["error": "\(error)"])
@@ -43,8 +41,7 @@ struct Socket: Sendable {
 
     /// - Returns: the code with which to close; `nil` if the client has closed without one, or is gone.
     private func serve(
-        _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ output: Output,
-        _ cancel: @escaping @Sendable () -> Void
+        _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ output: Output
     ) async throws -> WebSocketErrorCode? {
         var iterator = inbound.makeAsyncIterator()
         var reader = FrameReader(maxBytes: gateway.configuration.maxBodyBytes)
@@ -169,7 +166,11 @@ struct Socket: Sendable {
         -> WebSocketErrorCode?
     {
         do {
-            let end = try await stream.run(after: cursor) { event in
+            let end = try await stream.run(after: cursor) { [channel = frames.channel] in
+                // The connection is full, so this frame may not arrive. The end of the connection ends the write.
+                channel.writeAndFlush(Output.closeFrame(.tooSlow), promise: nil)
+                channel.close(promise: nil)
+            } _: { event in
                 switch event {
                 case .keepAlive: try await keepAlive(output)
                 case .delivery(let delivery):
@@ -188,8 +189,7 @@ struct Socket: Sendable {
             // The client answers with a close frame of its own, which ends the reader. It may not.
             try await Task.sleep(for: .seconds(2))
         } catch is MailStream.TooSlow {
-            // Its connection is full, so this frame may not arrive.
-            frames.channel.writeAndFlush(Output.closeFrame(.tooSlow), promise: nil)
+            // The connection was closed.
         } catch let close as Close {
             try? await output.close(close.code)
         } catch is CancellationError {

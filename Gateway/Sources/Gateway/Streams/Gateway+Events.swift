@@ -10,10 +10,6 @@ extension Gateway {
 
     /// GET /v1/events
     func events(_ request: Request, _ address: String?) async throws -> Response {
-        // The body is not read, see sessionOfEvents, so the signature could not cover one.
-        guard request.headers[.transferEncoding] == nil, (request.headers[.contentLength] ?? "0") == "0" else {
-            throw Problem(.malformed, "GET /v1/events has no body")
-        }
         let query = Query(request)
         let entry = sessionID(ofEvents: request).map { watch.enter($0) }
         let session = try await sessionOfEvents(request, query)
@@ -38,13 +34,14 @@ extension Gateway {
         return Response(
             status: .ok,
             headers: [
-                // The connection carries nothing after the stream: a client must not use it for its next request.
-                .contentType: "text/event-stream", .cacheControl: "no-store", .connection: "close",
+                .contentType: "text/event-stream", .cacheControl: "no-store",
                 HTTPField.Name("X-Accel-Buffering")!: "no",
             ],
             body: ResponseBody { writer in
                 defer { place.close() }
-                try await Self.inboundCancels(request) { try await self.write(stream, after: start, to: &writer) }
+                try await ClientConnection.cancelling { cancel in
+                    try await self.write(stream, after: start, to: &writer, stopWriting: cancel)
+                }
                 try await writer.finish(nil)
             })
     }
@@ -56,9 +53,7 @@ extension Gateway {
     }
 
     private func sessionOfEvents(_ request: Request, _ query: Query) async throws -> Session {
-        // The body is not read: Hummingbird notices the end of a connection only in a body that nobody else reads, and
-        // ends the process otherwise.
-        if request.headers[.session] != nil { return try await verified(request, body: []) }
+        if request.headers[.session] != nil { return try await verified(request).0 }
         guard let cookie = request.cookies[cookieName] else {
             throw Problem.unauthorized(
                 .cookie, "the request is not signed, and has no cookie", time: try await sessions.time())
@@ -81,28 +76,14 @@ extension Gateway {
         }
     }
 
-    /// Runs an operation that ends when the client closes its connection.
-    static func inboundCancels(_ request: Request, _ operation: () async throws -> Void) async throws {
-        try await withoutActuallyEscaping(operation) { operation in
-            // It does not outlive this call: see the function that runs it.
-            nonisolated(unsafe) let operation = operation
-            try await withCancelling { cancel in
-                try await request.body.consumeWithInboundCloseHandler { _ in
-                    try await operation()
-                } onInboundClosed: {
-                    cancel()
-                }
-            }
-        }
-    }
-
     /// Writes the events of a stream, the last one included.
-    private func write(_ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter)
-        async throws
-    {
+    private func write(
+        _ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter,
+        stopWriting: @escaping @Sendable () -> Void
+    ) async throws {
         let delay = Int(max(.zero, min(configuration.reconnectDelay, .seconds(3600))) / .milliseconds(1))
         try await writer.write(ByteBuffer(string: "retry: \(delay)\n\n"))
-        let end = try await stream.run(after: cursor) { event in
+        let end = try await stream.run(after: cursor, stopWriting: stopWriting) { event in
             switch event {
             case .keepAlive: try await writer.write(ByteBuffer(string: ":\n\n"))
             case .delivery(let delivery):

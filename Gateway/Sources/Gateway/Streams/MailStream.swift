@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+import NIOPosix
 import QueueListen
 import ServiceLifecycle
 
@@ -52,37 +53,37 @@ struct MailStream: Sendable {
     ///
     /// - Parameters:
     ///   - cursor: the position after which to read; `nil` continues after the last acknowledged message.
+    ///   - stopWriting: must make a write throw that is under way, because the client takes nothing.
     ///   - write: writes an event, and returns when the connection has room again.
     /// - Throws: what `write` throws, `TooSlow`, `Problem`, `CancellationError`.
-    func run(after cursor: Cursor?, _ write: (Event) async throws -> Void) async throws -> End {
+    func run(
+        after cursor: Cursor?, stopWriting: @escaping @Sendable () -> Void, _ write: (Event) async throws -> Void
+    ) async throws -> End {
         defer { withExtendedLifetime(entry) {} }
-        return try await withCancelling { cancel in
-            let (signals, continuation) = AsyncStream<Signal>.makeStream()
-            let ends = Ends(signals: continuation)
-            let isTooSlow = NIOLockedValueBox(false)
-            do {
-                return try await (entry?.signal ?? EndSignal()).whileOpen(onEnd: { ends.end($0) }) {
-                    try await withGracefulShutdownHandler {
-                        try await withThrowingDiscardingTaskGroup { group in
-                            defer { group.cancelAll() }
-                            group.addTask {
-                                await watch(ends) {
-                                    isTooSlow.withLockedValue { $0 = true }
-                                    cancel()
-                                }
-                            }
-                            if let whileListening = gateway.whileListening {
-                                group.addTask { await whileListening(Caller(session)) }
-                            }
-                            return try await read(signals, ends, after: cursor, &group, write)
+        let (signals, continuation) = AsyncStream<Signal>.makeStream()
+        let ends = Ends(signals: continuation)
+        let isTooSlow = NIOLockedValueBox(false)
+        let timer = startTimer(ends) {
+            isTooSlow.withLockedValue { $0 = true }
+            stopWriting()
+        }
+        defer { timer.stop() }
+        do {
+            return try await (entry?.signal ?? EndSignal()).whileOpen(onEnd: { ends.end($0) }) {
+                try await withGracefulShutdownHandler {
+                    try await withThrowingDiscardingTaskGroup { group in
+                        defer { group.cancelAll() }
+                        if let whileListening = gateway.whileListening {
+                            group.addTask { await whileListening(Caller(session)) }
                         }
-                    } onGracefulShutdown: {
-                        ends.end(.restart)
+                        return try await read(signals, ends, after: cursor, &group, write)
                     }
+                } onGracefulShutdown: {
+                    ends.end(.restart)
                 }
-            } catch {
-                throw isTooSlow.withLockedValue { $0 } ? TooSlow() : error
             }
+        } catch {
+            throw isTooSlow.withLockedValue { $0 } ? TooSlow() : error
         }
     }
 
@@ -100,7 +101,10 @@ struct MailStream: Sendable {
             }
             switch signal {
             case .ended: break
-            case .tick: try await timed { try await write(.keepAlive) }
+            case .tick:
+                try await timed { try await write(.keepAlive) }
+                // The publication of a logout or login ends the stream. This is for one that was lost.
+                if let end = await gateway.endOfSession(session.id) { ends.end(end) }
             case .delivered(.success(let delivery)):
                 if case .superseded = delivery.status {
                     // By a logout, a newer login or a newer reader.
@@ -146,22 +150,18 @@ struct MailStream: Sendable {
         writingSince.withLockedValue { $0 = nil }
     }
 
-    /// Watches the time.
-    private func watch(_ ends: Ends, tooSlow: @Sendable () -> Void) async {
-        let start = ContinuousClock.now
-        var times = StreamTimes(
-            gateway.configuration, expires: start + .milliseconds(session.expires - session.verifiedAt), now: start)
-        while !Task.isCancelled {
-            try? await Task.sleep(until: times.wakeUp(after: .now))
-            for action in times.actions(at: .now, writingSince: writingSince.withLockedValue { $0 }) {
-                switch action {
-                case .expire: ends.end(.expired)
-                case .closeSlowReader: tooSlow()
-                case .keepAlive:
-                    ends.signals.yield(.tick)
-                    // The publication of a logout or login ends the stream. This is for one that was lost.
-                    if let end = await gateway.endOfSession(session.id) { ends.end(end) }
-                }
+    private func startTimer(_ ends: Ends, tooSlow: @escaping @Sendable () -> Void) -> StreamTimer {
+        let now = ContinuousClock.now
+        let times = StreamTimes(
+            gateway.configuration, expires: now + .milliseconds(session.expires - session.verifiedAt), now: now)
+        let eventLoop = ClientConnection.eventLoop ?? MultiThreadedEventLoopGroup.singleton.any()
+        return StreamTimer(times, on: eventLoop) { [writingSince] in
+            writingSince.withLockedValue { $0 }
+        } _: { action in
+            switch action {
+            case .expire: ends.end(.expired)
+            case .closeSlowReader: tooSlow()
+            case .keepAlive: ends.signals.yield(.tick)
             }
         }
     }
