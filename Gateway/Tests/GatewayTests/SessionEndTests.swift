@@ -119,6 +119,19 @@ struct SessionEndTests {
         }
     }
 
+    @Test("an application ends the session of one device, at all nodes")
+    func application() async throws {
+        try await withTwoNodes { nodes in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let tablet = try await TestClient(nodes[0].url, "alice", device: "tablet")
+            var events = try await TestEvents(alice).makeAsyncIterator()
+            for _ in 0..<2 { try await nodes[1].gateway.logout(Caller(user: "alice", device: alice.device)) }
+            #expect(try await events.next()?.name == "bye")
+            #expect(try await alice.call("GET", "/v1/mail?wait=0").status == 401)
+            #expect(try await tablet.call("GET", "/v1/mail?wait=0").status == 200)
+        }
+    }
+
     @Test("a session that has ended while the node was not subscribed ends its streams when it is again")
     func lostPublication() async throws {
         try await withTwoNodes { nodes in

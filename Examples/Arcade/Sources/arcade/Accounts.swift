@@ -180,6 +180,23 @@ struct Accounts: Authenticator {
         return reply.integer == 1
     }
 
+    // MARK: Leaving
+
+    /// KEYS[1] the account. Replies 1 if its name was not registered: then the account is gone.
+    private static let leave = RedisScript(
+        """
+        if redis.call('HEXISTS', KEYS[1], 'password') == 1 then return 0 end
+        redis.call('DEL', KEYS[1])
+        return 1
+        """)
+
+    /// Ends the account of a player who has not registered.
+    ///
+    /// - Returns: whether the account was such a one, also if it had ended before.
+    func leave(_ name: String) async throws -> Bool {
+        try await redis.script(Self.leave, keys: [key(name)], arguments: []).integer == 1
+    }
+
     // MARK: Names and keys
 
     /// Whether the name is in use.

@@ -89,6 +89,18 @@ struct Documents: Sendable {
             Self.finish, keys: [prefix + name, due], arguments: [.string(String(version)), .string(name)])
     }
 
+    /// KEYS[1] document, KEYS[2] due. ARGV[1] the name.
+    private static let delete = RedisScript(
+        """
+        redis.call('ZREM', KEYS[2], ARGV[1])
+        return redis.call('DEL', KEYS[1])
+        """)
+
+    /// Removes a document, whatever its version.
+    func remove(_ name: String) async throws {
+        _ = try await redis.script(Self.delete, keys: [prefix + name, due], arguments: [.string(name)])
+    }
+
     /// The documents whose consequences have been due for some seconds.
     func overdue(seconds: Int) async throws -> [String] {
         let reply = try await redis.script(Self.overdue, keys: [due], arguments: [.integer(seconds)])

@@ -101,6 +101,12 @@ struct DuelService: Service {
         gateway.addCall("/duel/random", to: router) { (ticket: Ticket, caller) in
             try await answering { try await random(caller.user, ticket: ticket.id) }
         }
+        gateway.addCall("/duel/random/cancel", to: router) { (ticket: Ticket, _) in
+            try await answering {
+                let state = try await opponents.cancel(ticket.id)
+                return Waiting(isWaiting: state == .waiting, opponent: nil)
+            }
+        }
         gateway.addCall("/duel/play", to: router) { (move: Move, caller) in
             try await answering {
                 try await change(caller.user, move.opponent) { match in
@@ -204,6 +210,15 @@ struct DuelService: Service {
         let names = match.players.map(\.name)
         try await begin(names, id: match.id, isRandom: true)
         return Waiting(isWaiting: false, opponent: names.first { $0 != name })
+    }
+
+    /// Quits all matches of a player, and removes what is stored of the player.
+    func remove(_ name: String) async throws {
+        guard let player = try await documents.read(Self.name(player: name), Player.self)?.value else { return }
+        for opponent in player.opponents {
+            do { _ = try await change(name, opponent) { $0.duel.quit(name) } } catch is CallRefusal {}
+        }
+        try await documents.remove(Self.name(player: name))
     }
 
     private func change(

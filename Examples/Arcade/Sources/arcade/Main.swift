@@ -10,6 +10,9 @@ import RedisDC
 import ServiceLifecycle
 import UnixSignals
 
+/// A call, or a reply, without content.
+struct EmptyCall: Codable {}
+
 /// A node of the arcade.
 @main
 struct Arcade {
@@ -89,6 +92,20 @@ struct Arcade {
         quiz.addCalls(gateway, router)
         duel.addCalls(gateway, router)
         wordGame.addCalls(gateway, router)
+        gateway.addCall("/account/leave", to: router) { (_: EmptyCall, caller) in
+            try await answering {
+                // A player who has not registered leaves nothing behind. The session is last: until then the call can be repeated.
+                if try await !accounts.isRegistered(caller.user) {
+                    try await duel.remove(caller.user)
+                    try await wordGame.remove(caller.user)
+                    try await office.mailbox(caller.user).delete()
+                    _ = try await accounts.leave(caller.user)
+                }
+                try await gateway.logout(caller)
+                return EmptyCall()
+            }
+        }
+        PublishedInterface(router.buildResponder(), office).addRoute(to: router)
         let application = Application(
             router: router, server: gateway.server(),
             configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port)),

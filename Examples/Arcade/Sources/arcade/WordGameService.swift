@@ -32,6 +32,11 @@ struct WordGameService: Sendable {
         points = try Leaderboard("words-points", redis: redis, namespace: namespace, configuration: configuration)
     }
 
+    /// Removes the scores of a player.
+    func remove(_ name: String) async throws {
+        for board in [best, points] { _ = try await board.remove(name) }
+    }
+
     // MARK: Calls
 
     private struct Start: Codable { var id: String }

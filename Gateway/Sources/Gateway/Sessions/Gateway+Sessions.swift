@@ -80,6 +80,17 @@ extension Gateway {
         } catch { throw Problem(error) }
     }
 
+    /// Ends the session of a device, if it has one, and forgets the device: after a ban, for example, or when a user leaves.
+    ///
+    /// The nodes end its streams and polls.
+    ///
+    /// - Throws: `RedisError` if Redis cannot be reached, `QueueListenError` if the device cannot be forgotten. Both may
+    ///   have taken effect; repeat the call.
+    public func logout(_ caller: Caller) async throws {
+        try await sessions.logout(user: caller.user, device: caller.device)
+        try await office.mailbox(caller.user).forget(device: caller.device)
+    }
+
     /// DELETE /v1/sessions
     func logout(_ request: Request, _ address: String?) async throws -> Response {
         let (session, _) = try await verified(request)
