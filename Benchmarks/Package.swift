@@ -21,6 +21,7 @@ let package = Package(
                 .product(name: "Hiredis", package: "redisdc"),
                 .product(name: "RedisDC", package: "redisdc"),
                 .product(name: "QueueListen", package: "redisdc"),
+                .product(name: "GameServices", package: "redisdc"),
                 .product(name: "RedisDCTesting", package: "redisdc"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],

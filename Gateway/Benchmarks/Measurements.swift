@@ -77,7 +77,40 @@ enum Idle {
 enum Latency {
     static func measure(_ redis: LocalRedis) async throws -> [Figure] {
         let server = try ServerProcess(redis.url)
-        return try await withRedisClient(url: redis.url) { client in
+        let posts = try await posts(server)
+        let figures = [("p50", 0.5), ("p99", 0.99)].map { name, share in
+            Figure(
+                name: "signed POST to receipt by an event stream, \(name)", value: posts.percentile(share), unit: "µs")
+        }
+        return try await inProcess(redis, server) + figures
+    }
+
+    private static func posts(_ server: ServerProcess) async throws -> [Double] {
+        try await Connection.with(port: server.port) { sender in
+            let bob = try await Client("bob", &sender)
+            return try await Connection.with(port: server.port) { connection in
+                let carol = try await Client("carol", &connection)
+                try await connection.write(carol.request("GET", "/v1/events"))
+                _ = try await connection.read(to: "retry: 2000\n\n")
+                var times: [Double] = []
+                for number in 0..<1100 {
+                    let request = bob.request(
+                        "POST", "/v1/send",
+                        body: #"{"to":["carol"],"id":"\#(number)","messages":[{"text":"hello"}]}"#)
+                    let start = ContinuousClock.now
+                    try await sender.write(request)
+                    _ = try await connection.read(to: "\n\n")
+                    if number >= 100 { times.append((.now - start) / .microseconds(1)) }
+                    // The reply, so that one request is under way at a time.
+                    _ = try await sender.call("")
+                }
+                return times
+            }
+        }
+    }
+
+    private static func inProcess(_ redis: LocalRedis, _ server: ServerProcess) async throws -> [Figure] {
+        try await withRedisClient(url: redis.url) { client in
             try await withPostOffice(redis: client) { sender in
                 // A client of its own, as the gateway has.
                 try await withRedisClient(url: redis.url) { other in

@@ -9,6 +9,7 @@ struct Plan {
         case send, receipt, listeners, drain
         case mailMemory = "mail-memory"
         case mailCrowd = "mail-crowd"
+        case services
         case sentinel, cluster
         case clusterCost = "cluster-cost"
         case serverCost = "server-cost"
@@ -94,6 +95,7 @@ struct Plan {
         case .drain: try drain(server, &table)
         case .mailMemory: try mailMemory(server.url, &table)
         case .mailCrowd: try mailCrowd(server.url, &table)
+        case .services: try await services(server, &table)
         case .sentinel: try await sentinel(&table)
         case .cluster: try await cluster(server, &table)
         case .clusterCost: try await clusterCost(&table)

@@ -1,4 +1,4 @@
-// The best scores of a game on this device: ten, the best first.
+// Tables of scores, and the best scores of a game on this device: ten, the best first.
 
 const key = (game) => `scores.${game}`;
 
@@ -20,4 +20,13 @@ export function addLocalScore(storage, game, score, time) {
     scores.splice(index, 0, { score, time });
     storage.setItem(key(game), JSON.stringify(scores.slice(0, 10)));
     return true;
+}
+
+/** Shows scores in a table: with their rank, the name of the player, and the time. */
+export function fillScores(table, entries) {
+    table.replaceChildren(...entries.map(({ rank, name, score, time }) => {
+        const row = document.createElement("tr");
+        for (const text of [rank, name ?? "", score, new Date(time).toLocaleString()]) row.insertCell().textContent = text;
+        return row;
+    }));
 }

@@ -20,6 +20,11 @@ enum ServerCost: String, CaseIterable {
     case send16 = "mailbox: send of 256 bytes to 16"
     case send256 = "mailbox: send of 256 bytes to 256"
     case listen = "mailbox: listen that finds one and acknowledges one"
+    case zadd = "ZADD GT and ZREVRANK, 1,000 members"
+    case submit = "leaderboard: submit to 1,000 entries"
+    case topTen = "leaderboard: top ten of 1,000 entries"
+    case tickets = "HSET, ZADD, ZRANGE, ZREM and HDEL of two tickets"
+    case match = "matchmaker: two tickets that match, until both players are told"
 
     /// The operation that the others are compared with.
     static let unit = ServerCost.setPair
@@ -27,8 +32,9 @@ enum ServerCost: String, CaseIterable {
     /// Enough for the difference of two runs to be exact to a per mille.
     var count: Int {
         switch self {
-        case .setPair, .hashLockPair, .publishWithHistory, .xadd: 4000
-        case .lockPair, .signalWait, .handOff, .barrierArrival, .send1, .listen: 1600
+        case .setPair, .hashLockPair, .publishWithHistory, .xadd, .zadd: 4000
+        case .lockPair, .signalWait, .handOff, .barrierArrival, .send1, .listen, .submit, .topTen, .tickets: 1600
+        case .match: 400
         case .heartbeat: 10
         case .send16: 200
         case .send256: 30
@@ -43,7 +49,7 @@ enum ServerCost: String, CaseIterable {
     /// the server's own timer counts too.
     var isCompared: Bool {
         switch self {
-        case .setPair, .hashLockPair, .publishWithHistory, .xadd, .heartbeat: false
+        case .setPair, .hashLockPair, .publishWithHistory, .xadd, .zadd, .tickets, .heartbeat: false
         default: true
         }
     }
@@ -58,6 +64,7 @@ enum ServerCost: String, CaseIterable {
         case .send16: try await sends(server, recipients: 16, count)
         case .send256: try await sends(server, recipients: 256, count)
         case .listen: try await listens(server, count)
+        case .zadd, .submit, .topTen, .tickets, .match: try await services(server, count)
         }
         return count
     }

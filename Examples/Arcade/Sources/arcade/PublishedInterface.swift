@@ -4,6 +4,7 @@ import Hummingbird
 import NIOConcurrencyHelpers
 import NIOCore
 import QueueListen
+import ServiceLifecycle
 
 /// The interface of the published duel: `POST /SIGNATURE` for each request, with the request's type in the body.
 ///
@@ -83,8 +84,11 @@ struct PublishedInterface<Context: RequestContext>: Sendable {
         if response.status.kind == .successful {
             return .json(response.status, reply.isEmpty ? [:] : reply)
         }
-        if typed.type == "listen", (reply["type"] as? String)?.hasSuffix("logged-in-elsewhere") == true {
-            return .json(.ok, ["messages": [["type": "fl"]]])
+        if typed.type == "listen" {
+            if (reply["type"] as? String)?.hasSuffix("logged-in-elsewhere") == true {
+                return .json(.ok, ["messages": [["type": "fl"]]])
+            }
+            if Task.isShuttingDownGracefully { return .json(.ok, ["messages": [["type": "su"]]]) }
         }
         throw Refusal(response.status, reply)
     }

@@ -49,6 +49,7 @@ struct WordGameService: Sendable {
     private struct Finish: Codable { var id: String, words: [[Int]] }
     private struct Result: Codable { var words: [WordGame.ScoredWord], score: Int, best: Int, rank: Int, level: Int }
     private struct Scores: Codable { var top: [Entry], week: [Entry], best: Int?, level: Int }
+    private struct Boards: ResponseEncodable { var top: [Entry], week: [Entry], points: [Entry] }
     private struct Entry: Codable {
         var name: String, score: Int, rank: Int
         /// Milliseconds since 1970.
@@ -65,6 +66,15 @@ struct WordGameService: Sendable {
         }
         gateway.addCall("/words/scores", to: router) { (_: Nothing, caller) in
             try await answering { try await self.scores(caller.user) }
+        }
+        // Everybody may see the leaderboards.
+        router.get("/scores.json") { _, _ in
+            async let top = best.top(10)
+            async let week = best.top(10, in: .weekly)
+            async let points = points.top(10)
+            return Boards(
+                top: Self.entries(try await top), week: Self.entries(try await week),
+                points: Self.entries(try await points))
         }
     }
 

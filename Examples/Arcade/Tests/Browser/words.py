@@ -106,6 +106,12 @@ def test(arcade, make_player):
     assert alice.rows("local") == [["1", "", str(expected["alice"])]]
     print("ok: the top ten of all, of the week, and of the device")
 
+    bob.driver.get(f"{arcade.origin}/scores/")
+    bob.wait("the leaderboards", lambda: len(bob.rows("points")) == 2)
+    assert bob.rows("top") == alice.rows("top") and bob.rows("local") == [["1", "", str(expected["bob"])]]
+    bob.screenshot("leaderboards")
+    print("ok: everybody sees the leaderboards")
+
     # As somebody who wants points without playing.
     dealt = alice.call("/words/start", {"id": "cheat"})
     assert len(dealt["letters"]) == 15, dealt

@@ -3,6 +3,8 @@
 
 usage: test.py ARCADE REDIS-SERVER    (the paths of the two programs)
 """
+import concurrent.futures
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -139,6 +141,17 @@ def match(alice, bob):
     check("alice's games contain it", [game["opponent"] for game in games] == [bob.name], games)
 
 
+def shut_down(arcade, player, last, pause):
+    """Restarts the node at which a player listens; `None` if it was ended before it had received the call."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        node = player.turn % len(arcade.ports)
+        listen = pool.submit(player.ask, "listen", last=last)
+        time.sleep(pause / 10)
+        arcade.restart(node)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return listen.result()
+
+
 def test(arcade):
     alice, bob = Client(arcade), Client(arcade)
     status, reply = alice.login()
@@ -166,6 +179,11 @@ def test(arcade):
     status, reply = alice.ask("listen", last=alice.last)
     check("the older session learns that the player has logged in elsewhere",
           (status, reply) == (200, {"messages": [{"type": "fl"}]}), reply)
+
+    # A node shuts down.
+    last = again.ask("listen", wait=0)[1]["cursor"]
+    check("a call that listens at a node that shuts down learns it", any(
+        shut_down(arcade, again, last, pause) == (200, {"messages": [{"type": "su"}]}) for pause in range(10)))
 
     # An anonymous player loses everything at the logout.
     check("a logout", again.ask("logout")[0] == 200)

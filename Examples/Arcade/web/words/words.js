@@ -1,6 +1,6 @@
 // The page shows the letters that the server has dealt, and sends the words. The server counts the points.
 import { find, play } from "/arcade.js";
-import { addLocalScore, localScores } from "/scores.js";
+import { addLocalScore, fillScores, localScores } from "/scores.js";
 
 const element = (name, properties = {}) => Object.assign(document.createElement(name), properties);
 const holes = Array.from({ length: 9 }, (_, hole) => {
@@ -112,21 +112,14 @@ async function finish() {
     await showScores();
 }
 
-function fill(table, entries) {
-    find(table).replaceChildren(...entries.map(({ rank, name, score, time }) => {
-        const row = element("tr");
-        row.append(...[rank, name ?? "", score, new Date(time).toLocaleString()].map((text) => element("td", { textContent: text })));
-        return row;
-    }));
-}
-
 async function showScores() {
     find("start").hidden = false;
     try {
         const { top, week, level } = await session.call("/words/scores");
-        fill("top", top);
-        fill("week", week);
-        fill("local", localScores(localStorage, "words").map((entry, index) => ({ rank: index + 1, ...entry })));
+        fillScores(find("top"), top);
+        fillScores(find("week"), week);
+        const local = localScores(localStorage, "words");
+        fillScores(find("local"), local.map((entry, index) => ({ rank: index + 1, ...entry })));
         find("scores").hidden = false;
         find("message").textContent ||= `Level ${level}`;
     } catch (error) {
