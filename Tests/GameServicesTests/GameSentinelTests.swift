@@ -65,7 +65,9 @@ extension GameServicesTests {
         /// Waits until a replica has what its master has now.
         private func replicated(from master: LocalRedis, to replica: LocalRedis) async throws {
             func offset(_ server: LocalRedis) async throws -> Int {
-                let info = try await withRedisClient(url: server.url) { try await $0.send("INFO", "replication").string }
+                let info = try await withRedisClient(url: server.url) {
+                    try await $0.send("INFO", "replication").string
+                }
                 let line = info?.split(whereSeparator: \.isNewline).first { $0.hasPrefix("master_repl_offset:") }
                 return line.flatMap { Int($0.dropFirst("master_repl_offset:".count)) } ?? -1
             }
