@@ -23,12 +23,15 @@ extension LocalCluster {
         try await self.waitUntilAllKnow(slots: slots, areServedBy: target)
     }
 
-    /// The nodes learn it by gossip, and answer with the old master until then.
+    /// The nodes learn it by gossip, and answer with the old master until then. They also learn the epoch that the target
+    /// has chosen, without which its replica cannot replace it.
     func waitUntilAllKnow(slots: some Sequence<Int>, areServedBy target: LocalRedis) async throws {
         try await waitUntil("all nodes know the new master of the moved slots", within: .seconds(60)) {
+            let epochs = try await self.epochs(by: target)
             for node in self.nodes where node.isResponsive {
                 let served = try await self.slots(by: node).filter { $0.port == self.announcedPort(of: target) }
                 guard slots.allSatisfy({ slot in served.contains { $0.slots.contains(slot) } }) else { return false }
+                guard try await self.epochs(by: node) == epochs else { return false }
             }
             return true
         }

@@ -173,25 +173,53 @@ public final class LocalCluster: Sendable {
     /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut``.
     public func waitUntilHealthy(within timeout: Duration = .seconds(60)) async throws {
         try await waitUntil("the nodes of the cluster agree that all slots are served", within: timeout) {
-            let slots = try await self.slots(by: try self.anyNode())
-            guard slots.reduce(0, { $0 + $1.slots.count }) == 16384 else { return false }
-            let masters = Set(slots.map(\.port))
-            guard masters.allSatisfy({ self.node(announcing: $0)?.isResponsive == true }) else { return false }
-            for node in self.nodes where node.isResponsive {
-                guard try await self.slots(by: node) == slots,
-                    try await node.send("CLUSTER", "INFO").string?.contains("cluster_state:ok") == true
-                else { return false }
-                let role = try await node.send("ROLE").array ?? []
-                if masters.contains(self.announcedPort(of: node)) {
-                    guard role.first?.string == "master" else { return false }
-                } else {
-                    guard role.count == 5, masters.contains(role[2].integer ?? 0), role[3].string == "connected" else {
-                        return false
-                    }
-                }
-            }
+            try await self.checkHealth()
             return true
         }
+    }
+
+    private func checkHealth() async throws {
+        func check(_ isHealthy: Bool, _ problem: String) throws {
+            if !isHealthy { throw LocalRedisError(.notHealthy, problem) }
+        }
+        let first = try self.anyNode()
+        let (slots, epochs) = (try await self.slots(by: first), try await self.epochs(by: first))
+        let masters = Set(slots.map(\.port))
+        try check(slots.reduce(0, { $0 + $1.slots.count }) == 16384, "not all slots are served: \(slots)")
+        for port in masters {
+            try check(self.node(announcing: port)?.isResponsive == true, "the master on port \(port) is not running")
+        }
+        for node in self.nodes where node.isResponsive {
+            let port = self.announcedPort(of: node)
+            let (seen, known) = (try await self.slots(by: node), try await self.epochs(by: node))
+            try check(seen == slots, "the nodes on ports \(port) and \(first.port) see \(seen) and \(slots)")
+            try check(known == epochs, "the nodes on ports \(port) and \(first.port) know \(known) and \(epochs)")
+            let info = try await node.send("CLUSTER", "INFO").string ?? ""
+            try check(info.contains("cluster_state:ok"), "the state of the node on port \(port) is not ok")
+            let role = try await node.send("ROLE").array ?? []
+            if masters.contains(port) {
+                try check(role.first?.string == "master", "the node on port \(port) is no master: \(role)")
+            } else {
+                let isReplica = role.count == 5 && masters.contains(role[2].integer ?? 0)
+                try check(
+                    isReplica && role[3].string == "connected", "the node on port \(port) replicates nothing: \(role)")
+            }
+        }
+    }
+
+    /// The configuration epoch of each master that serves slots, by its id, as a node knows it.
+    ///
+    /// The other masters do not vote for a replica that knows an older epoch of its master than they do. So a master that
+    /// dies before its replica knows its epoch is not replaced.
+    func epochs(by node: LocalRedis) async throws -> [String: Int] {
+        var epochs: [String: Int] = [:]
+        for line in (try await node.send("CLUSTER", "NODES").string ?? "").split(whereSeparator: \.isNewline) {
+            // id, address, flags, master, ping, pong, epoch, link, slots
+            let fields = line.split(separator: " ").map { String($0) }
+            guard fields.count > 8, fields[2].contains("master") else { continue }
+            epochs[fields[0]] = Int(fields[6])
+        }
+        return epochs
     }
 
     /// Promotes a replica while its master runs (`CLUSTER FAILOVER`), and returns when the cluster
