@@ -19,7 +19,7 @@ class TicTacToePlayer(Player):
         return self.message().split()[2]
 
     def opponent(self):
-        return self.message().split(" against ")[1].split(".")[0]
+        return self.message().partition(" against ")[2].partition(".")[0]
 
     def play(self, cell):
         self.wait(f"may play cell {cell}", lambda: self.driver.execute_script(
