@@ -76,8 +76,14 @@ class Bot:
     def read_stream(self):
         target = "/v1/events" + (f"?after={self.cursor}" if self.cursor else "")
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("GET", target, headers=self.headers("GET", target, ""))
-        response = connection.getresponse()
+        try:
+            connection.request("GET", target, headers=self.headers("GET", target, ""))
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            # The node ended after it had accepted the connection: no stream has begun.
+            print(f"    repeated: {error!r}", flush=True)
+            self.repeated += 1
+            return
         if response.status != 200:
             self.faults.append(f"{target}: {response.status} {response.read()}")
             return
