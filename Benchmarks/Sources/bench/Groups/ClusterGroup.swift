@@ -58,11 +58,16 @@ extension Plan {
                         let owner = RedisArgument.string(try await new.send("CLUSTER", "MYID").string ?? "")
                         // In the order in which a slot is moved: otherwise the old master would lead to one that
                         // does not serve the slot yet.
+                        // Without a new epoch, a node that knows a greater one of the old master would undo the move.
+                        _ = try await new.send("CLUSTER", "BUMPEPOCH")
                         let start = monotonicNow()
                         _ = try await new.send("CLUSTER", "SETSLOT", slot, "NODE", owner)
                         _ = try await old.send("CLUSTER", "SETSLOT", slot, "NODE", owner)
                         let moved = monotonicNow()
                         while try await new.send("PUBSUB", "SHARDNUMSUB", .string(channel)).array?.last?.integer != 1 {
+                            guard monotonicNow() - start < 30_000_000_000 else {
+                                throw BenchError("the channel is not subscribed at its new master after 30 s")
+                            }
                             try await Task.sleep(for: .milliseconds(1))
                         }
                         return (moved - start, monotonicNow() - start)
