@@ -16,6 +16,8 @@ struct RunWatch {
     private var statistics = Statistics()
     private var lastShown = 0.0
     private var lastOperations = 0
+    /// The processes that have begun to work.
+    private(set) var started: Set<Int> = []
     /// The semaphores for signals that were used.
     private(set) var tokens: Set<String> = []
 
@@ -30,6 +32,7 @@ struct RunWatch {
     mutating func read() {
         for event in tail.read() {
             statistics.add(event)
+            if event.kind == .started { started.insert(event.process) }
             if event.kind == .call, event.verb == .signal || event.verb == .wait, let name = event.resource {
                 tokens.insert(name)
             }

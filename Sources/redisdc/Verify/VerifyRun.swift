@@ -145,10 +145,12 @@ struct VerifyRun: Sendable {
             if await !watching.isPermitted() { notes.append("the user may not use INFO: failovers are not counted") }
             failures = Task { await watching.run() }
         }
-        let end = length.map { ContinuousClock.now + $0 }
+        // The time of the run begins when all processes work. On a busy machine they need seconds to start.
+        var end: ContinuousClock.Instant?
         while !interruption.isSet, !isDone.isSet, end.map({ .now < $0 }) ?? true {
             try await Task.sleep(for: .milliseconds(250))
             watch.read()
+            if end == nil, watch.started.count >= processes { end = length.map { .now + $0 } }
             watch.show()
             failure = await workers.failure
             if failure != nil { break }
