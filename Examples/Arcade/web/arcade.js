@@ -9,28 +9,44 @@ function randomText() {
     return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+/** A labelled field of a form. */
+function field(label, properties) {
+    const element = document.createElement("label");
+    element.append(label, Object.assign(document.createElement("input"), properties));
+    return element;
+}
+
+/** Adds the form that asks for a name, as the first part of the page. */
+function addLoginForm() {
+    const form = Object.assign(document.createElement("form"), { id: "login", hidden: true });
+    form.append(
+        field("Your name ", {
+            name: "name", required: true, pattern: "[A-Za-z0-9]{1,15}", maxLength: 15, autocomplete: "username",
+            title: "1 to 15 letters or digits",
+        }),
+        Object.assign(document.createElement("button"), { textContent: "Log in" }));
+    document.querySelector("main").prepend(form);
+}
+
 /** Asks for a name, unless this browser has one, and for its password if somebody else uses the name. */
 async function logIn(asksPassword) {
     const form = find("login");
     let password;
     while (!localStorage.name || asksPassword) {
         form.hidden = false;
-        let field = form.querySelector("[name=password]");
-        if (asksPassword && !field) {
-            field = Object.assign(document.createElement("input"), {
+        if (asksPassword && !form.elements.password) {
+            const label = field("Password, if it is your name", {
                 name: "password", type: "password", autocomplete: "current-password", maxLength: 15,
             });
-            const label = document.createElement("label");
-            label.append("Password, if it is your name", field);
             form.insertBefore(label, form.querySelector("button"));
         }
-        (field ?? form.elements.name).focus();
+        (form.elements.password ?? form.elements.name).focus();
         await new Promise((done) => form.addEventListener("submit", (event) => {
             event.preventDefault();
             done();
         }, { once: true }));
         localStorage.name = form.elements.name.value;
-        password = field?.value;
+        password = form.elements.password?.value;
         asksPassword = false;
     }
     form.hidden = true;
@@ -45,6 +61,7 @@ async function logIn(asksPassword) {
  * @param onSession receives the session before the first message
  */
 export async function play(game, handlers, onSession) {
+    addLoginForm();
     // The first browser that uses a name keeps it, by this secret.
     localStorage.secret ??= randomText();
     localStorage.device ??= crypto.randomUUID();
