@@ -75,6 +75,21 @@ struct LocalRedisLifeTests {
         }
     }
 
+    @Test("the port of a server that is down is taken by no other one, and is free when the server is gone")
+    func reservedPort() async throws {
+        var port = 0
+        try await withLocalRedis { redis in
+            port = redis.port
+            await redis.kill()
+            #expect(try await LocalRedis.start(.init(), port: port) == nil)
+            try await redis.restart()
+        }
+        // Another server may have taken it since, but only one.
+        let reservation = PortReservation([port])
+        #expect(PortReservation([port]) == nil)
+        withExtendedLifetime(reservation) {}
+    }
+
     @Test("a shutdown saves a snapshot, and a kill loses the writes after the last SAVE")
     func snapshot() async throws {
         try await withLocalRedis(.init(persistence: .snapshot)) { redis in

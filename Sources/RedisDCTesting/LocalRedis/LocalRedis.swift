@@ -53,12 +53,14 @@ public final class LocalRedis: Sendable {
     private let binary: String
     let configuration: Configuration
     private let endpoints: ServerEndpoints
+    private let reservation: PortReservation
     private let folder: TemporaryFolder
     private let serverLog: ServerLog
     private let allowsDebug: Bool
     private let state: NIOLockedValueBox<State>
 
-    private init(_ launch: ServerLaunch, process: LeashedProcess) {
+    private init(_ launch: ServerLaunch, _ reservation: PortReservation, process: LeashedProcess) {
+        self.reservation = reservation
         self.binary = launch.binary
         self.configuration = launch.configuration
         self.endpoints = launch.endpoints
@@ -115,15 +117,16 @@ public final class LocalRedis: Sendable {
     private static func start(
         _ configuration: Configuration, port: Int, binary: String, folder: TemporaryFolder
     ) async throws -> LocalRedis? {
+        let endpoints = ServerEndpoints(
+            port: port, withTLS: configuration.tls != nil, socketPath: folder.file(ServerLaunch.socketName))
+        guard let reservation = PortReservation(Set([port, endpoints.tlsPort].compactMap(\.self))) else { return nil }
         var allowsDebug = true
         while true {
             let launch = ServerLaunch(
-                binary: binary, configuration: configuration,
-                endpoints: ServerEndpoints(
-                    port: port, withTLS: configuration.tls != nil, socketPath: folder.file(ServerLaunch.socketName)),
-                folder: folder, log: ServerLog(path: folder.file("server.log")), allowsDebug: allowsDebug)
+                binary: binary, configuration: configuration, endpoints: endpoints, folder: folder,
+                log: ServerLog(path: folder.file("server.log")), allowsDebug: allowsDebug)
             do {
-                return LocalRedis(launch, process: try await launch.run())
+                return LocalRedis(launch, reservation, process: try await launch.run())
             } catch ServerLaunch.Failure.portTaken {
                 return nil
             } catch ServerLaunch.Failure.debugUnknown {
