@@ -113,6 +113,9 @@ private let hazards: [PresenceHazard] = [
     ) { one, _, redis in
         let bucket = try one.bucket("room")
         let alice = try await bucket.connect(user: "alice", client: "phone")
+        // The first tick would sweep the session.
+        let core = try one.core(bucket)
+        try await until("the first tick is over") { await core.sleeper != nil }
         try await expire(alice, redis)
         return await code { try await bucket.put("a", "", owner: alice) } == .lost
     },
