@@ -14,7 +14,11 @@ struct GameOperations {
 
     func run() async throws {
         try await board()
-        try await withPostOffice(redis: admin, namespace: namespace) { try await match($0) }
+        // As the other operations, if they use the same namespace.
+        let configuration = MailOperations.configuration()
+        try await withPostOffice(redis: admin, namespace: namespace, configuration: configuration) {
+            try await match($0)
+        }
     }
 
     private func board() async throws {

@@ -66,7 +66,7 @@ extension SecurityTests {
             }
         }
 
-        @Test("a tenant can use every operation of both in its namespace, and has no unused right")
+        @Test("a tenant can use every operation of all libraries in its namespace, and has no unused right")
         func tenant() async throws {
             try await withUser("alice", modules: ["RedisDC", "QueueListen"]) { url, redis, admin in
                 try await TenantOperations(url: url, redis: redis, tenant: "alice", admin: admin).run()

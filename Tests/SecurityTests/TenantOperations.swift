@@ -1,11 +1,12 @@
 // All that a tenant does on a server that it shares with others.
+import GameServices
 import Hiredis
 import QueueListen
 import RedisDC
 import TestSupport
 import Testing
 
-/// Runs every public operation of RedisDC and QueueListen in the namespace of a tenant.
+/// Runs every public operation of RedisDC, QueueListen and GameServices in the namespace of a tenant.
 struct TenantOperations {
     let url: String
     let redis: RedisClient
@@ -17,6 +18,9 @@ struct TenantOperations {
         try await ClassicOperations(redis: redis, namespace: tenant).run()
         try await PubSubOperations(redis: redis, prefix: "rdc:{\(tenant):").run()
         try await MailOperations(redis: redis, namespace: tenant, admin: admin).run()
+        // The tenant's own mailboxes receive the outcomes of matches.
+        try await GameOperations(redis: redis, namespace: tenant, admin: redis).run()
+        try await PresenceOperations(redis: redis, namespace: tenant).run()
     }
 
     /// Runs `body` while the tenant has keys of all kinds and listens on channels of all kinds.
@@ -37,11 +41,23 @@ struct TenantOperations {
                 try await until("the listener is registered") {
                     try await mailbox.inspect()?.listeningProcesses == 1
                 }
+                try await Leaderboard("used", redis: redis, namespace: tenant).submit(1, for: "alice", id: "a submit")
+                _ = try await Matchmaker("used", redis: redis, office: office, namespace: tenant).enqueue(
+                    "alice", rating: 0)
                 // The index contains a waiter and the holder that it waits for.
                 try await coordinator.readWriteLock("lock").withWriteLock { lease in
                     let waiting = Task { try await coordinator.readWriteLock("lock").withReadLock { _ in } }
                     try await until("the reader is queued") { try await coordinator.inspect("lock")?.waiterCount == 1 }
-                    try await body()
+                    try await withPresence(redis: redis, namespace: tenant) { presence in
+                        let bucket = try presence.bucket("room")
+                        let phone = try await bucket.connect(user: "alice", client: "phone")
+                        try await bucket.put("a", "secret", owner: phone)
+                        var changes = bucket.changes().makeAsyncIterator()
+                        _ = try await changes.next()
+                        try await body()
+                        #expect(try await bucket.snapshot().objects.map(\.text) == ["secret"])
+                        _ = changes
+                    }
                     #expect(lease.isHeld)
                     #expect(try await coordinator.inspect("lock")?.waiterCount == 1)
                     waiting.cancel()

@@ -79,6 +79,7 @@ extension SecurityTests {
             for kind in [
                 ":book", ":index", ":sessions", ":rate:calls", ":sem:seats}", ":sem:seats}:meta", ":meta", ":box:inbox",
                 ":mail:inbox", ":sent:id:a send", ":split:a send across partitions",
+                ":presence:state", ":presence:log", ":board:meta", ":match:state", ":match:index",
             ] {
                 #expect(keys.contains { $0.hasSuffix(kind) }, "\(kind)")
             }
@@ -93,6 +94,7 @@ extension SecurityTests {
             #expect(channels.contains { $0.hasSuffix(":leader:leader") })
             #expect(channels.contains { $0.hasPrefix("ql:") && $0.contains(":wake:") })
             #expect(channels.contains { $0.hasSuffix(":wake:all") })
+            #expect(channels.contains { $0.hasPrefix("gs:") && $0.contains(":presence:changes") })
             return channels
         }
     }
@@ -108,7 +110,7 @@ private struct Intrusion {
         [
             "GET KEY", "STRLEN KEY", "DUMP KEY", "TYPE KEY", "EXISTS KEY", "PTTL KEY", "HGET KEY f", "HMGET KEY f",
             "HGETALL KEY", "HEXISTS KEY f", "HSCAN KEY 0", "LLEN KEY", "LRANGE KEY 0 -1", "LINDEX KEY 0",
-            "ZRANGE KEY 0 -1", "ZSCORE KEY m", "ZCARD KEY", "ZCOUNT KEY -inf +inf", "ZLEXCOUNT KEY - +",
+            "ZRANGE KEY 0 -1", "ZSCORE KEY m", "ZRANK KEY m", "ZCARD KEY", "ZCOUNT KEY -inf +inf", "ZLEXCOUNT KEY - +",
             "ZRANGEBYSCORE KEY -inf +inf",
             "ZRANGEBYLEX KEY - +", "SET KEY v", "DEL KEY", "UNLINK KEY", "HSET KEY f v", "HDEL KEY f", "LPUSH KEY v",
             "RPUSH KEY v", "LPOP KEY", "RPOP KEY", "BRPOP KEY 0.001", "LSET KEY 0 v", "LTRIM KEY 0 0", "ZADD KEY 1 m",
