@@ -4,6 +4,9 @@ import PackageDescription
 // Set by scripts/test: a warning of ours fails the build there, never the build of someone who depends on us.
 let strict = Context.environment["REDISDC_WARNINGS_AS_ERRORS"] != nil
 
+// Set by scripts/test for the build with ThreadSanitizer, which leaves out what those tests do not use.
+let isSanitized = Context.environment["REDISDC_SANITIZED"] != nil
+
 let settings: [SwiftSetting] =
     [
         .swiftLanguageMode(.v6),
@@ -36,12 +39,13 @@ let package = Package(
         .executable(name: "littlebook", targets: ["LittleBookTool"]),
     ],
     traits: [
+        .trait(name: "TLSSupport", description: "Connect to Redis with TLS, by swift-nio-ssl."),
         .trait(name: "LoggingSupport", description: "Log with swift-log."),
         .trait(name: "MetricsSupport", description: "Count and time commands with swift-metrics."),
         .trait(name: "TracingSupport", description: "A span for each command with swift-distributed-tracing."),
         .trait(name: "ServiceLifecycleSupport", description: "RedisClient is a Service of swift-service-lifecycle."),
         .default(enabledTraits: [
-            "LoggingSupport", "MetricsSupport", "TracingSupport", "ServiceLifecycleSupport",
+            "TLSSupport", "LoggingSupport", "MetricsSupport", "TracingSupport", "ServiceLifecycleSupport",
         ]),
     ],
     dependencies: [
@@ -67,7 +71,7 @@ let package = Package(
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(traits: ["TLSSupport"])),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
@@ -259,7 +263,10 @@ let package = Package(
             name: "GameServicesTests",
             dependencies: [
                 "GameServices", "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting",
-                "TestSupport", "TestRandom", "redisdc-worker",
+                "TestSupport", "TestRandom", "services-worker",
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                .product(
+                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
             ],
             swiftSettings: settings),
         .testTarget(
@@ -271,6 +278,7 @@ let package = Package(
             dependencies: [
                 "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",
                 "TestSupport", "Verification",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
         .testTarget(
@@ -292,9 +300,20 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "redisdc-worker",
-            dependencies: [
-                "RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory", "TestKinds", "GameServices",
-            ],
+            dependencies: ["RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory", "TestKinds"],
             path: "Tests/Worker", swiftSettings: settings),
+        .executableTarget(
+            name: "services-worker",
+            dependencies: ["GameServices", "QueueListen", "Hiredis"],
+            path: "Tests/ServicesWorker", swiftSettings: settings),
     ]
 )
+
+if isSanitized {
+    let used: Set = [
+        "CHiredis", "Hiredis", "CoordinationBase", "RedisDC", "QueueListen", "RedisDCTesting", "HiredisTests",
+        "RedisDCTests", "QueueListenTests", "TestSupport", "TestRandom", "TestHistory", "TestKinds", "redisdc-worker",
+    ]
+    package.targets.removeAll { !used.contains($0.name) }
+    package.products.removeAll { !used.contains($0.name) }
+}

@@ -37,7 +37,7 @@ extension GameServicesTests {
             } _: { board, redis, server in
                 for round in 0..<6 {
                     // The worker submits run 1, run 2, … and announces each of them before it submits it.
-                    let child = try Child("redisdc-worker", ["board-submit", server.url, "log\(round)"])
+                    let child = try Child("services-worker", ["board-submit", server.url, "log\(round)"])
                     try await until("the worker has begun some submits") {
                         try await redis.send("LLEN", "log\(round)").integer! > 5 + round
                     }

@@ -24,7 +24,7 @@ extension GameServicesTests {
             } _: { world in
                 var children = try (0..<4).map { node in
                     try Child(
-                        "redisdc-worker",
+                        "services-worker",
                         ["match-node", world.server.url, "n\(node)", "\(size)", "\(Self.ticketsOfNode)"])
                 }
                 let observer = try world.node()

@@ -84,9 +84,13 @@ extension Trait where Self == ConditionTrait {
         .enabled("the server has no command \(command)") { try await ServerFeatures.has(command: command) }
     }
 
-    /// Skips a test if the server is built without TLS.
+    /// Skips a test if the server or this package is built without TLS.
     public static var needsTLS: Self {
-        .enabled("the server has no TLS") { try await ServerFeatures.hasTLS() }
+        #if TLSSupport
+            .enabled("the server has no TLS") { try await ServerFeatures.hasTLS() }
+        #else
+            .disabled("this package is built without TLS")
+        #endif
     }
 
     /// Skips a test unless `min-replicas-to-write` applies to scripts.

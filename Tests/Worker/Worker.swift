@@ -20,18 +20,9 @@ struct Worker {
                 try await engine(job, redis, name, Array(words.dropFirst(3)))
                 return
             }
-            if job == "board-submit" { return try await BoardSubmits(redis: redis, name: name).run() }
-            if job == "match-node" {
-                let node = MatchNode(redis: redis, name: name, size: Int(words[3])!, tickets: Int(words[4])!)
-                return try await node.run()
-            }
             if job.hasPrefix("mail-") {
                 try await mail(job, redis, notes: name, Array(words.dropFirst(3)))
                 return
-            }
-            if job == "presence-serve" {
-                let server = PresenceServer(redis: redis, bucket: name, clients: Int(words[3])!)
-                return try await server.serve(ttl: .milliseconds(Int(words[4])!))
             }
             let semaphore = try ClassicSemaphore(name, redis: redis)
             switch job {

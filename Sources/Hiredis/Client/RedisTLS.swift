@@ -1,8 +1,6 @@
-import NIOCore
-import NIOSSL
-
 /// TLS settings of a connection. The default verifies the server's certificate against the system's
-/// certificate authorities, and its name against the host of the endpoint.
+/// certificate authorities, and its name against the host of the endpoint. TLS needs the trait
+/// `TLSSupport` of the package, which is enabled by default.
 public struct RedisTLS: Sendable, Hashable {
     /// The certificate authorities to trust.
     public enum Authority: Sendable, Hashable {
@@ -55,40 +53,5 @@ public struct RedisTLS: Sendable, Hashable {
         self.clientCertificate = clientCertificate
         self.serverName = serverName
         self.verification = verification
-    }
-}
-
-extension RedisTLS {
-    /// Reads the files and makes NIOSSL's form of the settings, once for each client.
-    func makeContext() throws(RedisError) -> NIOSSLContext {
-        do {
-            var configuration = TLSConfiguration.makeClientConfiguration()
-            if case .file(let path) = authority { configuration.trustRoots = .file(path) }
-            if let clientCertificate {
-                let chain = try NIOSSLCertificate.fromPEMFile(clientCertificate.certificateFile)
-                configuration.certificateChain = chain.map { .certificate($0) }
-                configuration.privateKey = .privateKey(
-                    try NIOSSLPrivateKey(file: clientCertificate.keyFile, format: .pem))
-            }
-            configuration.certificateVerification =
-                switch verification {
-                case .full: .fullVerification
-                case .certificateOnly: .noHostnameVerification
-                case .none: .none
-                }
-            return try NIOSSLContext(configuration: configuration)
-        } catch {
-            throw RedisError(
-                .invalidArgument, "the TLS settings cannot be used; check the certificate files: \(error)",
-                underlying: error)
-        }
-    }
-
-    func makeHandler(_ context: NIOSSLContext, endpoint: RedisConfiguration.Endpoint) throws -> NIOSSLClientHandler {
-        var name = serverName
-        if name == nil, case .tcp(let host, _) = endpoint { name = host }
-        // An IP address cannot be sent as a server name. NIOSSL checks it against the addresses in the certificate.
-        if let host = name, (try? SocketAddress(ipAddress: host, port: 0)) != nil { name = nil }
-        return try NIOSSLClientHandler(context: context, serverHostname: name)
     }
 }

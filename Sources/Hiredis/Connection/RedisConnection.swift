@@ -1,6 +1,5 @@
 import NIOCore
 import NIOPosix
-import NIOSSL
 import NIOConcurrencyHelpers
 import Synchronization
 

@@ -1,6 +1,5 @@
 import NIOCore
 import NIOPosix
-import NIOSSL
 
 /// Opens channels for one client, on one event loop: TCP or Unix domain socket, with TLS or
 /// without.
@@ -9,7 +8,7 @@ struct Transport: Sendable {
     let eventLoop: any EventLoop
     /// Names the server to connect to; `nil` when it is the configuration's endpoint.
     private(set) var source: (any EndpointSource)?
-    private let tlsContext: NIOSSLContext?
+    private let tls: TLSContext?
 
     init(
         configuration: RedisConfiguration, eventLoop: any EventLoop, source: (any EndpointSource)? = nil
@@ -17,7 +16,8 @@ struct Transport: Sendable {
         self.configuration = configuration
         self.eventLoop = eventLoop
         self.source = source
-        tlsContext = try configuration.tls?.makeContext()
+        // Not an Optional.map: it does not pass on the type of the error.
+        if let settings = configuration.tls { tls = try TLSContext(settings) } else { tls = nil }
     }
 
     /// Returns a transport that leads to one server.
@@ -49,10 +49,7 @@ struct Transport: Sendable {
         let bootstrap = ClientBootstrap(group: eventLoop).connectTimeout(TimeAmount(configuration.connectTimeout))
         let setUp: @Sendable (any Channel) -> EventLoopFuture<Connection> = { channel in
             channel.eventLoop.makeCompletedFuture {
-                if let tls = configuration.tls, let tlsContext {
-                    let handler = try tls.makeHandler(tlsContext, endpoint: configuration.endpoint)
-                    try channel.pipeline.syncOperations.addHandler(handler)
-                }
+                try tls?.addHandler(to: channel, endpoint: configuration.endpoint)
                 return try initialize(channel)
             }
         }

@@ -73,6 +73,16 @@ extension ServerTests {
             }
         }
 
+        #if !TLSSupport
+            @Test("without the trait TLSSupport, a client for a server with TLS is refused with an error that names it")
+            func withoutTLS() async throws {
+                let configuration = try RedisConfiguration(url: "rediss://localhost:1")
+                let error = await redisError { try await withRedisClient(configuration) { _ in } }
+                #expect(error?.code == .invalidArgument)
+                #expect(error?.message.contains("TLSSupport") == true)
+            }
+        #endif
+
         @Test("TLS: a certificate with the right authority and name is accepted", .needsTLS)
         func tlsGood() async throws {
             try await withTestCertificates(.good) { certificates in
