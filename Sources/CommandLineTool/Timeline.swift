@@ -28,7 +28,8 @@ package struct Timeline {
         lines.append(Self.pad("…", Self.timeWidth) + "\(count) more events")
     }
 
-    private static func milliseconds(_ microseconds: Int) -> String {
+    /// A duration in milliseconds as text.
+    package static func milliseconds(_ microseconds: Int) -> String {
         let fraction = String(microseconds % 1000)
         return "\(microseconds / 1000)." + String(repeating: "0", count: 3 - fraction.count) + fraction + " ms"
     }

@@ -12,6 +12,7 @@ struct Tool: AsyncParsableCommand {
             semaphore or mailbox, 69 Redis not reachable, 74 lease lost, 75 timed out or not acquired, 77 not permitted, \
             70 any other failure, 130 interrupted.
             """,
+        version: "0.1.0",
         subcommands: [
             Demo.self, Lock.self, RWLock.self, Sem.self, Elect.self, BarrierCommand.self, LatchCommand.self, Rate.self,
             Inspect.self, Top.self, Release.self, Mail.self, PresenceCommand.self, Board.self, MatchCommand.self,

@@ -93,6 +93,23 @@ struct EngineViewTests {
             let lines = try await tool.run("top", "--once").output.split(separator: "\n")
             #expect(lines[0] == "default: 2 sessions, 2 names")
             #expect(lines[2].hasPrefix("m ") && lines[3].hasPrefix("a "))
+            for (order, first) in [("waiting", "m"), ("held", "a"), ("wait", "m"), ("name", "a")] {
+                let sorted = try await tool.run("top", "--once", "--sort", order).output.split(separator: "\n")
+                #expect(sorted[2].hasPrefix(first + " "), "\(order)")
+            }
+            #expect(try await tool.run("top", "--sort", "kind").status == 64)
+            #if os(Linux)
+                // On a terminal, what waits is bold.
+                let screen = tool.mark("screen")
+                let top = try Child(
+                    "sh", ["-c", "exec script -q -f -c '\(tool.path) top --interval 0.05' \(screen)"],
+                    environment: ["REDIS_URL": tool.server.url, "NO_COLOR": ""])
+                try await until("the lock is bold") {
+                    let text = (try? String(contentsOfFile: screen, encoding: .utf8)) ?? ""
+                    return text.contains("\u{1B}[1mm ") && !text.contains("\u{1B}[1ma ")
+                }
+                try await top.kill9()
+            #endif
             tool.leaveMark("go")
             _ = try await holding.result()
             _ = try await waiting.result()

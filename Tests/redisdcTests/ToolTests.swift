@@ -156,8 +156,15 @@ struct ToolTests {
     @Test("the demo with five processes keeps the order, and leaves no key behind")
     func rendezvousOfFive() async throws {
         try await withLocalRedis { server in
-            let demo = try await redisdc("demo", "200", "--nodes", "5", url: server.url)
+            let page = FileManager.default.temporaryDirectory.appendingPathComponent("demo-\(UUID()).html")
+            defer { try? FileManager.default.removeItem(at: page) }
+            let demo = try await redisdc("demo", "200", "--nodes", "5", "--html", page.path, url: server.url)
             #expect(demo.status == 0, "\(demo.error)")
+            let picture = try String(contentsOf: page, encoding: .utf8)
+            // Six rounds of five processes with two events each, and an arrow to each other process.
+            #expect(picture.split(separator: "<circle").count == 1 + 60)
+            #expect(picture.split(separator: "class=\"arrow\"").count == 1 + 6 * 5 * 4)
+            #expect(!picture.contains("arrow wrong") && picture.contains("200 rounds"))
             #expect(demo.output.contains("200 rounds"))
             try await withRedisClient(url: server.unixURL) { redis in
                 let left = try await redis.send("KEYS", "*").array

@@ -38,7 +38,9 @@ private struct Report: Encodable {
 extension Classic {
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Create a semaphore, unless it exists with the same number of permits.")
+            abstract: "Create a semaphore, unless it exists with the same number of permits."
+        )
+        .examples("redisdc classic create tables --permits 4")
         @OptionGroup private var target: Target
         @Option(help: "The number of permits, 0 to 1,000,000.") var permits: Int
 
@@ -54,6 +56,7 @@ extension Classic {
 
     struct Signal: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Add permits in one step.")
+            .examples("redisdc classic signal tables -n 2")
         @OptionGroup private var target: Target
         @Option(name: .customShort("n"), help: "The number of permits, 1 to 1,000,000.") var count = 1
 
@@ -68,7 +71,9 @@ extension Classic {
     struct Wait: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Wait for a permit and consume it.",
-            discussion: "A wait that is interrupted with Ctrl-C returns a permit that it may have received.")
+            discussion: "A wait that is interrupted with Ctrl-C returns a permit that it may have received."
+        )
+        .examples("redisdc classic wait tables --timeout 2.5")
         @OptionGroup private var target: Target
         @OptionGroup var timeout: TimeoutOption
 
@@ -91,6 +96,7 @@ extension Classic {
 
     struct Value: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Print the number of available permits.")
+            .examples("redisdc classic value tables --json")
         @OptionGroup private var target: Target
 
         func run() async throws {
@@ -103,6 +109,7 @@ extension Classic {
 
     struct Destroy: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Delete the semaphore; its waiters fail.")
+            .examples("redisdc classic destroy tables")
         @OptionGroup private var target: Target
 
         func run() async throws {

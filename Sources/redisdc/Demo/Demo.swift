@@ -10,10 +10,14 @@ struct Demo: AsyncParsableCommand {
         discussion: """
             Uses the server of --redis or $REDIS_URL; without either, starts a private server. The program rendezvous \
             must be in the same directory as redisdc. Exits with 70 if the order was violated.
-            """)
+            """
+    )
+    .examples("redisdc demo 1000 --nodes 5 --html demo.html")
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The number of meetings, 1 to 1,000,000.") var rounds = 100
     @Option(help: "The number of processes, 2 to 64. With 2, they are the textbook's A and B.") var nodes = 2
+    @Option(help: ArgumentHelp("Write a page with a picture of the order to a file.", valueName: "file"))
+    var html: String?
 
     func validate() throws {
         guard (1...1_000_000).contains(rounds) else { throw ValidationError("ROUNDS must be 1 to 1,000,000") }
@@ -42,10 +46,16 @@ struct Demo: AsyncParsableCommand {
             try await cleanUp(redis, name)
             let lanes = nodes == 2 ? ["a", "b"] : (1...nodes).map { "n\($0)." }
             let history = try History(log: log, lanes: lanes, rounds: rounds)
+            let titles = zip(parts, pids).map { "\($0.0[0]) (process \($0.1))" }
+            if let html {
+                do {
+                    let page = HistoryPicture(history: history, titles: titles).page
+                    try page.write(toFile: html, atomically: true, encoding: .utf8)
+                } catch { throw Failure(.badData, "cannot write \(html): \(error.localizedDescription)") }
+            }
             if options.json {
                 try options.report("", history.verdict)
             } else {
-                let titles = zip(parts, pids).map { "\($0.0[0]) (process \($0.1))" }
                 print(HistoryTimeline(history: history, titles: titles).text)
                 print(history.verdict.sentence)
             }

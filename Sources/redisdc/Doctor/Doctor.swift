@@ -12,7 +12,9 @@ struct Doctor: AsyncParsableCommand {
             in that namespace, and deletes them. The rights to INFO and CONFIG GET are needed only for the checks \
             that use them; it says which ones it left out. Exits with 69 if the server cannot be reached and with 77 \
             if a required right is missing.
-            """)
+            """
+    )
+    .examples("redisdc doctor --redis redis://alice:secret@10.0.0.1 --namespace orders")
     @OptionGroup var global: GlobalOptions
 
     @Option(help: "The namespace of a user who may use only this one. (default: all of rdc:)")

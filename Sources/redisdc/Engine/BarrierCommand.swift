@@ -38,11 +38,11 @@ extension BarrierCommand {
         static let configuration = CommandConfiguration(
             abstract: "Arrive, and wait until all parties have arrived.",
             discussion: """
-                Example, on each of three machines: redisdc barrier wait deployed --parties 3 && ./switch-over
-
                 Prints how often the barrier had opened before, and the place of this process among those that have \
                 arrived, from 0. A wait that times out or is interrupted takes its party back, unless --breaks is used.
-                """)
+                """
+        )
+        .examples("redisdc barrier wait deployed --parties 3 && ./switch-over.sh")
         @OptionGroup private var target: Target
         @OptionGroup var timeout: TimeoutOption
 
@@ -64,7 +64,9 @@ extension BarrierCommand {
 
     struct Destroy: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete the barrier, broken or not; its waiters fail. The next arrival creates it again.")
+            abstract: "Delete the barrier, broken or not; its waiters fail. The next arrival creates it again."
+        )
+        .examples("redisdc barrier destroy deployed --parties 3")
         @OptionGroup private var target: Target
 
         func run() async throws {

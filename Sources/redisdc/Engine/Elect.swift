@@ -11,14 +11,14 @@ struct Elect: AsyncParsableCommand {
             redisdc elect NAME --show | --watch
             """,
         discussion: """
-            Example: redisdc elect scheduler -- ./run-scheduler
-
             Candidates lead in the order of their requests, one at a time. With --show, the current leader is printed: \
             its node and its term, a number that grows with every leader. With --watch, it is printed again whenever it \
             changes, until Ctrl-C. REDISDC_FENCE is the term.
 
             \(HeldCommand.explanation)
-            """)
+            """
+    )
+    .examples("redisdc elect scheduler -- ./scheduler.sh")
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The election's name.") var name: String
     @Flag(help: "Print the current leader instead of running a command.") var show = false

@@ -11,6 +11,7 @@ struct Inspect: AsyncParsableCommand {
         discussion:
             "Shows for each holder its node, the time of the grant and the fencing token, and the waiters in queue order. A lock without holders and waiters does not exist in Redis; this is not a failure."
     )
+    .examples("redisdc inspect backup", "redisdc inspect --deadlocks")
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The name of a lock or semaphore.") var name: String?
     @Flag(help: "Find cycles of processes that wait for one another, over all names.") var deadlocks = false

@@ -7,10 +7,6 @@ struct LatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "latch",
         abstract: "Wait until something has been counted down to zero, once.",
-        discussion: """
-            Example: redisdc latch down imported --count 12 --id "$SHARD", after each of twelve imports, and
-                     redisdc latch wait imported --count 12 && ./publish
-            """,
         subcommands: [Down.self, Wait.self, Remaining.self, Destroy.self])
 }
 
@@ -37,7 +33,9 @@ private struct Report: Encodable {
 extension LatchCommand {
     struct Down: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Count down by one, and print the remaining count.")
+            abstract: "Count down by one, and print the remaining count."
+        )
+        .examples("redisdc latch down imported --count 12 --id \"$SHARD\"")
         @OptionGroup private var target: Target
         @Option(help: "What is counted: an id counts once, however often it is sent.") var id: String?
 
@@ -51,6 +49,7 @@ extension LatchCommand {
 
     struct Wait: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Wait until the count is zero.")
+            .examples("redisdc latch wait imported --count 12 && ./report.sh")
         @OptionGroup private var target: Target
         @OptionGroup var timeout: TimeoutOption
 
@@ -69,6 +68,7 @@ extension LatchCommand {
 
     struct Remaining: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Print the remaining count.")
+            .examples("redisdc latch remaining imported --count 12")
         @OptionGroup private var target: Target
 
         func run() async throws {
@@ -81,7 +81,9 @@ extension LatchCommand {
 
     struct Destroy: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete the latch; its waiters fail. The next operation creates it again.")
+            abstract: "Delete the latch; its waiters fail. The next operation creates it again."
+        )
+        .examples("redisdc latch destroy imported --count 12")
         @OptionGroup private var target: Target
 
         func run() async throws {

@@ -7,7 +7,9 @@ struct Lock: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command while holding a lock that at most one process of all machines has at a time.",
         usage: "redisdc lock NAME [--timeout SECONDS] [--ttl SECONDS] [--grace SECONDS] -- COMMAND…",
-        discussion: "Waiters acquire the lock in the order of their requests. \(HeldCommand.explanation)")
+        discussion: "Waiters acquire the lock in the order of their requests. \(HeldCommand.explanation)"
+    )
+    .examples("redisdc lock backup --timeout 60 -- ./backup.sh")
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The lock's name.") var name: String
     @OptionGroup var timeout: TimeoutOption

@@ -21,14 +21,13 @@ struct RWLock: AsyncParsableCommand {
         abstract: "Run a command while holding a read-write lock: many readers together, or one writer alone.",
         usage: "redisdc rwlock NAME --read|--write [--timeout SECONDS] [--ttl SECONDS] [--grace SECONDS] -- COMMAND…",
         discussion: """
-            Examples: redisdc rwlock catalogue --read -- ./export
-                      redisdc rwlock catalogue --write -- ./import
-
             Waiters acquire the lock in the order of their requests. Readers that come one after the other hold it \
             together.
 
             \(HeldCommand.explanation)
-            """)
+            """
+    )
+    .examples("redisdc rwlock catalogue --read -- ./export.sh", "redisdc rwlock catalogue --write -- ./import.sh")
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The lock's name.") var name: String
     @Flag var access: Access

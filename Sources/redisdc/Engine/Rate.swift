@@ -7,11 +7,11 @@ struct Rate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Wait until a rate limit that all processes share allows one more request, and count it.",
         discussion: """
-            Example: redisdc rate mails --rate 100 --per 60 && ./send-mail
-
             With --timeout 0 it does not wait: the exit status is 0 if the request is allowed, and 75 if it is not and was \
             not counted.
-            """)
+            """
+    )
+    .examples("redisdc rate mails --rate 100 --per 60 && ./send-mail.sh")
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The limit's name.") var name: String
     @Option(help: "The number of requests in each period, 1 to 1,000,000,000.") var rate: Int

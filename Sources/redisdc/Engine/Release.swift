@@ -9,7 +9,9 @@ struct Release: AsyncParsableCommand {
         discussion: """
             A tool for operators. The holders are notified and their work is cancelled, but the next waiter may start \
             before that work has ended. `redisdc inspect` shows the holders and their ids.
-            """)
+            """
+    )
+    .examples("redisdc release --force backup")
     @OptionGroup var engine: EngineOptions
     @Argument(help: "The name of a lock or semaphore.") var name: String
     @Flag(help: "Required, because a holder may still be working.") var force = false

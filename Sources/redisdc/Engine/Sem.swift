@@ -63,7 +63,9 @@ private struct Report: Encodable {
 extension Sem {
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Create a semaphore, unless it exists with the same number of permits.")
+            abstract: "Create a semaphore, unless it exists with the same number of permits."
+        )
+        .examples("redisdc sem create seats --permits 4")
         @OptionGroup private var target: Target
         @Option(help: "The number of permits, 0 to 1,000,000.") var permits: Int
 
@@ -79,6 +81,7 @@ extension Sem {
 
     struct Signal: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Add permits in one step.")
+            .examples("redisdc sem signal seats -n 2")
         @OptionGroup private var target: Target
         @Option(name: .customShort("n"), help: "The number of permits, 1 to 1,000,000.") var count = 1
 
@@ -102,7 +105,9 @@ extension Sem {
                 interrupted with Ctrl-C consumes nothing. With --hold, the permits are released when the command ends.
 
                 \(HeldCommand.explanation)
-                """)
+                """
+        )
+        .examples("redisdc sem wait seats --hold -- ./render.sh")
         @OptionGroup private var target: Target
         @Option(
             name: .customShort("n"), help: "The number of permits, 1 to 1,000,000; all are acquired at once or none.")
@@ -142,7 +147,9 @@ extension Sem {
 
     struct Value: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the number of available permits; negative after resize has removed held ones.")
+            abstract: "Print the number of available permits; negative after resize has removed held ones."
+        )
+        .examples("redisdc sem value seats")
         @OptionGroup private var target: Target
 
         func run() async throws {
@@ -158,7 +165,9 @@ extension Sem {
     struct Resize: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change the total number of permits.",
-            discussion: "Permits that are held stay held, so the value may be negative for a while.")
+            discussion: "Permits that are held stay held, so the value may be negative for a while."
+        )
+        .examples("redisdc sem resize seats --permits 6")
         @OptionGroup private var target: Target
         @Option(help: "The number of permits, 0 to 1,000,000.") var permits: Int
 
@@ -172,7 +181,9 @@ extension Sem {
 
     struct Destroy: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete the semaphore; its waiters fail. Held permits stay held until they are released.")
+            abstract: "Delete the semaphore; its waiters fail. Held permits stay held until they are released."
+        )
+        .examples("redisdc sem destroy seats")
         @OptionGroup private var target: Target
 
         func run() async throws {

@@ -9,12 +9,17 @@ struct Top: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the sessions and resources of a namespace, refreshed until interrupted.",
         discussion: """
-            Redraws a terminal; prints the list repeatedly to anything else. Resources with the most waiters come first. \
-            The column "held" counts the permits that are not available, whether leased or consumed.
-            """)
+            Redraws a terminal; prints the list repeatedly to anything else. The column "held" counts the permits that are \
+            not available, whether leased or consumed. On a terminal, resources with waiters are bold, and those whose \
+            longest wait exceeds a minute are red, unless NO_COLOR is set.
+            """
+    )
+    .examples("redisdc top --sort held")
     @OptionGroup var engine: EngineOptions
     @Flag(help: "Print the list once.") var once = false
     @Option(help: "Seconds between two refreshes, at least 0.05.") var interval = 1.0
+    @Option(help: "The column by which to sort: waiting, held, wait or name. All but name begin with the greatest.")
+    var sort = ResourceOrder.waiting
 
     func validate() throws {
         guard interval >= 0.05, interval < 1e6 else {
@@ -24,11 +29,11 @@ struct Top: AsyncParsableCommand {
 
     func run() async throws {
         try await engine.withObserver { coordinator in
-            try show(ResourceListReport(engine.namespace, try await coordinator.list()))
+            try show(ResourceListReport(engine.namespace, try await coordinator.list(), sort))
             while !once {
                 do { try await Task.sleep(for: .seconds(interval)) } catch { return }
                 do {
-                    try show(ResourceListReport(engine.namespace, try await coordinator.list()))
+                    try show(ResourceListReport(engine.namespace, try await coordinator.list(), sort))
                 } catch let error as RedisDCError where error.code == .cancelled {
                     return
                 } catch let error as RedisDCError where [.connectionLost, .notConnected].contains(error.code) {
@@ -45,13 +50,22 @@ struct Top: AsyncParsableCommand {
             let text = report.lines(width: nil, height: nil).joined(separator: "\n")
             return try engine.global.report(once ? text : text + "\n", report)
         }
-        screen.draw(report.lines(width: screen.columns, height: screen.rows))
+        let isColored = ProcessInfo.processInfo.environment["NO_COLOR"]?.isEmpty ?? true
+        screen.draw(report.lines(width: screen.columns, height: screen.rows, isColored: isColored))
     }
+}
+
+/// The orders in which `redisdc top` lists resources.
+enum ResourceOrder: String, ExpressibleByArgument, CaseIterable {
+    case waiting, held, wait, name
 }
 
 /// The resources of a namespace, as JSON and as text.
 private struct ResourceListReport: Encodable {
     struct Resource: Encodable {
+        /// Seconds of waiting that deserve attention.
+        private static let longWait = 60.0
+
         var name: String
         var kind: String
         var permits: Int
@@ -60,6 +74,24 @@ private struct ResourceListReport: Encodable {
         var waiting: Int
         /// In seconds; `nil` without waiters.
         var longestWait: Double?
+
+        /// The escape sequence for its line on a terminal; `nil` for an ordinary one.
+        var style: String? {
+            guard waiting > 0 else { return nil }
+            return (longestWait ?? 0) > Self.longWait ? "\u{1B}[1;31m" : "\u{1B}[1m"
+        }
+
+        /// Whether it comes before another one.
+        func precedes(_ other: Resource, by order: ResourceOrder) -> Bool {
+            let (mine, others) =
+                switch order {
+                case .waiting: ((Double(waiting), held), (Double(other.waiting), other.held))
+                case .held: ((Double(held), waiting), (Double(other.held), other.waiting))
+                case .wait: ((longestWait ?? -1, waiting), (other.longestWait ?? -1, other.waiting))
+                case .name: ((0.0, 0), (0.0, 0))
+                }
+            return mine == others ? name < other.name : mine > others
+        }
     }
     var namespace: String
     var sessions = 0
@@ -73,7 +105,7 @@ private struct ResourceListReport: Encodable {
         self.error = error
     }
 
-    init(_ namespace: String, _ list: ResourceList) {
+    init(_ namespace: String, _ list: ResourceList, _ order: ResourceOrder) {
         self.namespace = namespace
         sessions = list.sessions
         // The list is read in several steps, so a resource may occur twice.
@@ -86,13 +118,13 @@ private struct ResourceListReport: Encodable {
                 longestWait: resource.longestWait?.secondsToTheMillisecond)
         }
         damaged = Set(list.damaged).map { "\($0.key) \($0.field)" }.sorted()
-        resources.sort { ($1.waiting, $1.held, $0.name) < ($0.waiting, $0.held, $1.name) }
+        resources.sort { $0.precedes($1, by: order) }
     }
 
     /// - Parameters:
     ///   - width: the length at which lines are cut; `nil` for no limit.
     ///   - height: the maximum number of lines; `nil` for no limit.
-    func lines(width: Int?, height: Int?) -> [String] {
+    func lines(width: Int?, height: Int?, isColored: Bool = false) -> [String] {
         var headline = "\(namespace): \(sessions) sessions, \(resources.count) names"
         if let error { headline = "\(namespace): \(error)" }
         if !damaged.isEmpty { headline += ", \(damaged.count) damaged records (see redisdc doctor)" }
@@ -112,7 +144,12 @@ private struct ResourceListReport: Encodable {
         }
         let missing = resources.count - room
         let lines = [headline, ""] + table.lines + (missing > 0 ? ["and \(missing) more"] : [])
-        return lines.map { String($0.prefix(width ?? .max)) }
+        let styles = [nil, nil, "\u{1B}[4m"] + resources.prefix(room).map(\.style)
+        return lines.enumerated().map { index, line in
+            let text = String(line.prefix(width ?? .max))
+            guard isColored, index < styles.count, let style = styles[index] else { return text }
+            return style + text + "\u{1B}[0m"
+        }
     }
 }
 

@@ -13,7 +13,9 @@ struct MailListen: AsyncParsableCommand {
 
             With --follow, acknowledges what it has printed and continues until interrupted, or until no message has \
             arrived for --timeout seconds.
-            """)
+            """
+    )
+    .examples("redisdc mail listen alice --device phone --follow")
     @OptionGroup var mail: MailOptions
     @Option(help: "The device that reads. Every device receives all messages at its own pace.") var device = Mailbox
         .defaultDevice

@@ -7,7 +7,9 @@ struct MailSend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send",
         abstract: "Send messages in order to all of the given mailboxes, or to none.",
-        discussion: "With --id, repeating the same send within 10 minutes has no effect.")
+        discussion: "With --id, repeating the same send within 10 minutes has no effect."
+    )
+    .examples("redisdc mail send --to alice,bob --id order-7 'hello' 'world'")
     @OptionGroup var mail: MailOptions
     @Option(name: .customLong("to"), help: "The names of mailboxes, separated by commas. May be repeated.")
     var recipients: [String]

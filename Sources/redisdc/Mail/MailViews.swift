@@ -7,7 +7,9 @@ import QueueListen
 /// The `redisdc mail ack` command.
 struct MailAck: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ack", abstract: "Acknowledge all messages up to a cursor.")
+        commandName: "ack", abstract: "Acknowledge all messages up to a cursor."
+    )
+    .examples("redisdc mail ack alice \"$CURSOR\" --device phone")
     @OptionGroup var mail: MailOptions
     @Option(help: "The device that has received the messages.") var device = Mailbox.defaultDevice
     @Argument(help: "The mailbox's name.") var name: String
@@ -34,7 +36,9 @@ struct MailAck: AsyncParsableCommand {
 /// The `redisdc mail peek` command.
 struct MailPeek: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peek", abstract: "Print messages without acknowledging them.")
+        commandName: "peek", abstract: "Print messages without acknowledging them."
+    )
+    .examples("redisdc mail peek alice --limit 10")
     @OptionGroup var mail: MailOptions
     @Option(help: "Print the messages after this index.") var after = 0
     @Option(help: "The maximum number of messages, 1 to 10,000.") var limit = 100
@@ -53,7 +57,9 @@ struct MailPeek: AsyncParsableCommand {
 /// The `redisdc mail inspect` command.
 struct MailInspect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show the size of a mailbox and the acknowledged position of each device.")
+        commandName: "inspect", abstract: "Show the size of a mailbox and the acknowledged position of each device."
+    )
+    .examples("redisdc mail inspect alice")
     @OptionGroup var mail: MailOptions
     @Argument(help: "The mailbox's name.") var name: String
 
@@ -104,7 +110,9 @@ struct MailInspect: AsyncParsableCommand {
 /// The `redisdc mail delete` command.
 struct MailDelete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete a mailbox with all its messages.")
+        commandName: "delete", abstract: "Delete a mailbox with all its messages."
+    )
+    .examples("redisdc mail delete alice")
     @OptionGroup var mail: MailOptions
     @Argument(help: "The mailbox's name.") var name: String
 

@@ -9,7 +9,9 @@ struct PresencePut: AsyncParsableCommand {
         discussion: """
             After an interruption the object leaves when its grace period has passed. When redisdc is killed, the object \
             leaves after the TTL. Exit status: 74 the session was lost, 75 the key has an object of another user.
-            """)
+            """
+    )
+    .examples("redisdc presence put lobby alice ready --user alice --grace 10")
     @OptionGroup var presence: PresenceOptions
     @Argument(help: "The key of the object.") var key: String
     @Argument(help: "Its value.") var value: String

@@ -7,7 +7,9 @@ import GameServices
 struct PresenceSnapshotCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "snapshot", abstract: "Print all objects of a bucket at one version.",
-        discussion: "Each line is a key, the user or user/client that owns it, and the value.")
+        discussion: "Each line is a key, the user or user/client that owns it, and the value."
+    )
+    .examples("redisdc presence snapshot lobby")
     @OptionGroup var presence: PresenceOptions
 
     func run() async throws {
@@ -26,7 +28,9 @@ struct PresenceWatch: AsyncParsableCommand {
         discussion: """
             Begins with all objects. After a loss of changes, prints a line that says so, and all objects again. While it \
             runs, it ends the objects of processes that have died.
-            """)
+            """
+    )
+    .examples("redisdc presence watch lobby --json")
     @OptionGroup var presence: PresenceOptions
 
     func run() async throws {

@@ -5,6 +5,7 @@ import Hiredis
 /// The `redisdc publish` command.
 struct Publish: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Publish a message and print the number of receivers.")
+        .examples("redisdc publish match:7 'kick-off'")
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The channel.") var channel: String
     @Argument(help: "The message.") var message: String

@@ -7,7 +7,9 @@ struct Subscribe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print messages as they arrive, until interrupted.",
         discussion:
-            "Reconnects when the connection breaks, and prints a line where messages may be missing.")
+            "Reconnects when the connection breaks, and prints a line where messages may be missing."
+    )
+    .examples("redisdc subscribe --pattern 'match:*'")
     @OptionGroup var global: GlobalOptions
     @Flag(help: "Treat the names as patterns such as match:*.") var pattern = false
     @Argument(help: "Channels or patterns.") var channels: [String]

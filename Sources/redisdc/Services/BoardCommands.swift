@@ -7,7 +7,9 @@ import GameServices
 struct BoardSubmit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit", abstract: "Submit a score, and print the rank in each window.",
-        discussion: "With --id, repeating the same submit within an hour has no second effect.")
+        discussion: "With --id, repeating the same submit within an hour has no second effect."
+    )
+    .examples("redisdc board submit maze alice 1200 --id run-17 --window weekly")
     @OptionGroup var options: BoardOptions
     @Argument(help: "The player's name.") var name: String
     @Argument(help: "A whole number. Put -- before the arguments if it is negative.") var score: Int
@@ -49,6 +51,7 @@ struct BoardSubmit: AsyncParsableCommand {
 /// The `redisdc board top` command.
 struct BoardTop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "top", abstract: "Print the best entries.")
+        .examples("redisdc board top maze --limit 3 --window weekly --ago 1")
     @OptionGroup var options: BoardOptions
     @OptionGroup var place: WindowOptions
     @Option(help: "The maximum number of entries, 1 to 1,000.") var limit = 10
@@ -64,7 +67,9 @@ struct BoardTop: AsyncParsableCommand {
 /// The `redisdc board around` command.
 struct BoardAround: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "around", abstract: "Print a player's entry and those around it.")
+        commandName: "around", abstract: "Print a player's entry and those around it."
+    )
+    .examples("redisdc board around maze alice --limit 5")
     @OptionGroup var options: BoardOptions
     @OptionGroup var place: WindowOptions
     @Option(help: "The number of entries, 1 to 1,000.") var limit = 11
@@ -80,7 +85,9 @@ struct BoardAround: AsyncParsableCommand {
 /// The `redisdc board rank` command.
 struct BoardRank: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rank", abstract: "Print the entries of some players, best first.")
+        commandName: "rank", abstract: "Print the entries of some players, best first."
+    )
+    .examples("redisdc board rank maze alice bob carol")
     @OptionGroup var options: BoardOptions
     @OptionGroup var place: WindowOptions
     @Argument(help: "The players' names.") var names: [String]
@@ -95,7 +102,9 @@ struct BoardRank: AsyncParsableCommand {
 /// The `redisdc board remove` command.
 struct BoardRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Remove a player from all rankings that are kept.")
+        commandName: "remove", abstract: "Remove a player from all rankings that are kept."
+    )
+    .examples("redisdc board remove maze alice")
     @OptionGroup var options: BoardOptions
     @Argument(help: "The player's name.") var name: String
 

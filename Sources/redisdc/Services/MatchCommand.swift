@@ -60,7 +60,9 @@ struct MatchEnqueue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "enqueue", abstract: "Enqueue a player, and wait until the ticket ends.",
         discussion: "The outcome is also sent to the player's mailbox. An interrupted command leaves a ticket that is "
-            + "lost after 10 s.")
+            + "lost after 10 s."
+    )
+    .examples("redisdc match enqueue duel alice --rating 1200 --property mode=fast --timeout 60")
     @OptionGroup var options: MatchOptions
     @Argument(help: "The player's name.") var player: String
     @Option(help: "The player's rating.") var rating = 0
@@ -99,6 +101,7 @@ struct MatchEnqueue: AsyncParsableCommand {
 /// The `redisdc match show` command.
 struct MatchShow: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "show", abstract: "Print the state of a ticket.")
+        .examples("redisdc match show duel \"$TICKET\"")
     @OptionGroup var options: MatchOptions
     @Argument(help: "The ticket's id.") var ticket: String
 
@@ -110,7 +113,9 @@ struct MatchShow: AsyncParsableCommand {
 /// The `redisdc match cancel` command.
 struct MatchCancel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Cancel a ticket, and print the state in which it has ended.")
+        commandName: "cancel", abstract: "Cancel a ticket, and print the state in which it has ended."
+    )
+    .examples("redisdc match cancel duel \"$TICKET\"")
     @OptionGroup var options: MatchOptions
     @Argument(help: "The ticket's id.") var ticket: String
 
@@ -122,7 +127,9 @@ struct MatchCancel: AsyncParsableCommand {
 /// The `redisdc match counts` command.
 struct MatchCounts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "counts", abstract: "Print the number of waiting tickets and of nodes.")
+        commandName: "counts", abstract: "Print the number of waiting tickets and of nodes."
+    )
+    .examples("redisdc match counts duel")
     @OptionGroup var options: MatchOptions
 
     private struct Report: Encodable {

@@ -14,7 +14,11 @@ struct Verify: AsyncParsableCommand {
             their own that is removed afterwards, and judges from their records what docs/failure-model.md promises. \
             Fail the deployment over while it runs; --kill starts a private one and does it. docs/verify.md describes \
             the checks, the output and the format of a history. Exits with 1 if a promise was violated or not checked.
-            """)
+            """
+    )
+    .examples(
+        "redisdc verify --for 10m --redis redis-sentinel://10.0.0.1:26379,10.0.0.2:26379/orders",
+        "redisdc verify --kill sentinel --failovers 10")
     @OptionGroup var global: GlobalOptions
 
     @Option(
