@@ -8,7 +8,7 @@ import Hiredis
 /// var cursor: Cursor?
 /// while true {
 ///     let delivery = try await mailbox.listen(after: cursor, timeout: .seconds(30))
-///     switch delivery.status { … }
+///     if case .messages(let messages) = delivery.status { messages.forEach(handle) }
 ///     cursor = delivery.cursor
 /// }
 /// ```
