@@ -9,7 +9,6 @@ RUN apt-get update \
 
 WORKDIR /redisdc
 COPY . .
-RUN swift build -c release --product redisdc \
-    && swift build -c release --product rendezvous
+RUN scripts/demo --no-install --build
 
 CMD ["scripts/demo", "--no-install"]

@@ -160,18 +160,25 @@ has_valgrind() {
 # shellcheck disable=SC2034
 libraries="Hiredis RedisDC QueueListen GameServices RedisDCTesting"
 
-# extract_symbols LIBRARY FOLDER: writes the symbol graph of a library's public declarations to a folder. The debug build
-# must be up to date.
-extract_symbols() {
-    local map target flags=()
+# module_flags: sets `flags` to the compiler's options that find the libraries and what they import in the debug build.
+module_flags() {
+    local map
+    flags=(-I "$root/.build/debug/Modules")
     # The C modules that the libraries import.
     while IFS= read -r map; do flags+=(-I "${map%/module.modulemap}"); done < <(
         find "$root/Sources" "$root/.build/checkouts" -name module.modulemap \
             \( -path '*/include/*' -o -path "$root/Sources/*" \)
     )
     for map in "$root"/.build/debug/*.build/module.modulemap; do flags+=(-Xcc "-fmodule-map-file=$map"); done
+}
+
+# extract_symbols LIBRARY FOLDER: writes the symbol graph of a library's public declarations to a folder. The debug build
+# must be up to date.
+extract_symbols() {
+    local target flags
+    module_flags
     target="$(swiftc -print-target-info | sed -n 's/^ *"triple": "\(.*\)",$/\1/p' | head -n 1)"
-    swift symbolgraph-extract -module-name "$1" -I "$root/.build/debug/Modules" "${flags[@]}" -target "$target" \
+    swift symbolgraph-extract -module-name "$1" "${flags[@]}" -target "$target" \
         -minimum-access-level public -skip-synthesized-members -output-dir "$2"
 }
 
@@ -180,6 +187,9 @@ extract_symbols() {
 # Runs a long command with its output in .build/logs/NAME.log and shows its progress: on a terminal the elapsed time and
 # the latest line of output, updated in place; elsewhere one line every 15 seconds. Returns the command's status. If the
 # command failed, prints the end of the log first.
+#
+# With `build_profile`, also estimates the time that is left. It consists of pairs STEP:PERCENT: the percentage of the time
+# of an earlier, complete build at which `swift build` was at that step.
 progress() {
     local name="$1" log="$root/.build/logs/$1.log" status=0 ticker
     shift
@@ -204,7 +214,7 @@ watch_log() {
     [ ! -t 1 ] || pause=1
     # Ends with the script, also when the script was killed.
     while wait_while_script_runs "$pause"; do
-        line="$name, $(duration $((SECONDS - start))): $(last_line "$log")"
+        line="$name, $(duration $((SECONDS - start)))$(time_left "$log" $((SECONDS - start))): $(last_line "$log")"
         if [ "$pause" -eq 1 ]; then
             width="$(tput cols 2>/dev/null || echo 80)"
             printf '\r\033[K%s' "${line:0:$((width - 1))}"
@@ -212,6 +222,17 @@ watch_log() {
             printf '%s\n' "${line:0:160}"
         fi
     done
+}
+
+# time_left LOG SECONDS: the estimate, from the step that the log has reached after that time.
+time_left() {
+    local step pair percent=0
+    [ -n "${build_profile:-}" ] || return 0
+    step="$(tr '\r' '\n' <"$1" | sed -n 's/^\[\([0-9]*\)\/[0-9]*\].*/\1/p' | tail -n 1)"
+    for pair in $build_profile; do
+        [ "${step:-0}" -lt "${pair%:*}" ] || percent="${pair#*:}"
+    done
+    [ "$percent" -eq 0 ] || printf ', about %s left' "$(duration $(($2 * (100 - percent) / percent)))"
 }
 
 # Waits for that many seconds. Fails as soon as the script has ended.
