@@ -9,7 +9,7 @@ import Testing
 struct DocumentedExamples {
     @Test("every example in a doc comment equals code that is compiled and run here")
     func examplesAreCompiled() throws {
-        let tests = Self.lines(try String(contentsOfFile: #filePath, encoding: .utf8)).joined(separator: "\n")
+        let tests = DocumentedCode.lines(try String(contentsOfFile: #filePath, encoding: .utf8)).joined(separator: "\n")
         var count = 0
         for file in try #require(FileManager.default.enumerator(at: Self.sources, includingPropertiesForKeys: nil)) {
             guard let file = file as? URL, file.pathExtension == "swift" else { continue }
@@ -25,17 +25,6 @@ struct DocumentedExamples {
     private static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../Sources/RedisDCTesting")
 
-    /// Returns the code of a text without comments, indentation and empty lines.
-    private static func lines(_ text: String) -> [String] {
-        text.components(separatedBy: "\n")
-            .map { line in
-                let isComment = line.trimmingCharacters(in: .whitespaces).hasPrefix("//")
-                let end = line.range(of: " //")?.lowerBound ?? line.endIndex
-                return isComment ? "" : line[..<end].trimmingCharacters(in: .whitespaces)
-            }
-            .filter { !$0.isEmpty }
-    }
-
     /// Returns the code of each example in the doc comments of a source text.
     private static func examples(of source: String) -> [String] {
         source.components(separatedBy: "/// ```swift\n").dropFirst().map { rest in
@@ -43,7 +32,7 @@ struct DocumentedExamples {
             let code = example.components(separatedBy: "\n").map {
                 $0.trimmingCharacters(in: .whitespaces).dropFirst(3)
             }
-            return lines(code.joined(separator: "\n")).joined(separator: "\n")
+            return DocumentedCode.lines(code.joined(separator: "\n")).joined(separator: "\n")
         }
     }
 
