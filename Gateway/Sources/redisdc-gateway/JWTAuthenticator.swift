@@ -39,7 +39,8 @@ struct JWTAuthenticator: Authenticator {
         guard let token = login.credentialText, let claims = try? await keys.verify(token, as: Claims.self) else {
             return false
         }
-        return claims.sub.value == login.user
+        // By bytes, as Redis compares names: == also holds for other spellings of the same characters.
+        return claims.sub.value.utf8.elementsEqual(login.user.utf8)
     }
 }
 
