@@ -100,6 +100,10 @@ struct TokenTests {
             #expect(try await status(good) == 201)
             #expect(try await status(keys.right.sign(Claims(begins: -60))) == 201)
             #expect(try await status(good, "bob") == 401)
+            // Two spellings of the same characters are equal to ==, and are the names of two mailboxes.
+            let (composed, decomposed) = ("b\u{F6}b", "bo\u{308}b")
+            #expect(try await status(keys.right.sign(Claims(sub: decomposed)), composed) == 401)
+            #expect(try await status(keys.right.sign(Claims(sub: composed)), composed) == 201)
             #expect(try await status(keys.wrong.sign(Claims())) == 401)
             #expect(try await status(keys.right.sign(Claims(expires: -60))) == 401)
             #expect(try await status(keys.right.sign(Claims(expires: nil))) == 401)
