@@ -99,8 +99,15 @@ public final class Gateway: Sendable {
             ("/v1/socket", [(.get, refusedSocket)]),
         ]
         for (path, calls) in calls { add(calls, path, to: router) }
-        add({ _, _ in throw Problem(.notFound, "there is no such call: see docs/http.md") }, "/v1/**", .get, to: router)
+        for method in Self.methods {
+            add(
+                { _, _ in throw Problem(.notFound, "there is no such call: see docs/http.md") }, "/v1/**", method,
+                to: router)
+        }
     }
+
+    /// The methods that get a problem as their reply where there is no such call.
+    private static let methods: [HTTPRequest.Method] = [.get, .post, .put, .delete, .patch, .head]
 
     /// Adds the methods of a path; others are refused.
     func add<Context: RequestContext>(
@@ -109,8 +116,7 @@ public final class Gateway: Sendable {
         for (method, call) in calls { add(call, path, method, to: router) }
         let methods = calls.map(\.method.rawValue)
         let allowed = methods.joined(separator: ", ")
-        for method in [HTTPRequest.Method.get, .post, .put, .delete, .patch, .head]
-        where !calls.contains(where: { $0.method == method }) {
+        for method in Self.methods where !calls.contains(where: { $0.method == method }) {
             add(
                 { _, _ in
                     var problem = Problem(.methodNotAllowed, "the call has the methods \(allowed)")
@@ -182,7 +188,9 @@ public final class Gateway: Sendable {
     }
 
     /// Reads a signed request's body, and verifies the signature.
-    func verified(_ request: Request) async throws -> (Session, body: [UInt8]) {
+    ///
+    /// - Parameter isLogout: whether the session may be one that a logout has ended a short time ago.
+    func verified(_ request: Request, isLogout: Bool = false) async throws -> (Session, body: [UInt8]) {
         let body = try await body(of: request)
         guard let signature = Signature(request.headers) else {
             throw Problem.unauthorized(
@@ -190,7 +198,8 @@ public final class Gateway: Sendable {
                 time: try await sessions.time())
         }
         let session = try await sessions.verify(
-            signature, method: request.method.rawValue, target: request.head.path ?? "", body: body)
+            signature, method: request.method.rawValue, target: request.head.path ?? "", body: body,
+            isLogout: isLogout)
         try await limitRequests(of: session)
         return (session, body)
     }

@@ -39,6 +39,8 @@ public struct GatewayConfiguration: Sendable {
     /// The time within which a request's header must arrive, and after which an idle connection is
     /// closed. Default 10 s.
     public var headerTime: Duration = .seconds(10)
+    /// The time within which a request's body must arrive after its header. Default 60 s.
+    public var bodyTime: Duration = .seconds(60)
     /// The time after which clients of event streams reconnect when a connection breaks, or a node
     /// dies: at most this at the first attempt, and longer after each that fails. Default 2 s.
     public var reconnectDelay: Duration = .seconds(2)

@@ -138,7 +138,9 @@ extension Problem {
     }
 
     init(_ error: RedisError) {
-        if error.isTransient || error.code == .clientStopped || error.code == .cancelled {
+        if error.code == .outOfMemory {
+            self = .unavailable("Redis is out of memory", mayHaveRun: error.mayHaveRun)
+        } else if error.isTransient || error.code == .clientStopped || error.code == .cancelled {
             self = .unavailable("Redis cannot be reached", mayHaveRun: error.mayHaveRun)
         } else {
             self.init(.internal, "a command failed: \(error.code)")
@@ -147,8 +149,9 @@ extension Problem {
 
     init(_ error: RedisDCError) {
         switch error.code {
-        case .connectionLost, .notConnected, .cancelled:
+        case .connectionLost, .notConnected, .cancelled, .stopped:
             self = .unavailable("Redis cannot be reached", mayHaveRun: error.mayHaveRun)
+        case .outOfMemory: self = .unavailable("Redis is out of memory", mayHaveRun: error.mayHaveRun)
         default: self.init(.internal, "a rate limit could not be checked: \(error.code)")
         }
     }

@@ -31,6 +31,12 @@ struct JSONTests {
         ])
     func refused(text: String) { #expect(throws: JSONParser.Fault.self) { try parse(text) } }
 
+    @Test("names that differ in their bytes are different, also where Swift considers them equal")
+    func names() throws {
+        let text = "{\"\u{F6}\":1,\"o\u{308}\":2}"
+        #expect(try parse(text).text.utf8.elementsEqual(text.utf8))
+    }
+
     @Test("text that is not UTF-8 is refused")
     func invalidText() {
         for bytes: [UInt8] in [[0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xE2, 0x82]] {

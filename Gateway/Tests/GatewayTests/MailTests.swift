@@ -155,6 +155,7 @@ struct MailTests {
                 ["to": ["a"], "id": "1", "messages": [["text": "x", "type": 1]]],
                 ["to": ["a"], "id": "1", "messages": [["text": "x", "headers": []]]],
                 ["to": ["a{b"], "id": "1", "messages": [good]],
+                ["to": ["a"], "id": "1", "messages": [["text": "x", "headers": ["\u{F6}": "1", "o\u{308}": "2"]]]],
             ]
             for body in bodies {
                 let reply = try await bob.call("POST", "/v1/send", body)
@@ -162,6 +163,8 @@ struct MailTests {
             }
             let half = String(repeating: "x", count: 600_000)
             #expect(try await bob.send([half], to: ["a", "b"]).problem == "too-large")
+            // Two names that Swift considers equal are two mailboxes.
+            #expect(try await bob.send([half], to: ["b\u{F6}b", "bo\u{308}b"]).problem == "too-large")
             #expect(try await bob.send([half, half], to: ["a"]).status == 413)
             #expect(try await bob.send(["1", "2"], to: ["a"]).status == 200)
             let full = try await bob.send(["3"], to: ["a", "b"])
@@ -170,7 +173,10 @@ struct MailTests {
             for target in ["?wait=61", "?wait=x", "?limit=0", "?limit=1001", "?after=x", "?wait=0&wait=0"] {
                 #expect(try await bob.call("GET", "/v1/mail" + target).status == 400, "\(target)")
             }
-            #expect(try await bob.call("GET", "/v1/nothing").status == 404)
+            for method in ["GET", "POST", "PUT", "DELETE"] {
+                let nothing = try await bob.call(method, "/v1/nothing")
+                #expect(nothing.status == 404 && nothing.problem == "not-found", "\(method)")
+            }
             let method = try await bob.call("PUT", "/v1/mail")
             #expect(method.status == 405 && method.headers["Allow"] == ["GET"])
             #expect(try await bob.call("GET", "/v1/socket").status == 426)

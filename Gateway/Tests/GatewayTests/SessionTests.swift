@@ -177,6 +177,30 @@ struct SessionTests {
         }
     }
 
+    /// A node that dies between the end of the session and the device's.
+    @Test("a logout that is repeated because its reply was lost forgets the device, unless it has logged in again")
+    func repeatedLogout() async throws {
+        try await withNodes { nodes, _ in
+            let (node, alice) = (nodes[0], try await TestClient(nodes[0].url, "alice"))
+            let mailbox = try node.office.mailbox("alice")
+            try await node.gateway.sessions.logout(user: "alice", device: "phone")
+            #expect(try await alice.mail().problem == "unknown-session")
+            #expect(try await mailbox.devices().count == 1)
+            #expect(try await alice.call("DELETE", "/v1/sessions").status == 204)
+            #expect(try await mailbox.devices().isEmpty)
+            let again = try await TestClient(node.url, "alice")
+            #expect(try await alice.call("DELETE", "/v1/sessions").status == 204)
+            #expect(try await mailbox.devices().count == 1)
+            #expect(try await again.mail().status == 200)
+            // For a limited time.
+            for key in try await node.redis.send("KEYS", "gw:*:session:*").array ?? [] {
+                let time = try await node.redis.send("PTTL", .string(key.string ?? "")).integer ?? 0
+                let isEnded = key.string?.contains(alice.session) == true
+                #expect(time > 0 && (time <= 600_000) == isEnded)
+            }
+        }
+    }
+
     @Test("a login of an older session's device does not let its logout forget the newer one")
     func lateLogout() async throws {
         try await withNodes { nodes, _ in
@@ -207,6 +231,25 @@ struct SessionTests {
             #expect(devices.count == 64)
             #expect(!devices.contains("d0") && devices.contains("d64"))
             #expect(try await first.mail().problem == "unknown-session")
+        }
+    }
+
+    @Test("devices that log in at the same time replace the oldest ones, and all are admitted")
+    func concurrentDevices() async throws {
+        try await withNodes(2) { nodes, _ in
+            for number in 0..<64 { _ = try await TestClient(nodes[0].url, "alice", device: "d\(number)") }
+            let count = 8
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<count {
+                    let url = nodes[number % 2].url
+                    group.addTask {
+                        let client = try await TestClient(url, "alice", device: "new\(number)")
+                        _ = try await client.mail()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await nodes[0].office.mailbox("alice").devices().count <= 64)
         }
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Hiredis
 import NIOCore
 import NIOPosix
@@ -25,6 +26,55 @@ struct SlowReaderTests {
             try await readAll(alice)
         }
     }
+
+    @Test("a client that reads again when its socket is being closed learns that it was too slow")
+    func closeCode() async throws {
+        try await withNodes(configure: {
+            $0.maxWriteTime = .milliseconds(500)
+            $0.keepAliveInterval = .milliseconds(200)
+        }) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let socket = try await TestSocket.open(alice)
+            try await socket.stopReading()
+            try await fill(nodes[0].office)
+            try await until("the socket is being closed") { nodes[0].log.text.contains("takes nothing") }
+            try await socket.continueReading()
+            #expect(try await socket.closeCode() == 4003)
+            try await readAll(alice)
+        }
+    }
+
+    #if os(Linux)
+        /// A client that is gone without a farewell cannot be made here: its packets would have to be lost.
+        @Test("the system closes a connection whose client acknowledges no bytes for a while")
+        func unacknowledged() async throws {
+            try await withNodes(configure: { $0.maxWriteTime = .seconds(8) }) { nodes, _ in
+                try await withRawConnection(port: nodes[0].port) { connection in
+                    try await connection.write("GET /v1/nothing HTTP/1.1\r\nHost: x\r\n\r\n")
+                    _ = try await connection.readHead()
+                    let port = connection.channel.localAddress?.port
+                    var times: [Int32] = []
+                    // The node is in this process, so its end of the connection is, too.
+                    for descriptor in Int32(3)..<4096 where Self.port(ofPeer: descriptor) == port {
+                        var (time, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+                        if getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &time, &size) == 0 {
+                            times.append(time)
+                        }
+                    }
+                    #expect(times == [21_000])
+                }
+            }
+        }
+
+        private static func port(ofPeer descriptor: Int32) -> Int? {
+            var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+            let result = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &size) }
+            }
+            return result == 0 && address.sin_family == sa_family_t(AF_INET)
+                ? Int(in_port_t(bigEndian: address.sin_port)) : nil
+        }
+    #endif
 
     @Test("an event stream that does not read is closed, and its mailbox keeps everything")
     func events() async throws {
@@ -122,6 +172,33 @@ struct SlowReaderTests {
                     for try await buffer in inbound { received += String(buffer: buffer) }
                     #expect(received.contains("404") == !first.isEmpty)
                 }
+            }
+        }
+    }
+
+    @Test("a connection whose body does not arrive is closed, and one that sends it slowly in time is answered")
+    func body() async throws {
+        let head = "POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\n"
+        try await withNodes(configure: {
+            $0.bodyTime = .seconds(2)
+            $0.headerTime = .milliseconds(300)
+        }) { nodes, _ in
+            let login = head.replacing("nothing", with: "sessions")
+            for first in ["", head + "{}{}"] {
+                try await withRawConnection(port: nodes[0].port) { connection in
+                    try await connection.write(first + login + "{")
+                    let answers = String(decoding: try await connection.readToEnd(), as: UTF8.self)
+                    #expect(answers.contains("404") == !first.isEmpty && !answers.contains("400"))
+                }
+            }
+            // Longer than a header may take.
+            try await withRawConnection(port: nodes[0].port) { connection in
+                try await connection.write(login)
+                for byte in ["[", "]", " ", " "] {
+                    try await Task.sleep(for: .milliseconds(200))
+                    try await connection.write(byte)
+                }
+                #expect(try await connection.readHead()?.contains("400") == true)
             }
         }
     }

@@ -1,18 +1,34 @@
+import Synchronization
+
 /// Acknowledges positions in the background: the latest one, one call at a time.
 final class Acknowledger: Sendable {
-    private let cursors: AsyncStream<String>.Continuation
+    private let latest = Latest()
+    private let signals: AsyncStream<Void>.Continuation
     private let task: Task<Void, Never>
 
+    /// The latest position that was handled.
+    private final class Latest: Sendable {
+        let cursor = Mutex<String?>(nil)
+    }
+
     init(_ client: GatewayClient) {
-        let (stream, cursors) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        self.cursors = cursors
+        let (stream, signals) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        self.signals = signals
         // Its own task: what was handled is acknowledged even if the receiver's task is cancelled.
-        task = Task {
-            for await cursor in stream {
-                // A failure that is not repeated is of no consequence: the next position covers this one, and a message
-                // that was not acknowledged comes again.
-                try? await client.acknowledge(cursor)
-                try? await Task.sleep(for: client.configuration.acknowledgePause)
+        task = Task { [latest] in
+            var acknowledged: String?
+            for await _ in stream {
+                // The latest position covers those before it, also those whose call has failed.
+                while let cursor = latest.cursor.withLock({ $0 }), cursor != acknowledged, !Task.isCancelled {
+                    do throws(GatewayError) {
+                        try await client.acknowledge(cursor)
+                        acknowledged = cursor
+                    } catch {
+                        // A message that was not acknowledged comes again. A refusal would be repeated for ever.
+                        if !error.isTransient { acknowledged = cursor }
+                    }
+                    try? await Task.sleep(for: client.configuration.acknowledgePause)
+                }
             }
         }
     }
@@ -20,11 +36,14 @@ final class Acknowledger: Sendable {
     deinit { task.cancel() }
 
     /// Acknowledges a position soon.
-    func add(_ cursor: String) { cursors.yield(cursor) }
+    func add(_ cursor: String) {
+        latest.cursor.withLock { $0 = cursor }
+        signals.yield()
+    }
 
     /// Waits until the last position was acknowledged, for a limited time.
     func finish(within time: Duration) async {
-        cursors.finish()
+        signals.finish()
         let task = task
         let limit = Task {
             try? await Task.sleep(for: time)

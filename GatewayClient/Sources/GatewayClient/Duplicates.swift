@@ -4,19 +4,20 @@ struct Duplicates {
     /// The number of messages that are remembered.
     static let maxCount = 4096
 
-    private var seen: Set<String> = []
+    /// As bytes: Swift considers texts equal that are different ids.
+    private var seen: Set<[UInt8]> = []
     /// The keys in the order in which they came, in a ring.
-    private var order: [String] = []
+    private var order: [[UInt8]] = []
     private var oldest = 0
 
     /// Remembers a message. Returns whether it is new.
     mutating func insert(_ message: GatewayMessage) -> Bool {
-        let isNewPosition = remember("cursor " + message.cursor)
-        let isNewMessage = message.id.isEmpty || remember("id " + message.id)
+        let isNewPosition = remember(Array("cursor \(message.cursor)".utf8))
+        let isNewMessage = message.id.isEmpty || remember(Array("id \(message.id)".utf8))
         return isNewPosition && isNewMessage
     }
 
-    private mutating func remember(_ key: String) -> Bool {
+    private mutating func remember(_ key: [UInt8]) -> Bool {
         guard seen.insert(key).inserted else { return false }
         if order.count < 2 * Self.maxCount {
             order.append(key)

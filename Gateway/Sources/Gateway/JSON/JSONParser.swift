@@ -77,14 +77,14 @@ struct JSONParser {
     private mutating func object(depth: Int) throws(Fault) -> JSON {
         at += 1
         var members: [JSON.Member] = []
-        var names: Set<String> = []
+        var names: Set<[UInt8]> = []
         skipSpace()
         if skip("}") { return .object(members) }
         while true {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw fault("no name of a member") }
             let name = try string()
-            guard names.insert(name).inserted else { throw fault("the name \"\(name)\" a second time") }
+            guard names.insert(Array(name.utf8)).inserted else { throw fault("the name \"\(name)\" a second time") }
             skipSpace()
             guard skip(":") else { throw fault("no colon after a name") }
             members.append(JSON.Member(name: name, value: try value(depth: depth + 1)))

@@ -67,7 +67,8 @@ struct SendCall: Sendable {
         let bytes = self.messages.reduce(0) { sum, message in
             message.headers.reduce(sum + message.body.count) { $0 + $1.key.utf8.count + $1.value.utf8.count }
         }
-        guard bytes * Set(recipients).count <= 1 << 20 else {
+        // By bytes, as the mailboxes distinguish them: Swift compares texts by canonical equivalence.
+        guard bytes * Set(recipients.map { Array($0.utf8) }).count <= 1 << 20 else {
             throw Problem(
                 .tooLarge, "the messages have \(bytes) bytes; times the recipients at most 1,048,576 are allowed")
         }
@@ -87,7 +88,9 @@ extension Message {
             guard !header.name.lowercased().hasPrefix(ReservedHeader.prefix) else {
                 throw Problem(.malformed, "headers that begin with \(ReservedHeader.prefix) are reserved")
             }
-            headers[header.name] = value
+            guard headers.updateValue(value, forKey: header.name) == nil else {
+                throw Problem(.malformed, "two names of headers are the same text in different encodings")
+            }
         }
         if let given = json["headers"], given.members == nil { throw Problem(.malformed, "\"headers\" is an object") }
         headers[ReservedHeader.from] = sender

@@ -2,12 +2,14 @@
 -- KEYS[1] session  as in session_login.lua
 -- KEYS[2] nonce    string  exists until the request's time is no longer current
 -- ARGV[1] the request's time, ms since 1970  [2] ms by which it may differ from the time now
+-- ARGV[3] '1' for a logout, which is also admitted to a session that a logout has ended; otherwise ''
 -- Reply: {RESULT, ms now}. Results: ok; ended: the session is no longer valid; stale; used: the nonce was used before.
 local call = redis.call
 local time = call('TIME')
 local now, sent, window = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[1]), tonumber(ARGV[2])
 local result = 'ok'
-if call('HEXISTS', KEYS[1], 'token') == 0 then
+local fields = call('HMGET', KEYS[1], 'token', 'ended')
+if not fields[1] or fields[2] and ARGV[3] ~= '1' then
   result = 'ended'
 elseif math.abs(now - sent) > window then
   result = 'stale'

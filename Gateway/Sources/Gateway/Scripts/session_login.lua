@@ -2,8 +2,8 @@
 -- KEYS[1] device   string  the id of the device's session
 -- KEYS[2] session  hash    the new session
 -- KEYS[3] older    hash    the session that KEYS[1] names; the same as KEYS[2] if it names none
--- A session has these fields: user, device, token, cookie (the SHA-256 of its secret), expires (ms since 1970), and, when
--- a newer login has ended it, replaced; then it has no token and no cookie.
+-- A session has these fields: user, device, token, cookie (the SHA-256 of its secret), expires (ms since 1970); when a
+-- newer login has ended it, replaced, and no token and no cookie; when a logout has ended it, ended, and no cookie.
 -- ARGV[1] the id that KEYS[1] holds, or ''  [2] new id  [3] user  [4] device  [5] token  [6] cookie  [7] lifetime in ms
 -- ARGV[8] the channel of ended sessions: each message is the id of one, whose streams the nodes end
 -- Reply: {'ok', ms now, ms when it expires}, or {'again', ID}: KEYS[1] names another session by now, or '' for none.

@@ -63,21 +63,31 @@ extension Gateway {
             try await replaceOldestDevice(reader)
         }
         do throws(QueueListenError) {
-            return try await reader.mailbox.devices().first { $0.name == reader.device }?.acknowledged ?? .none
+            // By bytes, as the mailbox distinguishes them.
+            return try await reader.mailbox.devices().first { $0.name.utf8.elementsEqual(reader.device.utf8) }?
+                .acknowledged ?? .none
         } catch { throw Problem(error) }
     }
 
     /// Makes room for a device: forgets the one that was not seen for the longest time, and ends its session.
     private func replaceOldestDevice(_ reader: DeviceReader) async throws(Problem) {
         let mailbox = reader.mailbox
-        let devices: [MailboxDevice]
-        do throws(QueueListenError) { devices = try await mailbox.devices() } catch { throw Problem(error) }
-        guard let oldest = devices.min(by: { $0.lastSeen < $1.lastSeen })?.name else { return }
-        try await sessions.logout(user: mailbox.name, device: oldest)
-        do throws(QueueListenError) {
-            try await mailbox.forget(device: oldest)
-            _ = try await reader.listen(limit: 1, maxBytes: 1, timeout: .zero)
-        } catch { throw Problem(error) }
+        // Another login may take the place that has become free.
+        for _ in 1...10 {
+            let oldest: MailboxDevice?
+            do throws(QueueListenError) {
+                oldest = try await mailbox.devices().min { $0.lastSeen < $1.lastSeen }
+            } catch { throw Problem(error) }
+            if let oldest { try await sessions.logout(user: mailbox.name, device: oldest.name) }
+            do throws(QueueListenError) {
+                if let oldest { try await mailbox.forget(device: oldest.name) }
+                _ = try await reader.listen(limit: 1, maxBytes: 1, timeout: .zero)
+                return
+            } catch {
+                guard error.code == .conflict else { throw Problem(error) }
+            }
+        }
+        throw .unavailable("too many devices of the user log in at the same time", mayHaveRun: true)
     }
 
     /// Ends the session of a device, if it has one, and forgets the device: after a ban, for example, or when a user leaves.
@@ -93,7 +103,7 @@ extension Gateway {
 
     /// DELETE /v1/sessions
     func logout(_ request: Request, _ address: String?) async throws -> Response {
-        let (session, _) = try await verified(request)
+        let (session, _) = try await verified(request, isLogout: true)
         if try await sessions.logout(session) {
             // The nodes end the streams of the session when they receive its end (`run()`). To begin a poll here, which would
             // end them too, could end those of a login that came meanwhile.

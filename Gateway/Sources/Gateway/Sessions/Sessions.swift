@@ -70,9 +70,12 @@ struct Sessions: Sendable {
         }
     }
 
+    /// The time for which a logout can be repeated: its reply may have been lost.
+    private static let logoutTime = 10 * 60 * 1000
+
     /// Ends a session.
     ///
-    /// - Returns: whether it was the device's current one.
+    /// - Returns: whether the device has no other one.
     func logout(_ session: Session) async throws(Problem) -> Bool {
         do throws(RedisError) { return try await end(session.id, user: session.user, device: session.device) } catch {
             throw Problem(error)
@@ -91,7 +94,7 @@ struct Sessions: Sendable {
     private func end(_ id: SessionID, user: String, device: String) async throws(RedisError) -> Bool {
         try await redis.script(
             Self.logoutScript, keys: [key(id), key(user: user, device: device)],
-            arguments: [.string(id.description), .string(endedChannel)]
+            arguments: [.string(id.description), .string(endedChannel), .integer(Self.logoutTime)]
         ).integer == 1
     }
 
@@ -99,27 +102,28 @@ struct Sessions: Sendable {
 
     /// Verifies a signed request, and admits it once.
     ///
+    /// - Parameter isLogout: whether a session is admitted too that a logout has ended a short time ago.
     /// - Throws: 401 problems, `unavailable`.
     func verify(
-        _ signature: Signature, method: String, target: String, body: [UInt8]
+        _ signature: Signature, method: String, target: String, body: [UInt8], isLogout: Bool = false
     ) async throws(Problem) -> Session {
         guard let id = SessionID(signature.session) else {
             throw .unauthorized(.unsigned, "the session has the wrong form", time: try await time())
         }
         let stored = try await load(id)
-        let session = try stored.session()
+        let session = try stored.session(orEnded: isLogout)
         guard signature.isValid(method: method, target: target, body: body, token: stored.token) else {
             throw .unauthorized(.badSignature, "the signature is not that of this request", time: stored.now)
         }
         // Only now is anything stored: nobody without the token can fill Redis with nonces.
         let reply = try await run(
             Self.admitScript, [key(id), key(id.bucket, "nonce:\(id):\(signature.nonce)")],
-            [.integer(signature.time), .integer(Signature.window)])
+            [.integer(signature.time), .integer(Signature.window), isLogout ? "1" : ""])
         guard reply.count == 2, let now = reply[1].number else { throw Self.unexpected }
         switch reply[0].string {
         case "ok": return session
         case "ended":
-            _ = try await load(id).session()
+            _ = try await load(id).session(orEnded: isLogout)
             throw .unauthorized(.unknownSession, "the session has ended", time: now)
         case "stale":
             throw .unauthorized(
@@ -169,13 +173,15 @@ struct Sessions: Sendable {
         var cookie: String
         var expires: Int
         var isReplaced: Bool
+        /// Whether a logout has ended it.
+        var isEnded: Bool
 
-        func session() throws(Problem) -> Session {
+        func session(orEnded: Bool = false) throws(Problem) -> Session {
             if isReplaced {
                 throw .unauthorized(
                     .loggedInElsewhere, "a newer login of this device has replaced the session", time: now)
             }
-            guard !token.isEmpty, now < expires else {
+            guard !token.isEmpty, now < expires, !isEnded || orEnded else {
                 throw .unauthorized(.unknownSession, "the session has expired, or was ended", time: now)
             }
             return Session(id: id, user: user, device: device, expires: expires, verifiedAt: now)
@@ -184,11 +190,11 @@ struct Sessions: Sendable {
 
     private func load(_ id: SessionID) async throws(Problem) -> Stored {
         let reply = try await run(Self.loadScript, [key(id)], [])
-        guard reply.count == 7, let now = reply[0].number else { throw Self.unexpected }
+        guard reply.count == 8, let now = reply[0].number else { throw Self.unexpected }
         let texts = reply.map { $0.string ?? "" }
         return Stored(
             now: now, id: id, user: texts[1], device: texts[2], token: texts[3], cookie: texts[4],
-            expires: Int(texts[5]) ?? 0, isReplaced: !texts[6].isEmpty)
+            expires: Int(texts[5]) ?? 0, isReplaced: !texts[6].isEmpty, isEnded: !texts[7].isEmpty)
     }
 
     private func run(

@@ -166,10 +166,15 @@ struct Socket: Sendable {
         -> WebSocketErrorCode?
     {
         do {
-            let end = try await stream.run(after: cursor) { [channel = frames.channel] in
-                // The connection is full, so this frame may not arrive. The end of the connection ends the write.
-                channel.writeAndFlush(Output.closeFrame(.tooSlow), promise: nil)
-                channel.close(promise: nil)
+            let end = try await stream.run(after: cursor) { [gateway, channel = frames.channel] in
+                // The connection is full: the frame leaves only if the client reads now. The end of the connection ends the
+                // write.
+                gateway.logger.debug("a socket's client takes nothing, the socket is closed")
+                let limit = channel.eventLoop.scheduleTask(in: .seconds(2)) { channel.close(promise: nil) }
+                channel.writeAndFlush(Output.closeFrame(.tooSlow)).whenComplete { _ in
+                    limit.cancel()
+                    channel.close(promise: nil)
+                }
             } _: { event in
                 switch event {
                 case .keepAlive: try await keepAlive(output)

@@ -6,6 +6,11 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOWebSocket
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
 
 extension Gateway {
     /// Returns the server for an application whose router has the gateway's routes: HTTP/1.1, with
@@ -42,6 +47,7 @@ struct SocketChannel: HTTPChannelHandler {
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let gateway = gateway
         return channel.eventLoop.makeCompletedFuture {
+            Self.limitWriting(channel, gateway.configuration.maxWriteTime * 2 + .seconds(5))
             let upgrader = NIOTypedWebSocketServerUpgrader<Connection>(
                 maxFrameSize: gateway.configuration.maxBodyBytes,
                 shouldUpgrade: { channel, head in
@@ -55,7 +61,7 @@ struct SocketChannel: HTTPChannelHandler {
                         .socket(try Frames(wrappingChannelSynchronously: channel), target: head.uri)
                     }
                 })
-            let headerTime = gateway.configuration.headerTime
+            let (headerTime, bodyTime) = (gateway.configuration.headerTime, gateway.configuration.bodyTime)
             let upgrade = NIOTypedHTTPServerUpgradeConfiguration(
                 upgraders: [upgrader],
                 notUpgradingCompletionHandler: { channel in
@@ -64,7 +70,7 @@ struct SocketChannel: HTTPChannelHandler {
                         let closing = EndSignal<Void>()
                         try pipeline.addHandler(ClosingHandler(closing))
                         try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
-                        try pipeline.addHandler(HeaderTimer(headerTime))
+                        try pipeline.addHandler(RequestTimer(headerTime: headerTime, bodyTime: bodyTime))
                         try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: nil, logger: logger))
                         return .http(
                             try HTTPPart(
@@ -72,7 +78,7 @@ struct SocketChannel: HTTPChannelHandler {
                                 configuration: .init(isOutboundHalfClosureEnabled: true)), closing: closing)
                     }
                 })
-            // Of the first request; HeaderTimer is in the pipeline from the second one on.
+            // Of the first request; RequestTimer is in the pipeline from its body on.
             let timer = FirstHeaderTimer(headerTime)
             try channel.pipeline.syncOperations.addHandler(timer)
             let (encoder, filter) = (HTTPResponseEncoder(), UpgradeFilter(gateway))
@@ -84,6 +90,18 @@ struct SocketChannel: HTTPChannelHandler {
             upgradeHandler.upgradeResultFuture.whenComplete { _ in end.value.stop() }
             return Value(connection: upgradeHandler.upgradeResultFuture, channel: channel)
         }
+    }
+
+    /// Sets the time after which the system closes a connection whose client acknowledges no bytes, because it is gone
+    /// without a farewell. A client that is there and takes nothing counts too, so it is longer than the time after which
+    /// a stream ends by itself, and what was written before can still be read.
+    private static func limitWriting(_ channel: any Channel, _ time: Duration) {
+        #if os(Linux)
+            // A connection that is not TCP does not have this option.
+            try? channel.syncOptions?.setOption(
+                .tcpOption(NIOBSDSocket.Option(rawValue: TCP_USER_TIMEOUT)),
+                value: .init(time / .milliseconds(1)))
+        #endif
     }
 
     func handle(value: Value, logger: Logger) async {

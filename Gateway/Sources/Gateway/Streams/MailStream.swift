@@ -40,6 +40,7 @@ struct MailStream: Sendable {
     private let entry: SessionWatch.Entry?
     /// The time at which the write began that is under way.
     private let writingSince = NIOLockedValueBox<ContinuousClock.Instant?>(nil)
+    private let isTooSlow = NIOLockedValueBox(false)
 
     /// - Parameter entry: made before the session was verified.
     init(_ gateway: Gateway, _ session: Session, _ entry: SessionWatch.Entry?) throws(Problem) {
@@ -62,8 +63,7 @@ struct MailStream: Sendable {
         defer { withExtendedLifetime(entry) {} }
         let (signals, continuation) = AsyncStream<Signal>.makeStream()
         let ends = Ends(signals: continuation)
-        let isTooSlow = NIOLockedValueBox(false)
-        let timer = startTimer(ends) {
+        let timer = startTimer(ends) { [isTooSlow] in
             isTooSlow.withLockedValue { $0 = true }
             stopWriting()
         }
@@ -148,6 +148,8 @@ struct MailStream: Sendable {
         writingSince.withLockedValue { $0 = .now }
         try await write()
         writingSince.withLockedValue { $0 = nil }
+        // The client has begun to read again, but its connection is being closed.
+        if isTooSlow.withLockedValue({ $0 }) { throw TooSlow() }
     }
 
     private func startTimer(_ ends: Ends, tooSlow: @escaping @Sendable () -> Void) -> StreamTimer {

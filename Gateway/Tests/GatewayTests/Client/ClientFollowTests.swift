@@ -42,6 +42,32 @@ struct ClientFollowTests {
         }
     }
 
+    @Test("the last position is acknowledged after the time of a call is over, without another message")
+    func acknowledgement() async throws {
+        try await FakeGateway.run { received in
+            if received.target == "/v1/ack" {
+                // The calls of two attempts fail, with all of their repetitions.
+                return received.number < 8
+                    ? Response(status: .serviceUnavailable) : Response(status: .noContent)
+            }
+            return .events(Response.event(1), isOpen: true)
+        } _: { gateway in
+            var configuration = GatewayClientConfiguration()
+            configuration.callTimeout = .milliseconds(1)
+            configuration.requestTimeout = .seconds(10)
+            configuration.acknowledgePause = .milliseconds(1)
+            var receiver = GatewayReceiver(try gateway.client(configuration)) { _ in }
+            receiver.handleOthers { _ in }
+            let running = Task { [receiver] in try await receiver.run() }
+            try await until("the acknowledgement has arrived") {
+                gateway.received.contains { $0.target == "/v1/ack" && $0.number >= 8 }
+            }
+            running.cancel()
+            _ = await running.result
+            #expect(gateway.received.allSatisfy { $0.target != "/v1/ack" || $0.body.contains("c1") })
+        }
+    }
+
     @Test("with one node the delay is the one that the stream names")
     func retryDelay() async throws {
         try await FakeGateway.run { received in

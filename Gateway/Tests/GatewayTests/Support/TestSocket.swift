@@ -116,6 +116,8 @@ final class TestSocket: Sendable {
     /// Stops reading, as a client does that hangs.
     func stopReading() async throws { try await channel.channel.setOption(.autoRead, value: false).get() }
 
+    func continueReading() async throws { try await channel.channel.setOption(.autoRead, value: true).get() }
+
     // MARK: Read
 
     /// A frame or the end of the connection.

@@ -1,19 +1,25 @@
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection whose next request header does not arrive in time: a client that sends it byte by byte must not keep
-/// a connection.
-final class HeaderTimer: ChannelDuplexHandler, RemovableChannelHandler {
+/// Closes a connection whose next request does not arrive in time: a client that sends its header or body byte by byte must
+/// not keep a connection.
+final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    private let limit: TimeAmount
+    private let (headerTime, bodyTime): (TimeAmount, TimeAmount)
     private var timer: Scheduled<Void>?
     /// The number of requests whose response has not ended.
     private var requests = 0
+    private var isReadingBody = false
 
-    init(_ limit: Duration) { self.limit = TimeAmount(limit) }
+    /// - Parameters:
+    ///   - headerTime: the limit from the end of the last response to the end of a header.
+    ///   - bodyTime: the limit from there to the end of the body.
+    init(headerTime: Duration, bodyTime: Duration) {
+        (self.headerTime, self.bodyTime) = (TimeAmount(headerTime), TimeAmount(bodyTime))
+    }
 
     func handlerRemoved(context: ChannelHandlerContext) { stop() }
 
@@ -23,9 +29,15 @@ final class HeaderTimer: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if case .head = unwrapInboundIn(data) {
+        switch unwrapInboundIn(data) {
+        case .head:
             requests += 1
-            stop()
+            isReadingBody = true
+            start(bodyTime, context)
+        case .body: break
+        case .end:
+            isReadingBody = false
+            awaitHeader(context)
         }
         context.fireChannelRead(data)
     }
@@ -33,12 +45,18 @@ final class HeaderTimer: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         if case .end = unwrapOutboundIn(data) {
             requests -= 1
-            if requests == 0 { start(context) }
+            // A response may end before the body of its request.
+            if !isReadingBody { awaitHeader(context) }
         }
         context.write(data, promise: promise)
     }
 
-    private func start(_ context: ChannelHandlerContext) {
+    private func awaitHeader(_ context: ChannelHandlerContext) {
+        if requests == 0 { start(headerTime, context) } else { stop() }
+    }
+
+    private func start(_ limit: TimeAmount, _ context: ChannelHandlerContext) {
+        stop()
         let channel = context.channel
         timer = context.eventLoop.scheduleTask(in: limit) { channel.close(promise: nil) }
     }
