@@ -93,7 +93,7 @@ export async function play(game, handlers, onSession) {
                 delete localStorage.name;
                 asksPassword = true;
                 find("login").elements.name.value = user;
-                state.textContent = `“${user}” is taken, or is no name: 1 to 15 letters or digits.`;
+                state.textContent = `“${user}” is taken, or is not a valid name: 1 to 15 letters or digits.`;
             } else if (error.type === "unknown-session") {
                 // It has expired: log in again.
             } else {

@@ -105,6 +105,9 @@ extension QueueListenTests {
             var seen = SeenMessages(capacity: 2)
             for id in ["a", "b", "", "b", "c"] { seen.insert(id) }
             #expect(["a", "b", "c", ""].map { seen.contains($0) } == [false, true, true, false])
+            // Two ids that Swift considers equal.
+            seen.insert("o\u{308}")
+            #expect(!seen.contains("\u{F6}"))
         }
 
         @Test("a handler that throws is called again with the message, and the next message waits")

@@ -39,6 +39,8 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
     public private(set) var toolbox: [String] = []
     /// The ids of the latest trades and matches, by which a repeated one is recognized.
     private var done: [String] = []
+    /// The last counted match against each opponent. There is one match of two players at a time.
+    private var counted: [String: String]?
 
     /// A player who has not played.
     public init() {}
@@ -90,8 +92,9 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
     /// Counts the end of a match.
     ///
     /// - Returns: whether the player has changed; `false` for the same match again.
-    public mutating func count(_ change: Int, of match: String) -> Bool {
-        guard isNew("match:" + match) else { return false }
+    public mutating func count(_ change: Int, of match: String, against opponent: String) -> Bool {
+        guard counted?[opponent] != match, isNew("match:" + match) else { return false }
+        counted = (counted ?? [:]).merging([opponent: match]) { $1 }
         iq = max(0, iq + change)
         return true
     }

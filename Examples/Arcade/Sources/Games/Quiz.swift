@@ -103,7 +103,8 @@ public struct Quiz: Sendable, Hashable, Codable {
     /// A game that is open for players.
     public init(host: String, _ settings: Settings) throws(IllegalAction) {
         let available = Set(settings.categories).reduce(0) { $0 + (QuizQuestion.all[$1]?.count ?? 0) }
-        guard (1...32).contains(settings.name.count), !settings.categories.isEmpty,
+        guard (1...32).contains(settings.name.count), settings.name.utf8.count <= 256, !settings.categories.isEmpty,
+            settings.categories.count == Set(settings.categories).count,
             settings.categories.allSatisfy({ QuizQuestion.all[$0] != nil }),
             (1...max(1, available)).contains(settings.questions),
             (3...60).contains(settings.seconds)

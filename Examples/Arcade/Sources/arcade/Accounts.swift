@@ -5,6 +5,7 @@ import Gateway
 import Hiredis
 import Hummingbird
 import Logging
+import QueueListen
 import RedisDC
 
 /// Players and their names.
@@ -20,10 +21,14 @@ struct Accounts: Authenticator {
     private let namespace: String
     private let mail: any MailSender
     private let coordinator: Coordinator
+    private let office: PostOffice
     private let logger: Logger
 
-    init(redis: any Redis, namespace: String, coordinator: Coordinator, mail: any MailSender, logger: Logger) {
-        (self.redis, self.namespace, self.mail) = (redis, namespace, mail)
+    init(
+        redis: any Redis, namespace: String, coordinator: Coordinator, office: PostOffice, mail: any MailSender,
+        logger: Logger
+    ) {
+        (self.redis, self.namespace, self.mail, self.office) = (redis, namespace, mail, office)
         (self.coordinator, self.logger) = (coordinator, logger)
     }
 
@@ -78,16 +83,19 @@ struct Accounts: Authenticator {
             return try await account(of: caller.user)
         }
         gateway.addCall("/account/verify", to: router) { (verify: Verify, caller) in
-            guard try await use(verify.code, "verify", of: caller.user, ["verified", "1"]) else {
-                throw CallRefusal("code", "the code is not right, or too old")
+            guard try await mayTry("verify \(caller.user)", 20),
+                try await redeem(verify.code, "verify", of: caller.user, ["verified", "1"])
+            else {
+                throw CallRefusal("code", "the code is wrong or has expired")
             }
             return try await account(of: caller.user)
         }
         // A player who has forgotten the password has no session. The reply says nothing about the account.
         router.post("/account/forgot") { request, context in
             let forgot = try await request.decode(as: Forgot.self, context: context)
+            guard Self.isName(forgot.name) else { return HTTPResponse.Status.badRequest }
             // Nor does the time that it takes.
-            Task { await remind(forgot.name) }
+            if try await mayTry("forgot \(forgot.name)", 10) { Task { await remind(forgot.name) } }
             return HTTPResponse.Status.noContent
         }
         router.post("/account/reset") { request, context in
@@ -95,8 +103,19 @@ struct Accounts: Authenticator {
             guard Self.isName(reset.name), Self.isPassword(reset.password) else {
                 return HTTPResponse.Status.badRequest
             }
+            // The hash of a password takes long: only for the right code.
+            guard try await mayTry("reset \(reset.name)", 100),
+                try await redis.send(RedisCommand("GET", .string(codeKey("reset", reset.name)))).string
+                    == Self.hash(reset.code)
+            else { return .forbidden }
             let password = try PasswordHash(of: reset.password).description
-            return try await use(reset.code, "reset", of: reset.name, ["password", password]) ? .noContent : .forbidden
+            guard try await redeem(reset.code, "reset", of: reset.name, ["password", password]) else {
+                return .forbidden
+            }
+            // Every device must log in with the new password, also a browser that kept the name by its secret.
+            _ = try await redis.send(RedisCommand("HDEL", .string(key(reset.name)), "secret"))
+            try await endSessions(of: reset.name, gateway)
+            return .noContent
         }
     }
 
@@ -118,21 +137,39 @@ struct Accounts: Authenticator {
         return 1
         """)
 
+    /// KEYS[1] the account, KEYS[2] the code that verifies its address. ARGV[1] another address.
+    /// Replies 0 if the account's address is verified: it stays.
+    private static let correct = RedisScript(
+        """
+        if redis.call('HGET', KEYS[1], 'verified') == '1' then return 0 end
+        redis.call('HSET', KEYS[1], 'email', ARGV[1])
+        redis.call('DEL', KEYS[2])
+        return 1
+        """)
+
     private func register(_ name: String, _ register: Register) async throws {
         guard Self.isPassword(register.password) else {
             throw CallRefusal("password", "a password has 4 to 15 letters or digits")
         }
         guard register.email.utf8.count <= 254, register.email.split(separator: "@").count == 2,
             !register.email.contains(where: { $0.isWhitespace || $0.isNewline })
-        else { throw CallRefusal("email", "this is no e-mail address") }
+        else { throw CallRefusal("email", "this is not a valid e-mail address") }
+        // Nobody's mailbox is filled, neither from one name nor from many.
+        guard try await mayTry("register \(name)", 10), try await mayTry("mail \(Self.hash(register.email))", 10) else {
+            throw CallRefusal("tries", "too many attempts: try again in an hour")
+        }
         let reply = try await redis.script(
             Self.keep, keys: [key(name)],
             arguments: [.string(try PasswordHash(of: register.password).description), .string(register.email)])
         if reply.integer == 0 {
-            // The same call again, after a lost reply, is no error.
+            // The same call again, after a lost reply, is no error. With another address it corrects the first one, as long
+            // as that is not verified.
             guard let stored = try await field("password", of: name),
                 try PasswordHash(stored)?.matches(register.password) == true
             else { throw CallRefusal("registered", "this name is registered already") }
+            let isCorrected = try await redis.script(
+                Self.correct, keys: [key(name), codeKey("verify", name)], arguments: [.string(register.email)])
+            if isCorrected.integer == 0 { return }
         }
         try await sendCode("verify", of: name, to: register.email, "Your code to verify this address")
     }
@@ -141,17 +178,18 @@ struct Accounts: Authenticator {
 
     private func remind(_ name: String) async {
         do {
-            guard Self.isName(name), try await mayTry(name), try await field("verified", of: name) == "1",
+            guard try await field("verified", of: name) == "1",
                 let email = try await field("email", of: name)
             else { return }
             try await sendCode("reset", of: name, to: email, "Your code for a new password")
         } catch { logger.warning("no code could be sent", metadata: ["error": "\(error)"]) }
     }
 
-    /// Codes are short, so few attempts are allowed.
-    private func mayTry(_ name: String) async throws -> Bool {
-        try await coordinator.rateLimiter("account \(name)", rate: 10, per: .seconds(3600), burst: 10).tryAcquire()
-            .isAllowed
+    /// Whether another attempt is allowed within the hour: codes are short. Each purpose has attempts of its own, so that
+    /// strangers, who may try a reset, use up no attempts of the player.
+    private func mayTry(_ purpose: String, _ limit: Int) async throws -> Bool {
+        try await coordinator.rateLimiter("account \(purpose)", rate: limit, per: .seconds(3600), burst: limit)
+            .tryAcquire().isAllowed
     }
 
     private func sendCode(_ purpose: String, of name: String, to address: String, _ text: String) async throws {
@@ -163,7 +201,7 @@ struct Accounts: Authenticator {
     }
 
     /// KEYS[1] the code, KEYS[2] the account. ARGV[1] the hash of the code, ARGV[2] and ARGV[3] a field to set.
-    private static let redeem = RedisScript(
+    private static let redeemScript = RedisScript(
         """
         if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
         redis.call('DEL', KEYS[1])
@@ -172,10 +210,9 @@ struct Accounts: Authenticator {
         """)
 
     /// Sets a field of an account if a code is right, which is then used up.
-    private func use(_ code: String, _ purpose: String, of name: String, _ field: [String]) async throws -> Bool {
-        guard try await mayTry(name) else { return false }
+    private func redeem(_ code: String, _ purpose: String, of name: String, _ field: [String]) async throws -> Bool {
         let reply = try await redis.script(
-            Self.redeem, keys: [codeKey(purpose, name), key(name)],
+            Self.redeemScript, keys: [codeKey(purpose, name), key(name)],
             arguments: [.string(Self.hash(code))] + field.map { .string($0) })
         return reply.integer == 1
     }
@@ -195,6 +232,13 @@ struct Accounts: Authenticator {
     /// - Returns: whether the account was such a one, also if it had ended before.
     func leave(_ name: String) async throws -> Bool {
         try await redis.script(Self.leave, keys: [key(name)], arguments: []).integer == 1
+    }
+
+    /// Ends the sessions of all devices of a player, except for one device.
+    func endSessions(of name: String, except device: String? = nil, _ gateway: Gateway) async throws {
+        for known in try await office.mailbox(name).devices() where known.name != device {
+            try await gateway.logout(Caller(user: name, device: known.name))
+        }
     }
 
     // MARK: Names and keys

@@ -109,7 +109,8 @@ struct DuelService: Service {
         }
         gateway.addCall("/duel/play", to: router) { (move: Move, caller) in
             try await answering {
-                try await change(caller.user, move.opponent) { match in
+                try Self.check(id: move.id)
+                return try await change(caller.user, move.opponent) { match in
                     var generator = SystemRandomNumberGenerator()
                     return try match.duel.play(move.equation, by: caller.user, id: move.id, using: &generator)
                 }
@@ -120,6 +121,7 @@ struct DuelService: Service {
         }
         gateway.addCall("/duel/trade", to: router) { (trade: Trade, caller) in
             try await answering {
+                try Self.check(id: trade.id)
                 guard try await accounts.isRegistered(caller.user) else {
                     throw CallRefusal("anonymous", "only those who have registered their name can buy and make things")
                 }
@@ -170,9 +172,18 @@ struct DuelService: Service {
 
     // MARK: Matches
 
+    private static func check(id: String) throws(CallRefusal) {
+        guard (1...64).contains(id.utf8.count) else { throw CallRefusal("id", "an id has 1 to 64 bytes") }
+    }
+
     /// Begins a match, unless there is one of these players that has not ended.
     private func begin(_ players: [String], id: String, isRandom: Bool) async throws {
-        guard (1...64).contains(id.utf8.count) else { throw CallRefusal("id", "an id has 1 to 64 bytes") }
+        try Self.check(id: id)
+        let document = Self.name(of: players[0], players[1])
+        // An earlier match must be counted before it is replaced: its node may have died before that.
+        if let earlier = try await documents.read(document, DuelMatch.self), earlier.value.duel.ending != nil {
+            try await carryOut(document, earlier)
+        }
         var states: [DuelPlayer] = []
         for (player, opponent) in zip(players, players.reversed()) {
             // First the lists: a match that is in no list would never be found.
@@ -185,7 +196,6 @@ struct DuelService: Service {
         }
         var generator = SystemRandomNumberGenerator()
         let new = DuelMatch(players, states, beginning: id, isRandom: isRandom, using: &generator)
-        let document = Self.name(of: players[0], players[1])
         let read = try await documents.change(document, initial: new) { match in
             // There was no match of these players.
             if match == new { return true }
@@ -238,7 +248,9 @@ struct DuelService: Service {
         let (match, duel) = (read.value, read.value.duel)
         if duel.ending != nil {
             for (player, change) in zip(duel.players, duel.changes(of: match.iqs)) {
-                try await changePlayer(player) { $0.state.count(change, of: match.beginning) }
+                try await changePlayer(player) {
+                    $0.state.count(change, of: match.beginning, against: duel.opponent(of: player))
+                }
             }
         }
         var messages: [String: [Message]] = [:]
@@ -254,7 +266,9 @@ struct DuelService: Service {
         }
         try await documents.finish(document, version: read.version)
         for player in duel.players where duel.next == player || duel.ending != nil {
-            await self.push(to: player, "It is your turn against \(duel.opponent(of: player))")
+            let opponent = duel.opponent(of: player)
+            let text = duel.ending == nil ? "It is your turn against" : "Your match has ended:"
+            await self.push(to: player, "\(text) \(opponent)")
         }
     }
 

@@ -51,7 +51,8 @@ struct Arcade {
                 LoggingMailSender(logger: logger)
             }
         let accounts = Accounts(
-            redis: redis, namespace: settings.namespace, coordinator: coordinator, mail: mail, logger: logger)
+            redis: redis, namespace: settings.namespace, coordinator: coordinator, office: office, mail: mail,
+            logger: logger)
         let ticTacToe = try TicTacToeService(
             presence: presence, office: office, coordinator: coordinator, logger: logger)
         let quiz = try QuizService(presence: presence, office: office, redis: redis, logger: logger)
@@ -96,6 +97,8 @@ struct Arcade {
             try await answering {
                 // A player who has not registered leaves nothing behind. The session is last: until then the call can be repeated.
                 if try await !accounts.isRegistered(caller.user) {
+                    // The name will be free, so no session may stay that could act for its next owner.
+                    try await accounts.endSessions(of: caller.user, except: caller.device, gateway)
                     try await duel.remove(caller.user)
                     try await wordGame.remove(caller.user)
                     try await office.mailbox(caller.user).delete()

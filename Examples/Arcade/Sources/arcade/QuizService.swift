@@ -34,6 +34,10 @@ struct QuizService: Sendable {
         gateway.addCall("/quiz/host", to: router) { (host: Host, caller) in
             try await answering {
                 _ = try Quiz(host: caller.user, host.settings)
+                // The id becomes part of a key.
+                guard (1...64).contains(host.id.utf8.count),
+                    host.id.utf8.allSatisfy({ (0x21...0x7A).contains($0) })
+                else { throw CallRefusal("id", "an id has 1 to 64 characters: letters, digits and punctuation") }
                 return try await setHosted(.init(id: host.id, settings: host.settings), caller)
             }
         }
@@ -59,7 +63,10 @@ struct QuizService: Sendable {
         }
         gateway.addCall("/quiz/answer", to: router) { (answer: Answer, caller) in
             try await answering {
-                try await change(answer.quiz) { quiz, now in
+                guard (1...64).contains(answer.id.utf8.count) else {
+                    throw CallRefusal("id", "an id has 1 to 64 bytes")
+                }
+                return try await change(answer.quiz) { quiz, now in
                     try quiz.answer(answer.answer, to: answer.question, by: caller.user, id: answer.id, at: now)
                 }
             }

@@ -81,7 +81,7 @@ struct DocumentsTests {
                     let logger = Logger(label: "test")
                     let coordinator = try Coordinator(redis: redis, namespace: "arcade")
                     let accounts = Accounts(
-                        redis: redis, namespace: "arcade", coordinator: coordinator,
+                        redis: redis, namespace: "arcade", coordinator: coordinator, office: office,
                         mail: LoggingMailSender(logger: logger), logger: logger)
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<2 {

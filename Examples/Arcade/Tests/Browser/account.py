@@ -30,15 +30,24 @@ def test(arcade, make_player):
     alice = make_player(AccountPlayer, "alice")
     alice.open("account")
     alice.says("is kept by this browser")
-    alice.fill("register", password="apple123", email="alice@example.org")
+    alice.fill("register", password="apple123", email="alice@elsewhere.example")
     alice.says("The name alice is registered. The address is not verified yet.")
+    lost = code(arcade, "alice@elsewhere.example", seen)
+    alice.fill("register", password="apple123", email="alice@example.org")
+    corrected = []
+    alice.wait("the other mail", lambda: corrected.append(code(arcade, "alice@example.org", seen)) or corrected[-1])
+    alice.fill("verify", code=lost)
+    alice.says("code is wrong")
     arcade.kill(0)
     arcade.start(0)
     alice.fill("verify", code="WRONGONE")
-    alice.says("code is not right")
-    alice.fill("verify", code=code(arcade, "alice@example.org", seen))
+    alice.says("code is wrong")
+    alice.fill("verify", code=corrected[-1])
     alice.says("The address is verified.")
-    print("ok: a name is registered, and its address is verified")
+    alice.fill("register", password="apple123", email="eve@example.org")
+    alice.says("The address is verified.")
+    assert not code(arcade, "eve@example.org", seen)
+    print("ok: a name is registered, and its address is corrected, verified, and then kept")
 
     tablet = make_player(AccountPlayer, "tablet")
     tablet.driver.get(f"{arcade.origin}/account/")
@@ -59,13 +68,15 @@ def test(arcade, make_player):
         eve.driver.execute_script("document.getElementById('message').textContent = ''")
     codes = []
     eve.wait("the mail", lambda: codes.append(code(arcade, "alice@example.org", seen)) or codes[-1])
-    assert len(list(arcade.mails.iterdir())) == 2
+    assert len(list(arcade.mails.iterdir())) == 3
     eve.fill("reset", code="WRONGONE", password="pear4567")
-    eve.says("The code is not right")
+    eve.says("The code is wrong")
     eve.fill("reset", code=codes[-1], password="pear4567")
     eve.says("The password is set.")
     eve.fill("reset", code=codes[-1], password="plum4567")
-    eve.says("The code is not right")
+    eve.says("The code is wrong")
+    # The reset has ended the sessions of both devices, and neither comes back without the new password.
+    alice.wait("asks for the password", lambda: "is taken" in alice.text("state"))
     tablet.driver.execute_script("localStorage.clear(); indexedDB.deleteDatabase('redisdc')")
     tablet.driver.refresh()
     tablet.log_in("alice")
@@ -73,5 +84,17 @@ def test(arcade, make_player):
     tablet.fill("login", name="alice", password="pear4567")
     tablet.says("The name alice is registered.")
     print("ok: who has forgotten the password sets another one by mail, once, and learns nothing about other names")
+    ended = eve.driver.execute_async_script("""
+        const done = arguments[0];
+        import("/redisdc.js").then(async ({ connect }) => {
+            const open = (device) =>
+                connect(location.origin, { user: "guest", device, credential: localStorage.secret });
+            const [phone, tablet] = [await open("phone"), await open("tablet")];
+            await tablet.call("/account/leave", {});
+            await phone.call("/account/state");
+            done("the session goes on");
+        }).catch((error) => done(error.type ?? String(error)));""")
+    assert ended == "unknown-session", ended
+    print("ok: when a guest leaves, the sessions of all devices end before the name is free")
     for player in [alice, tablet, eve]:
         player.check_log()

@@ -176,10 +176,17 @@ struct DuelPlayerTests {
         var player = DuelPlayer()
         var tiers: Set<Dialect.Tier> = [player.tier]
         for number in 0..<12 {
-            #expect(player.count(5, of: "\(number)") && !player.count(5, of: "\(number)"))
+            let isCounted = player.count(5, of: "\(number)", against: "bob")
+            let isCountedAgain = player.count(5, of: "\(number)", against: "bob")
+            #expect(isCounted && !isCountedAgain)
             tiers.insert(player.tier)
         }
         #expect(player.iq == 160 && tiers.count == 4 && player.tier == .bits)
-        #expect(player.count(-1000, of: "lost") && player.iq == 0)
+        // Also after more matches than there are remembered ids.
+        for number in 0..<100 { _ = player.count(0, of: "other \(number)", against: "carol \(number)") }
+        let isCountedLate = player.count(5, of: "11", against: "bob")
+        #expect(!isCountedLate)
+        let isLost = player.count(-1000, of: "lost", against: "bob")
+        #expect(isLost && player.iq == 0)
     }
 }

@@ -26,7 +26,7 @@ async function post(path, content) {
     const reply = await fetch(path, {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(content),
     });
-    if (!reply.ok) throw new Error(reply.status === 403 ? "The code is not right, or too old." : `Error ${reply.status}`);
+    if (!reply.ok) throw new Error(reply.status === 403 ? "The code is wrong or has expired." : `Error ${reply.status}`);
 }
 
 onSubmit("register", async (content) => show(await session.call("/account/register", content)));
