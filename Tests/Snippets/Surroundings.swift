@@ -8,7 +8,7 @@ import RedisDCTesting
 import ServiceLifecycle
 import Testing
 
-// What the examples have made before.
+// The values that the examples have created before.
 var redis: RedisClient { fatalError() }
 var coordinator: Coordinator { fatalError() }
 var office: PostOffice { fatalError() }
