@@ -36,6 +36,14 @@ public struct MailboxLimits: Sendable, Hashable {
     /// Creates limits with the default values.
     public init() {}
 
+    /// The interval at which a waiting device renews the time at which it was last seen; 0 if devices are never forgotten.
+    ///
+    /// At most an hour: the device that was not seen for the longest time, which a gateway replaces, is then one that has
+    /// not waited within the last hour, if there is any.
+    var deviceRefreshInterval: Duration {
+        deviceTTL.map { max(.milliseconds(1), min($0 / 4, .seconds(3600))) } ?? .zero
+    }
+
     /// - Throws: `.invalidArgument`, with the name of the property and its allowed range.
     func validate() throws(QueueListenError) {
         func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(QueueListenError) {

@@ -38,7 +38,7 @@ actor Listeners: WaiterRunner {
         callTimeout = configuration.callTimeout
         // A check renews a registration that is in the second half of its lifetime.
         registrationLifetime = settings.usesWakeUps ? settings.recheckInterval.wholeMilliseconds * 4 : 0
-        deviceRefreshInterval = configuration.limits.deviceTTL.map { max(1, $0.wholeMilliseconds / 4) } ?? 0
+        deviceRefreshInterval = configuration.limits.deviceRefreshInterval.wholeMilliseconds
         executor = redis.serialExecutor
         unownedExecutor = executor.asUnownedSerialExecutor()
         machine = Machine(settings: settings)

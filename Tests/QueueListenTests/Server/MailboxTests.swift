@@ -344,6 +344,18 @@ extension QueueListenTests {
             }
         }
 
+        @Test("a waiting device is seen at least once an hour, and four times within its lifetime")
+        func deviceRefreshInterval() {
+            var limits = MailboxLimits()
+            #expect(limits.deviceRefreshInterval == .seconds(3600))
+            for (ttl, expected) in [(Duration.seconds(8), Duration.seconds(2)), (.seconds(4 * 7200), .seconds(3600))] {
+                limits.deviceTTL = ttl
+                #expect(limits.deviceRefreshInterval == expected)
+            }
+            limits.deviceTTL = nil
+            #expect(limits.deviceRefreshInterval == .zero)
+        }
+
         @Test("a mailbox with 2^46 messages and 2^47 bytes in its past works")
         func largeNumbers() async throws {
             try await withOffice { office, redis, _ in
