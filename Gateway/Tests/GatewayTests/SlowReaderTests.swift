@@ -45,7 +45,7 @@ struct SlowReaderTests {
     }
 
     #if os(Linux)
-        /// A client that is gone without a farewell cannot be made here: its packets would have to be lost.
+        /// Checks the setting alone: a client that loses its network would need a network that loses packets.
         @Test("the system closes a connection whose client acknowledges no bytes for a while")
         func unacknowledged() async throws {
             try await withNodes(configure: { $0.maxWriteTime = .seconds(8) }) { nodes, _ in
@@ -195,6 +195,7 @@ struct SlowReaderTests {
             try await withRawConnection(port: nodes[0].port) { connection in
                 try await connection.write(login)
                 for byte in ["[", "]", " ", " "] {
+                    // The slowness is what is tested.
                     try await Task.sleep(for: .milliseconds(200))
                     try await connection.write(byte)
                 }

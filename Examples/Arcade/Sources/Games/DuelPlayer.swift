@@ -39,7 +39,8 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
     public private(set) var toolbox: [String] = []
     /// The ids of the latest trades and matches, by which a repeated one is recognized.
     private var done: [String] = []
-    /// The last counted match against each opponent. There is one match of two players at a time.
+    /// The last counted match against each opponent: there is one match of two players at a time. `nil` in documents that
+    /// were stored without it.
     private var counted: [String: String]?
 
     /// A player who has not played.

@@ -92,9 +92,9 @@ struct SocketChannel: HTTPChannelHandler {
         }
     }
 
-    /// Sets the time after which the system closes a connection whose client acknowledges no bytes, because it is gone
-    /// without a farewell. A client that is there and takes nothing counts too, so it is longer than the time after which
-    /// a stream ends by itself, and what was written before can still be read.
+    /// Sets the time after which the system closes a connection whose client acknowledges no bytes: a client that lost its
+    /// network has closed nothing. The same holds for a client that is connected and does not read. So the time is longer
+    /// than the one after which a stream ends by itself: the client can still read what was written before.
     private static func limitWriting(_ channel: any Channel, _ time: Duration) {
         #if os(Linux)
             // A connection that is not TCP does not have this option.
