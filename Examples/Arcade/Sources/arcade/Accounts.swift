@@ -109,13 +109,14 @@ struct Accounts: Authenticator {
                     == Self.hash(reset.code)
             else { return .forbidden }
             let password = try PasswordHash(of: reset.password).description
-            guard try await redeem(reset.code, "reset", of: reset.name, ["password", password]) else {
-                return .forbidden
-            }
-            // Every device must log in with the new password, also a browser that kept the name by its secret.
-            _ = try await redis.send(RedisCommand("HDEL", .string(key(reset.name)), "secret"))
+            // Every device must log in with the new password, also a browser that kept the name by its secret. The code is
+            // used up last: if the node dies before, the reset can be repeated.
+            let account = RedisArgument(key(reset.name))
+            _ = try await redis.send(RedisCommand("HSET", account, "password", .string(password)))
+            _ = try await redis.send(RedisCommand("HDEL", account, "secret"))
             try await endSessions(of: reset.name, gateway)
-            return .noContent
+            let isRedeemed = try await redeem(reset.code, "reset", of: reset.name, ["password", password])
+            return isRedeemed ? .noContent : .forbidden
         }
     }
 
