@@ -15,7 +15,8 @@ func withBoard<Result>(
     configure(&configuration)
     return try await withLocalRedis { server in
         try await withRedisClient(url: server.url) { redis in
-            try await body(try Leaderboard("maze", redis: redis, configuration: configuration), redis, server)
+            let moving = MovingSlotRedis(redis)
+            return try await body(try Leaderboard("maze", redis: moving, configuration: configuration), redis, server)
         }
     }
 }

@@ -11,12 +11,14 @@ import Testing
 struct MatchWorld: Sendable {
     let server: LocalRedis
     let redis: RedisClient
+    /// What the nodes use.
+    let scripts: any Redis
     let office: PostOffice
     var configuration: MatchmakerConfiguration
 
     /// Makes a node, which does nothing by time unless it is run.
     func node(_ name: String = "duel") throws -> Matchmaker {
-        try Matchmaker(name, redis: redis, office: office, configuration: configuration)
+        try Matchmaker(name, redis: scripts, office: office, configuration: configuration)
     }
 
     /// Calls `body` with a node that runs meanwhile.
@@ -67,7 +69,10 @@ func withMatchWorld<Result>(
     return try await withLocalRedis { [configuration] server in
         try await withRedisClient(url: server.url) { redis in
             try await withPostOffice(redis: redis) { office in
-                try await body(MatchWorld(server: server, redis: redis, office: office, configuration: configuration))
+                let world = MatchWorld(
+                    server: server, redis: redis, scripts: MovingSlotRedis(redis), office: office,
+                    configuration: configuration)
+                return try await body(world)
             }
         }
     }

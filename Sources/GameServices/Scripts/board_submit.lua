@@ -77,9 +77,10 @@ for window = 1, windows do
   local at = FIXED_ARGUMENTS + WINDOW_ARGUMENTS * (window - 1)
   local value, member, changed = values[window], old_members[window], 0
   if value ~= olds[window] then
+    -- The new member first: an empty key would disappear, and could not be used again while its slot is being moved.
+    call('ZADD', ranks, format('%.0f', value), stamp .. name)
     if member then call('ZREM', ranks, member) end
     member, changed = stamp .. name, 1
-    call('ZADD', ranks, format('%.0f', value), member)
     call('HSET', stamps, name, stamp)
     if not olds[window] and ARGV[at + 4] ~= '0' then
       call('PEXPIREAT', ranks, ARGV[at + 4])

@@ -16,7 +16,11 @@ end
 local other = call('HGET', state, 'p:' .. player)
 if other and (read(other) or {}).state == WAITING then return {'conflict', other} end
 
-if not stored_rules then call('HSET', state, 'rules', rules) end
+if not stored_rules then
+  call('HSET', state, 'rules', rules)
+  call('ZADD', index, 0, GUARD)
+  call('ZADD', due, '+inf', GUARD)
+end
 call('ZADD', nodes, integer(now + lease), node)
 ticket = {id = id, player = player, rating = rating, properties = properties, level = 0, stamp = next_stamp(),
   joined = now, timeout = timeout > 0 and now + timeout or 0}

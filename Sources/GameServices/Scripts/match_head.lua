@@ -8,6 +8,8 @@
 --     [3] due    sorted set by ms since 1970: 't' TICKET the next widening or the timeout, 'm' OUTCOME when any node
 --                        tells it, 'f' TICKET when the record is forgotten
 --     [4] nodes  sorted set of node ids by ms since 1970 when their lease ends
+--     Index and due have a member GUARD that stays: an empty key would disappear, and could not be used again in the
+--     same script while its slot is being moved. Nodes has the id of the node that runs the script.
 -- ARGV[1] rules: size, start, step, interval in ms and maximum of the window
 --     [2] a random text, which makes the ids of matches unique
 --     [3] id of the node, 16 characters
@@ -24,6 +26,7 @@ local WAITING, MATCHED, CANCELLED, TIMED_OUT, LOST = 'waiting', 'matched', 'canc
 -- positive.
 local RATING_OFFSET = 4398046511104
 local OWNER_SIZE = 16
+local GUARD = 'a'
 local LEVEL_AT, RATING_AT, STAMP_AT, OWNER_AT, TICKET_AT = 1, 3, 15, 29, 45
 
 local state, index, due, nodes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

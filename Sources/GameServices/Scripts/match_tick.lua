@@ -56,6 +56,6 @@ for _, item in ipairs(items) do
     call('ZREM', due, item)
   end
 end
-local first = call('ZRANGE', due, 0, 0, 'WITHSCORES')
+local first = call('ZRANGEBYSCORE', due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 local wait = first[2] and max(0, tonumber(first[2]) - now) or -1
 return {integer(wait), (steps <= 0 or #items >= steps) and 1 or 0, given_up, unpack(outcomes)}

@@ -39,10 +39,10 @@ if is_due or is_freed or is_new or drop > 0 or begins or is_mine_new or has_move
   if is_due then
     local until_ms = format('%d', now + ttl + math.floor(ttl / 8))
     call('PEXPIREAT', box, until_ms)
-    call('PEXPIREAT', mail, until_ms)
+    if last > from then call('PEXPIREAT', mail, until_ms) end
   elseif is_freed then
     call('PERSIST', box)
-    call('PERSIST', mail)
+    if last > from then call('PERSIST', mail) end
   end
   if is_new or begins and rival then
     -- ':box:' is as long as ':meta'.

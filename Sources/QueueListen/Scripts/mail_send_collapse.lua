@@ -1,7 +1,8 @@
--- The part of a send that deletes the messages that made room, and replaces messages that have the same collapse key.
+-- The part of a send that replaces messages that have the same collapse key.
 if boxes then
   for number, b in pairs(boxes) do
-    if b.drop > 0 then call('LTRIM', b.mail, format('%d', 2 * b.drop), '-1') end
+    -- The first write removes something: Redis allows that at maxmemory.
+    if b.drop > 0 then call('HDEL', b.box, '') end
     if b.old_keys then
       for i = 1, #b.old_keys, 2 do
         local field = 'k:' .. b.old_keys[i]
@@ -19,7 +20,8 @@ if boxes then
         local older = tonumber(call('HGET', b.box, field) or 0) or 0
         -- After tampering it may be this message, or one after it.
         if older > b.from and older < index then
-          local at = 2 * (older - b.from - 1)
+          -- The messages that make room are deleted at the end.
+          local at = 2 * (b.drop + older - b.from - 1)
           local found = call('LRANGE', b.mail, format('%d', at), format('%d', at + 1))
           local kind, its_index, its_sum, its_sent, its_tag = unpacked(HEAD, found[1])
           local its_life, its_key = unpacked(BODY, found[2])

@@ -1,4 +1,5 @@
--- The part of a send that writes the states of the mailboxes that need more than a new state, and publishes the hints.
+-- The part of a send that deletes the messages that made room, writes the states of the mailboxes that need more than a
+-- new state, and publishes the hints.
 if boxes then
   -- A hint contains messages of up to MAX_HINT bytes, and all hints of a send together up to MAX_HINTS.
   local MAX_HINT, MAX_HINTS = 1024, 65536
@@ -6,6 +7,9 @@ if boxes then
   for number, b in pairs(boxes) do
     local is_due, is_freed = b.ttl > 0 and b.due <= now, b.ttl == 0 and b.due > 0
     if is_due then b.due = now + math.floor(b.ttl / 8) elseif is_freed then b.due = 0 end
+    -- After the new messages: an empty list would disappear, and could not be used again while its slot is being moved.
+    if b.drop > 0 then call('LTRIM', b.mail, format('%d', 2 * b.drop), '-1') end
+    local has_list = b.last > b.from
     if b.last > 0 then
       call('HSET', b.box, 'm', pack(STATE, partitions, b.epoch, b.last, b.tag, b.from, b.from_tag, b.sum, b.from_sum,
         b.hollow, b.keyed, b.due, b.own_size) .. b.rest)
@@ -13,11 +17,11 @@ if boxes then
     if is_due then
       local at = format('%d', now + b.ttl + math.floor(b.ttl / 8))
       call('PEXPIREAT', b.box, at)
-      call('PEXPIREAT', b.mail, at)
+      if has_list then call('PEXPIREAT', b.mail, at) end
     elseif is_freed then
       call('PERSIST', b.box)
-      call('PERSIST', b.mail)
-    elseif b.ttl > 0 and b.base == b.from then
+      if has_list then call('PERSIST', b.mail) end
+    elseif b.ttl > 0 and b.base == b.from and has_list then
       -- To Redis, a list that was empty is a new key. It expires with its box.
       call('PEXPIREAT', b.mail, format('%d', b.due + b.ttl))
     end

@@ -148,6 +148,9 @@ local FENCES = 1048576
 --   g NAME \0 GROUP \0 CLAIM        waiter that enters together with its group
 --   u NAME \0 GROUP                 group that has entered while some of its waiters are still queued
 --   v NAME \0 TICK                  item that no claim has taken
+--   a                               always there: an empty index would disappear, and could not be used again in the
+--                                   same script while its slot is being moved to another server
+local GUARD_LINE = 'a'
 local QUEUE_LINE = 'q'
 local HOLDER_LINE = 'h'
 local COUNTED_LINE = 'd'

@@ -1,4 +1,4 @@
--- Begins a session, and creates the state if it does not exist.
+-- Begins a session, and creates the state and the index if they do not exist.
 -- KEYS: state, index, sessions
 -- ARGV
 --   [1] SID
@@ -33,6 +33,7 @@ if not epoch then
   call('DEL', sessions, index)
   call('HSET', state, 'epoch', ARGV[2], 'clock', encode(NUMBER, now), 'partitions', ARGV[4])
 end
+call('ZADD', index, '0', GUARD_LINE)
 call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots), ABOUT_FIELD .. sid, ARGV[5])
 call('ZADD', sessions, format('%d', expires), sid)
 local fence = tonumber(ARGV[6] or 0)

@@ -18,9 +18,9 @@ func withNodes<Result>(
     configure(&configuration)
     return try await withLocalRedis { server in
         try await withRedisClient(url: server.url) { redis in
-            try await withPresence(redis: redis, configuration: configuration) { one in
+            try await withPresence(redis: MovingSlotRedis(redis), configuration: configuration) { one in
                 try await withRedisClient(url: server.unixURL) { second in
-                    try await withPresence(redis: second, configuration: configuration) { other in
+                    try await withPresence(redis: MovingSlotRedis(second), configuration: configuration) { other in
                         try await body(redis, one, other, server)
                     }
                 }

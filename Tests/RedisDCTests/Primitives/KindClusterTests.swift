@@ -18,6 +18,32 @@ extension KindTests {
             }
         }
 
+        @Test("continues while its slot is being moved and no key has been moved yet")
+        func moveThatDoesNotEnd() async throws {
+            try await forSeeds { seed in
+                try await withLocalCluster { cluster in
+                    try await withRedisClient(url: cluster.url) { redis in
+                        let key = "rdc:{default:0}:book"
+                        let source = try await cluster.master(ofKey: key)
+                        let target = try #require(try await cluster.masters().first { $0 !== source })
+                        let slot = try await cluster.slot(of: key)
+                        try await withCoordinator(redis: redis) { one in
+                            // Sessions exist as soon as something has been done.
+                            try await one.mutex("first").withLock { _ in }
+                            try await withCoordinator(redis: redis) { two in
+                                try await two.mutex("first").withLock { _ in }
+                                try await cluster.beginMove(slot: slot, from: source, to: target)
+                                let mix = KindMix(nodes: [one, two], seed: seed, watch: KindWatch())
+                                try await judge(mix, redis)
+                                try await cluster.finishMove(slot: slot, from: source, to: target)
+                                try await one.mutex("first").withLock { _ in }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+
         private func mix(_ seed: UInt64, _ partitions: Int, on cluster: LocalCluster) async throws {
             try await withRedisClient(url: cluster.url) { first in
                 try await withRedisClient(url: cluster.url) { second in
@@ -87,15 +113,17 @@ private struct Changes {
         // Some of the partitions, beginning with another one each time.
         for partition in (0..<min(partitions, 8)).map({ (number + $0) % partitions })
         where try await cluster.master(ofKey: key(partition)) === source {
-            try await cluster.move(slots: [try await slot(partition)], to: target)
+            try await cluster.move(slots: [try await cluster.slot(of: key(partition))], to: target)
         }
     }
 
     private func key(_ partition: Int) -> String { "rdc:{default:\(partition)}:book" }
+}
 
-    private func slot(_ partition: Int) async throws -> Int {
-        let reply = try await withRedisClient(url: cluster.nodes[0].url) {
-            try await $0.send("CLUSTER", "KEYSLOT", .string(key(partition)))
+extension LocalCluster {
+    fileprivate func slot(of key: String) async throws -> Int {
+        let reply = try await withRedisClient(url: nodes[0].url) {
+            try await $0.send("CLUSTER", "KEYSLOT", .string(key))
         }
         return try #require(reply.integer)
     }

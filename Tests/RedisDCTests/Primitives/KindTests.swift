@@ -27,6 +27,22 @@ extension KindTests {
             }
         }
 
+        @Test("uses no key that a script has deleted, as while its slot is being moved")
+        func deletedKeys() async throws {
+            try await forSeeds { seed in
+                try await withServer { _, redis, other in
+                    let moving = [MovingSlotRedis(redis), MovingSlotRedis(other)]
+                    try await withCoordinator(redis: moving[0]) { one in
+                        try await withCoordinator(redis: moving[1]) { two in
+                            let mix = KindMix(nodes: [one, two], seed: seed, watch: KindWatch(), cancels: true)
+                            try await judge(mix, redis)
+                        }
+                    }
+                    for redis in moving { #expect(redis.count > 100) }
+                }
+            }
+        }
+
         @Test("keeps its guarantees in a storm of cancels")
         func cancelStorm() async throws {
             try await forSeeds { seed in

@@ -66,7 +66,8 @@ extension EngineTests.FailureTests {
                 }
                 try await until("the survivors wait") {
                     // A waiter has a line; the lease of a mutex has none.
-                    try await observer.send("ZCARD", "rdc:{default:0}:index").integer == processes * sessions * 2
+                    try await observer.send("ZLEXCOUNT", "rdc:{default:0}:index", "[q", "(r").integer
+                        == processes * sessions * 2
                 }
                 let before = counters.map(\.counts)
                 let start = ContinuousClock.now
