@@ -33,7 +33,14 @@ public final class DeviceReader: Sendable {
     /// The device as which it reads.
     public let device: String
     private let poll: UInt64
-    private let phase = Locked(Phase.new)
+    private let state = Locked(State())
+
+    private struct State {
+        var phase = Phase.new
+        var isCancelled = false
+        /// The call in progress, or the last one.
+        var callID: UInt64?
+    }
 
     private enum Phase {
         case new
@@ -61,17 +68,40 @@ public final class DeviceReader: Sendable {
     ///   - maxBytes: the maximum number of bytes, from 1. One call returns at most 1 MiB, and one
     ///     message even if it is larger.
     ///   - timeout: the maximum time to wait, 0 or more. `nil` waits without a limit.
-    /// - Throws: the codes of ``Mailbox/listen(after:device:limit:maxBytes:timeout:)``.
+    /// - Throws: the codes of ``Mailbox/listen(after:device:limit:maxBytes:timeout:)``; `.cancelled`
+    ///   also after ``cancel()``.
     public func listen(
         after cursor: Cursor? = nil, limit: Int = 1000, maxBytes: Int = 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
-        let phase = phase.withLock { $0 }
+        let phase = state.withLock { $0.phase }
         if phase == .superseded { return Delivery(.superseded, cursor: cursor ?? .none) }
-        let delivery = try await mailbox.listen(
-            as: device, ListenRequest.Reader(poll: poll, hasBegun: phase == .begun), after: cursor, limit: limit,
-            maxBytes: maxBytes, timeout: timeout)
-        self.phase.withLock { $0 = if case .superseded = delivery.status { .superseded } else { .begun } }
+        let call = try mailbox.pendingListen(
+            after: cursor, device, ListenRequest.Reader(poll: poll, hasBegun: phase == .begun), limit, maxBytes, timeout
+        )
+        let isCancelled = state.withLock { state in
+            state.callID = call.id
+            return state.isCancelled
+        }
+        if isCancelled { throw Listeners.cancellation.prefixed(mailbox.failure("listen to")) }
+        let delivery = try await mailbox.listen(call) {
+            // A cancellation before the start found no call to cancel.
+            if state.withLock({ $0.isCancelled }) { mailbox.listeners.cancel(call.id) }
+        }
+        state.withLock { $0.phase = if case .superseded = delivery.status { .superseded } else { .begun } }
         return delivery
+    }
+
+    /// Ends the call of `listen` in progress, if there is one, and all later ones, with `.cancelled`.
+    ///
+    /// It is the cancellation of the caller's task without a task: use it where another event than
+    /// the task's cancellation ends the reading, and the task goes on. Any thread may call it.
+    /// Acknowledgements remain possible.
+    public func cancel() {
+        let callID = state.withLock { state in
+            state.isCancelled = true
+            return state.callID
+        }
+        if let callID { mailbox.listeners.cancel(callID) }
     }
 
     /// Acknowledges messages up to a cursor: see ``Mailbox/acknowledge(_:device:)``.

@@ -70,28 +70,30 @@ public struct Mailbox: Sendable {
         after cursor: Cursor? = nil, device: String = Self.defaultDevice, limit: Int = 1000,
         maxBytes: Int = 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
-        try await listen(as: device, nil, after: cursor, limit: limit, maxBytes: maxBytes, timeout: timeout)
+        try await listen(pendingListen(after: cursor, device, nil, limit, maxBytes, timeout))
     }
 
-    /// - Parameter reader: `nil` for a call of its own, which acknowledges its cursor.
-    func listen(
-        as device: String, _ reader: ListenRequest.Reader?, after cursor: Cursor?, limit: Int, maxBytes: Int,
-        timeout: Duration?
-    ) async throws(QueueListenError) -> Delivery {
-        let call = try pendingListen(after: cursor, device, reader, limit, maxBytes, timeout)
-        if office.instruments.isDisabled { await listeners.carryOut(call) } else { await runObserved(call) }
+    /// - Parameter afterStart: as for ``WaiterRunner/carryOut(_:afterStart:)``.
+    func listen(_ call: PendingListen, afterStart: () -> Void = {}) async throws(QueueListenError) -> Delivery {
+        if office.instruments.isDisabled {
+            await listeners.carryOut(call, afterStart: afterStart)
+        } else {
+            await runObserved(call, afterStart)
+        }
         return try call.delivery()
     }
 
     /// Not inlined, so that its frame exists only when there is something to count or trace.
     @inline(never)
-    private func runObserved(_ call: PendingListen) async {
-        await office.instruments.listening(call) { await listeners.carryOut(call) }
+    private func runObserved(_ call: PendingListen, _ afterStart: () -> Void) async {
+        await office.instruments.listening(call) { await listeners.carryOut(call, afterStart: afterStart) }
     }
 
     /// Not inlined, so that its temporaries are not in the frames of waiting callers.
+    ///
+    /// - Parameter reader: `nil` for a call of its own, which acknowledges its cursor.
     @inline(never)
-    private func pendingListen(
+    func pendingListen(
         after cursor: Cursor?, _ device: String, _ reader: ListenRequest.Reader?, _ limit: Int, _ maxBytes: Int,
         _ timeout: Duration?
     ) throws(QueueListenError) -> PendingListen {
@@ -240,5 +242,5 @@ public struct Mailbox: Sendable {
         }
     }
 
-    private func failure(_ action: String) -> String { "cannot \(action) \"\(name)\"" }
+    func failure(_ action: String) -> String { "cannot \(action) \"\(name)\"" }
 }

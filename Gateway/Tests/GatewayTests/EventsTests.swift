@@ -1,4 +1,7 @@
 import AsyncHTTPClient
+import HTTPTypes
+import Hummingbird
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import QueueListen
@@ -155,6 +158,65 @@ struct EventsTests {
             #expect(bye.name == "bye" && bye.data["reason"] == "expired")
             #expect(events.comments > 0)
             #expect(try await events.next() == nil)
+        }
+    }
+
+    @Test("another server than that of the gateway serves streams too, and notices that clients have gone at a comment")
+    func otherServer() async throws {
+        try await withNodes(
+            configure: {
+                $0.keepAliveInterval = .milliseconds(200)
+                $0.sessionLifetime = .seconds(8)
+            }, hasGatewayServer: false
+        ) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            var events = try await TestEvents(alice).makeAsyncIterator()
+            for text in ["1", "2"] {
+                try await nodes[0].office.send(text, to: "alice")
+                #expect(texts(try await read(&events, 1)) == [text])
+            }
+            let bye = try #require(try await events.next())
+            #expect(bye.name == "bye" && bye.data["reason"] == "expired")
+            #expect(events.comments > 0)
+            let bob = try await TestClient(nodes[0].url, "bob")
+            let gone = Task { for try await _ in try await TestEvents(bob) {} }
+            try await until("the stream is open") { nodes[0].gateway.openStreams == 1 }
+            gone.cancel()
+            try await until("the stream has ended") { nodes[0].gateway.openStreams == 0 }
+            _ = await gone.result
+        }
+    }
+
+    /// Encodes bodies, and counts the comments that it has encoded.
+    private struct Encoder: RouterMiddleware {
+        let comments = NIOLockedValueBox(0)
+
+        func handle(
+            _ request: Request, context: TestNode.Context, next: (Request, TestNode.Context) async throws -> Response
+        ) async throws -> Response {
+            var response = try await next(request, context)
+            response.headers[.contentEncoding] = "none"
+            response.body = response.body.map { [comments] buffer in
+                if buffer == ByteBuffer(string: ":\n\n") { comments.withLockedValue { $0 += 1 } }
+                return buffer
+            }
+            return response
+        }
+    }
+
+    @Test("a middleware that encodes bodies encodes the comments too")
+    func encoded() async throws {
+        let encoder = Encoder()
+        try await withNodes(
+            configure: { $0.keepAliveInterval = .milliseconds(200) },
+            addCalls: { $1.add(middleware: encoder) }
+        ) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            var events = try await TestEvents(alice).makeAsyncIterator()
+            try await until("a comment is encoded") { encoder.comments.withLockedValue { $0 > 0 } }
+            try await nodes[0].office.send("1", to: "alice")
+            #expect(texts(try await read(&events, 1)) == ["1"])
+            #expect((1...encoder.comments.withLockedValue { $0 }).contains(events.comments))
         }
     }
 

@@ -134,6 +134,36 @@ extension QueueListenTests {
             }
         }
 
+        @Test("ends a call that waits and all later ones when it is cancelled, and acknowledges still")
+        func cancelled() async throws {
+            try await withOffice { office, _, _ in
+                let reader = try office.mailbox("alice").reader()
+                try await office.send("x", to: "alice")
+                let cursor = try await reader.listen().cursor
+                async let end = reader.listen(after: cursor)
+                try await office.untilWaiting(1, at: "alice")
+                reader.cancel()
+                await #expect(throws: QueueListenError.self) { try await end }
+                try await office.untilWaiting(0, at: "alice")
+                let error = await #expect(throws: QueueListenError.self) { try await reader.listen(timeout: .zero) }
+                #expect(error?.code == .cancelled)
+                #expect(try await reader.acknowledge(cursor))
+            }
+        }
+
+        @Test("is cancelled at any moment of a call, and no call waits for ever")
+        func cancelledAtAnyMoment() async throws {
+            try await withOffice { office, _, _ in
+                for _ in 0..<200 {
+                    let reader = try office.mailbox("alice").reader()
+                    async let end = reader.listen()
+                    let cancel = Task { reader.cancel() }
+                    await #expect(throws: QueueListenError.self) { try await end }
+                    await cancel.value
+                }
+            }
+        }
+
         @Test("is notified of losses, and continues at the first message that is left")
         func losses() async throws {
             try await withOffice(configure: {

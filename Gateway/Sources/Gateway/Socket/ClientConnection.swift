@@ -1,18 +1,33 @@
+import HTTPTypes
 import NIOCore
+import NIOHTTPTypes
+import Synchronization
 
 /// The connection of the request that the current task handles: it knows when the client has gone.
-enum ClientConnection {
+final class ClientConnection: Sendable {
     /// `nil` if the gateway's routes are served by another server than ``Gateway/server()``.
-    @TaskLocal static var closing: EndSignal<Void>?
-    /// The event loop of the connection; `nil` as for ``closing``.
-    @TaskLocal static var eventLoop: (any EventLoop)?
+    @TaskLocal static var current: ClientConnection?
+
+    let channel: any Channel
+    /// Comes when the client closes its connection, or its half of it.
+    let closing = EndSignal<Void>()
+    fileprivate let isEncoded = Atomic(false)
+
+    init(_ channel: any Channel) { self.channel = channel }
+
+    /// Whether the body of the response that has begun is encoded, by a middleware that compresses for example: then nothing
+    /// can be written beside it.
+    var hasEncodedBody: Bool {
+        // The event loop has seen the head before.
+        get async throws { try await channel.eventLoop.submit { self.isEncoded.load(ordering: .relaxed) }.get() }
+    }
 
     /// Runs an operation, and calls a function when the client closes its connection meanwhile, or its half of it.
     static func whileOpen<Result>(
         onClose function: @escaping @Sendable () -> Void, _ operation: () async throws -> Result
     ) async rethrows -> Result {
-        guard let closing else { return try await operation() }
-        return try await closing.whileOpen(onEnd: { function() }, operation)
+        guard let current else { return try await operation() }
+        return try await current.closing.whileOpen(onEnd: { function() }, operation)
     }
 
     /// Runs an operation that is cancelled when the client closes its connection, or its half of it, and by the function
@@ -26,23 +41,32 @@ enum ClientConnection {
     }
 }
 
-/// Notices that a client closes its connection, or its half of it.
+/// Notices that a client closes its connection, or its half of it, and whether the body of a response is encoded.
 ///
-/// The sequence of a request's parts tells it too, but to one reader only, which then cannot read the next request.
-final class ClosingHandler: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = NIOAny
+/// The sequence of a request's parts tells the former too, but to one reader only, which then cannot read the next request.
+final class ClientConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias OutboundIn = HTTPResponsePart
+    typealias OutboundOut = HTTPResponsePart
 
-    private let closing: EndSignal<Void>
+    private let connection: ClientConnection
 
-    init(_ closing: EndSignal<Void>) { self.closing = closing }
+    init(_ connection: ClientConnection) { self.connection = connection }
 
     func channelInactive(context: ChannelHandlerContext) {
-        closing.end(())
+        connection.closing.end(())
         context.fireChannelInactive()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case ChannelEvent.inputClosed? = event as? ChannelEvent { closing.end(()) }
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent { connection.closing.end(()) }
         context.fireUserInboundEventTriggered(event)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if case .head(let head) = unwrapOutboundIn(data) {
+            connection.isEncoded.store(head.headerFields[.contentEncoding] != nil, ordering: .relaxed)
+        }
+        context.write(data, promise: promise)
     }
 }

@@ -47,19 +47,18 @@ struct Socket: Sendable {
         var reader = FrameReader(maxBytes: gateway.configuration.maxBodyBytes)
         let (session, entry): (Session, SessionWatch.Entry)
         let deadline = frames.channel.eventLoop.scheduleTask(in: TimeAmount(gateway.configuration.authenticationTime)) {
-            [channel = frames.channel] in
-            // Not through the writer of the frames, which another task uses.
-            var data = channel.allocator.buffer(capacity: 2)
-            data.write(webSocketErrorCode: .policyViolation)
-            let frame = WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
-            channel.writeAndFlush(frame).whenComplete { _ in channel.close(promise: nil) }
+            close(.policyViolation)
         }
         defer { deadline.cancel() }
         guard case .text(let text)? = try await next(&iterator, &reader, output) else { return nil }
         deadline.cancel()
-        do { (session, entry) = try await authenticate(text) } catch {
-            try await output.send(["error": error.json])
-            return Self.closeCode(of: error)
+        do {
+            // The memory of a child task is free when it ends. The socket's task would keep it as long as the socket lasts.
+            async let authenticated = authenticate(text)
+            (session, entry) = try await authenticated
+        } catch let problem as Problem {
+            try await output.send(["error": problem.json])
+            return Self.closeCode(of: problem)
         }
         let place: OpenStreams.Place
         let stream: MailStream
@@ -84,7 +83,9 @@ struct Socket: Sendable {
             group.addTask { try await deliver(stream, after: cursor, output) }
             while let input = try await next(&iterator, &reader, output) {
                 switch input {
-                case .text(let text): try await output.send(try await answer(text, session))
+                case .text(let text):
+                    async let reply = answer(text, session)
+                    try await output.send(try await reply)
                 case .close(let code): return code
                 case .ping, .none: break
                 }
@@ -166,21 +167,18 @@ struct Socket: Sendable {
         -> WebSocketErrorCode?
     {
         do {
-            let end = try await stream.run(after: cursor) { [gateway, channel = frames.channel] in
-                // The connection is full: the frame leaves only if the client reads now. The end of the connection ends the
-                // write.
-                gateway.logger.debug("a socket's client takes nothing, the socket is closed")
-                let limit = channel.eventLoop.scheduleTask(in: .seconds(2)) { channel.close(promise: nil) }
-                channel.writeAndFlush(Output.closeFrame(.tooSlow)).whenComplete { _ in
-                    limit.cancel()
-                    channel.close(promise: nil)
-                }
-            } _: { event in
-                switch event {
-                case .keepAlive: try await keepAlive(output)
-                case .delivery(let delivery):
-                    try await output.sendPage(Self.frame(of: delivery), on: frames.channel.eventLoop)
-                }
+            let end = try await stream.run(
+                after: cursor,
+                on: MailStream.Connection(
+                    eventLoop: frames.channel.eventLoop, keepAlive: keepAlive,
+                    stopWriting: {
+                        // The connection is full: the frame leaves only if the client reads now.
+                        gateway.logger.debug("a socket's client takes nothing, the socket is closed")
+                        close(.tooSlow)
+                    })
+            ) { delivery in
+                guard let delivery else { return try await output.ping() }
+                try await output.sendPage(Self.frame(of: delivery), on: frames.channel.eventLoop)
             }
             switch end {
             case .superseded(let cursor):
@@ -194,7 +192,8 @@ struct Socket: Sendable {
             // The client answers with a close frame of its own, which ends the reader. It may not.
             try await Task.sleep(for: .seconds(2))
         } catch is MailStream.TooSlow {
-            // The connection was closed.
+            // The connection closes when the close frame has left, or cannot leave.
+            return nil
         } catch let close as Close {
             try? await output.close(close.code)
         } catch is CancellationError {
@@ -210,11 +209,25 @@ struct Socket: Sendable {
         return nil
     }
 
-    private func keepAlive(_ output: Output) async throws {
+    /// Sends a ping, or closes the socket of a client that has sent nothing for too long.
+    private func keepAlive() -> EventLoopFuture<Void> {
+        let channel = frames.channel
         guard ContinuousClock.now - lastInputAt.withLockedValue({ $0 }) < gateway.configuration.maxSilence else {
-            throw Close(code: .goingAway)
+            close(.goingAway)
+            return channel.eventLoop.makeSucceededVoidFuture()
         }
-        try await output.ping()
+        return channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer()))
+    }
+
+    /// Sends a close frame and closes the connection, which ends the tasks of the socket. Not through the writer of the
+    /// frames, which another task may use.
+    private func close(_ code: WebSocketErrorCode) {
+        let channel = frames.channel
+        let limit = channel.eventLoop.scheduleTask(in: .seconds(2)) { channel.close(promise: nil) }
+        channel.writeAndFlush(Output.closeFrame(code)).whenComplete { _ in
+            limit.cancel()
+            channel.close(promise: nil)
+        }
     }
 
     private static func frame(of delivery: Delivery) -> JSON {

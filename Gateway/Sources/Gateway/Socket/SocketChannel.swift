@@ -29,7 +29,7 @@ struct SocketChannel: HTTPChannelHandler {
 
     /// The protocol that a connection speaks after its first request.
     enum Connection: Sendable {
-        case http(HTTPPart, closing: EndSignal<Void>)
+        case http(HTTPPart, ClientConnection)
         /// With the request that was upgraded.
         case socket(Frames, target: String)
         /// The request was not valid.
@@ -67,15 +67,15 @@ struct SocketChannel: HTTPChannelHandler {
                 notUpgradingCompletionHandler: { channel in
                     channel.eventLoop.makeCompletedFuture {
                         let pipeline = channel.pipeline.syncOperations
-                        let closing = EndSignal<Void>()
-                        try pipeline.addHandler(ClosingHandler(closing))
+                        let connection = ClientConnection(channel)
                         try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+                        try pipeline.addHandler(ClientConnectionHandler(connection))
                         try pipeline.addHandler(RequestTimer(headerTime: headerTime, bodyTime: bodyTime))
                         try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: nil, logger: logger))
                         return .http(
                             try HTTPPart(
                                 wrappingChannelSynchronously: channel,
-                                configuration: .init(isOutboundHalfClosureEnabled: true)), closing: closing)
+                                configuration: .init(isOutboundHalfClosureEnabled: true)), connection)
                     }
                 })
             // Of the first request; RequestTimer is in the pipeline from its body on.
@@ -107,11 +107,9 @@ struct SocketChannel: HTTPChannelHandler {
     func handle(value: Value, logger: Logger) async {
         do {
             switch try await value.connection.get() {
-            case .http(let channel, let closing):
-                await ClientConnection.$closing.withValue(closing) {
-                    await ClientConnection.$eventLoop.withValue(value.channel.eventLoop) {
-                        await handleHTTP(asyncChannel: channel, logger: logger)
-                    }
+            case .http(let channel, let connection):
+                await ClientConnection.$current.withValue(connection) {
+                    await handleHTTP(asyncChannel: channel, logger: logger)
                 }
             case .socket(let frames, let target): await Socket(gateway, frames, target: target).run()
             case .none: break

@@ -2,6 +2,8 @@
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import NIOHTTPTypes
+import NIOPosix
 import QueueListen
 
 extension Gateway {
@@ -39,9 +41,7 @@ extension Gateway {
             ],
             body: ResponseBody { writer in
                 defer { place.close() }
-                try await ClientConnection.cancelling { cancel in
-                    try await self.write(stream, after: start, to: &writer, stopWriting: cancel)
-                }
+                try await self.write(stream, after: start, to: &writer)
                 try await writer.finish(nil)
             })
     }
@@ -78,27 +78,11 @@ extension Gateway {
 
     /// Writes the events of a stream, the last one included.
     private func write(
-        _ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter,
-        stopWriting: @escaping @Sendable () -> Void
+        _ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter
     ) async throws {
         let delay = Int(max(.zero, min(configuration.reconnectDelay, .seconds(3600))) / .milliseconds(1))
         try await writer.write(ByteBuffer(string: "retry: \(delay)\n\n"))
-        let end = try await stream.run(after: cursor, stopWriting: stopWriting) { event in
-            switch event {
-            case .keepAlive: try await writer.write(ByteBuffer(string: ":\n\n"))
-            case .delivery(let delivery):
-                var text = Self.text(of: delivery)
-                guard text.readableBytes > GatewayConfiguration.maxUnwaitedBytes,
-                    let page = text.readSlice(length: text.readableBytes - 1)
-                else { return try await writer.write(text) }
-                // A write waits for room before it begins, not until its bytes have left. So the last byte is a write of
-                // its own: when it returns, the page has left, and the next one can be read. The event loop must have
-                // seen the page before.
-                try await writer.write(page)
-                try await ClientConnection.eventLoop?.submit {}.get()
-                try await writer.write(text)
-            }
-        }
+        let end = try await run(stream, after: cursor, to: &writer)
         switch end {
         case .superseded(let cursor):
             try await writer.write(
@@ -109,6 +93,46 @@ extension Gateway {
         case .restart: try await writer.write(Self.bye("restart", retry: reconnectTime))
         }
     }
+
+    /// Writes the events of a stream until it ends, or its client has gone.
+    private func run(
+        _ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter
+    ) async throws -> MailStream.End {
+        guard let client = ClientConnection.current, try await !client.hasEncodedBody else {
+            return try await ClientConnection.cancelling { cancel in
+                let connection = MailStream.Connection(
+                    eventLoop: MultiThreadedEventLoopGroup.singleton.any(), keepAlive: nil, stopWriting: cancel)
+                return try await stream.run(after: cursor, on: connection) { try await Self.write($0, to: &writer) }
+            }
+        }
+        let channel = client.channel
+        let connection = MailStream.Connection(
+            eventLoop: channel.eventLoop,
+            keepAlive: { channel.writeAndFlush(HTTPResponsePart.body(Self.comment)) },
+            stopWriting: { channel.close(promise: nil) })
+        return try await client.closing.whileOpen(onEnd: {
+            stream.cancel()
+            channel.close(promise: nil)
+        }) {
+            try await stream.run(after: cursor, on: connection) { try await Self.write($0, to: &writer) }
+        }
+    }
+
+    /// Writes a delivery; a comment for `nil`.
+    private static func write(_ delivery: Delivery?, to writer: inout any ResponseBodyWriter) async throws {
+        guard let delivery else { return try await writer.write(comment) }
+        var text = text(of: delivery)
+        guard text.readableBytes > GatewayConfiguration.maxUnwaitedBytes,
+            let page = text.readSlice(length: text.readableBytes - 1)
+        else { return try await writer.write(text) }
+        // A write waits for room before it begins, not until its bytes have left. So the last byte is a write of its own:
+        // when it returns, the page has left, and the next one can be read. The event loop must have seen the page before.
+        try await writer.write(page)
+        try await ClientConnection.current?.channel.eventLoop.submit {}.get()
+        try await writer.write(text)
+    }
+
+    private static var comment: ByteBuffer { ByteBuffer(string: ":\n\n") }
 
     private static func bye(_ reason: String, retry: Int) -> ByteBuffer {
         var text = ByteBuffer(string: "retry: \(retry)\n")

@@ -1,21 +1,14 @@
 import NIOConcurrencyHelpers
-import NIOPosix
+import NIOCore
 import QueueListen
 import ServiceLifecycle
 
 /// An open stream to a client, whatever the transport: it reads the mailbox page by page, and ends when a newer reader
 /// begins, the session ends, the node stops, or the client does not read.
 ///
-/// It reads the next page when the last one was written, so that it never holds more than one.
-struct MailStream: Sendable {
-    /// An event that the transport writes.
-    enum Event: Sendable {
-        /// Messages, or the report of a loss.
-        case delivery(Delivery)
-        /// Nothing was written for a while.
-        case keepAlive
-    }
-
+/// It reads the next page when the last one was written, so that it never holds more than one. One task reads and writes;
+/// everything else happens on the event loop of the connection, because each further task would need several kilobytes.
+final class MailStream: Sendable {
     /// Why a stream has ended.
     enum End: Sendable {
         case superseded(Cursor)
@@ -27,20 +20,36 @@ struct MailStream: Sendable {
     /// The client took nothing for too long.
     struct TooSlow: Error {}
 
-    private enum Signal: Sendable {
-        case delivered(Result<Delivery, QueueListenError>)
-        case tick
-        /// The stream ends: see `Ends`.
-        case ended
+    /// What a stream does with its connection besides writing deliveries to it.
+    struct Connection: Sendable {
+        let eventLoop: any EventLoop
+        /// Writes a sign of life between the writes of deliveries, and returns when it has left. Called on the event loop.
+        /// `nil` if only the stream's task can write: it then does, but must interrupt its reading for that.
+        let keepAlive: (@Sendable () -> EventLoopFuture<Void>)?
+        /// Makes a write fail that is under way, because the client takes nothing.
+        let stopWriting: @Sendable () -> Void
     }
 
-    let gateway: Gateway
-    let session: Session
-    let reader: DeviceReader
+    private struct State: Sendable {
+        /// Why the stream ends: the first reason counts.
+        var end: End?
+        var isTooSlow = false
+        /// The time at which the write of a delivery began that is under way.
+        var deliveringSince: StreamTimes.Instant?
+        /// The same of a sign of life.
+        var keepingAliveSince: StreamTimes.Instant?
+
+        var writingSince: StreamTimes.Instant? {
+            guard let deliveringSince, let keepingAliveSince else { return deliveringSince ?? keepingAliveSince }
+            return min(deliveringSince, keepingAliveSince)
+        }
+    }
+
+    private let gateway: Gateway
+    private let session: Session
+    private let reader: DeviceReader
     private let entry: SessionWatch.Entry?
-    /// The time at which the write began that is under way.
-    private let writingSince = NIOLockedValueBox<ContinuousClock.Instant?>(nil)
-    private let isTooSlow = NIOLockedValueBox(false)
+    private let state = NIOLockedValueBox(State())
 
     /// - Parameter entry: made before the session was verified.
     init(_ gateway: Gateway, _ session: Session, _ entry: SessionWatch.Entry?) throws(Problem) {
@@ -50,143 +59,138 @@ struct MailStream: Sendable {
         reader = try gateway.reader(for: session)
     }
 
+    /// Makes ``run(after:on:_:)`` throw, unless it writes: then after the write.
+    func cancel() { reader.cancel() }
+
     /// Reads the mailbox until the stream ends.
     ///
     /// - Parameters:
     ///   - cursor: the position after which to read; `nil` continues after the last acknowledged message.
-    ///   - stopWriting: must make a write throw that is under way, because the client takes nothing.
-    ///   - write: writes an event, and returns when the connection has room again.
+    ///   - write: writes messages, or the report of a loss; for `nil` a sign of life. Returns when the connection has room
+    ///     again.
     /// - Throws: what `write` throws, `TooSlow`, `Problem`, `CancellationError`.
     func run(
-        after cursor: Cursor?, stopWriting: @escaping @Sendable () -> Void, _ write: (Event) async throws -> Void
+        after cursor: Cursor?, on connection: Connection, _ write: (Delivery?) async throws -> Void
     ) async throws -> End {
-        defer { withExtendedLifetime(entry) {} }
-        let (signals, continuation) = AsyncStream<Signal>.makeStream()
-        let ends = Ends(signals: continuation)
-        let timer = startTimer(ends) { [isTooSlow] in
-            isTooSlow.withLockedValue { $0 = true }
-            stopWriting()
-        }
+        let timeout = connection.keepAlive == nil ? gateway.configuration.keepAliveInterval : nil
+        let timer = startTimer(connection)
         defer { timer.stop() }
         do {
-            return try await (entry?.signal ?? EndSignal()).whileOpen(onEnd: { ends.end($0) }) {
+            return try await (entry?.signal ?? EndSignal()).whileOpen(onEnd: { self.end($0) }) {
                 try await withGracefulShutdownHandler {
-                    try await withThrowingDiscardingTaskGroup { group in
+                    guard let whileListening = gateway.whileListening else {
+                        return try await read(after: cursor, timeout, write)
+                    }
+                    return try await withThrowingDiscardingTaskGroup { group in
                         defer { group.cancelAll() }
-                        if let whileListening = gateway.whileListening {
-                            group.addTask { await whileListening(Caller(session)) }
-                        }
-                        return try await read(signals, ends, after: cursor, &group, write)
+                        group.addTask { await whileListening(Caller(self.session)) }
+                        return try await read(after: cursor, timeout, write)
                     }
                 } onGracefulShutdown: {
-                    ends.end(.restart)
+                    self.end(.restart)
                 }
             }
         } catch {
-            throw isTooSlow.withLockedValue { $0 } ? TooSlow() : error
+            throw state.withLockedValue { $0.isTooSlow } ? TooSlow() : error
         }
     }
 
     private func read(
-        _ signals: AsyncStream<Signal>, _ ends: Ends, after start: Cursor?,
-        _ group: inout ThrowingDiscardingTaskGroup<any Error>, _ write: (Event) async throws -> Void
+        after start: Cursor?, _ timeout: Duration?, _ write: (Delivery?) async throws -> Void
     ) async throws -> End {
         var cursor = start
-        listen(after: cursor, ends.signals, &group)
-        for await signal in signals {
-            // A read after the end could make the device known again that a logout has forgotten.
-            if let end = ends.first {
+        while true {
+            let delivery: Delivery?
+            do throws(QueueListenError) {
+                delivery = try await reader.listen(
+                    after: cursor, limit: 1000, maxBytes: GatewayConfiguration.maxPageBytes, timeout: timeout)
+            } catch {
+                switch error.code {
+                case .cancelled: delivery = nil
+                case .stopped:
+                    end(.restart)
+                    delivery = nil
+                case .connectionLost, .notConnected:
+                    try await Task.sleep(for: .seconds(1))
+                    if timeout != nil { try await timed { try await write(nil) } }
+                    continue
+                default: throw Problem(error)
+                }
+            }
+            if let end = state.withLockedValue({ $0.end }) {
                 if case .superseded = end { return .superseded(cursor ?? .none) }
                 return end
             }
-            switch signal {
-            case .ended: break
-            case .tick:
-                try await timed { try await write(.keepAlive) }
-                // The publication of a logout or login ends the stream. This is for one that was lost.
-                if let end = await gateway.endOfSession(session.id) { ends.end(end) }
-            case .delivered(.success(let delivery)):
-                if case .superseded = delivery.status {
-                    // By a logout, a newer login or a newer reader.
-                    let isExpired = await gateway.endOfSession(session.id) == .ended
-                    return isExpired ? .expired : .superseded(cursor ?? delivery.cursor)
-                }
-                if case .timedOut = delivery.status {
-                } else {
-                    try await timed { try await write(.delivery(delivery)) }
-                    cursor = delivery.cursor
-                }
-                if ends.first == nil { listen(after: cursor, ends.signals, &group) }
-            case .delivered(.failure(let error)):
-                if error.code == .stopped { return .restart }
-                guard error.code == .connectionLost || error.code == .notConnected else { throw Problem(error) }
-                listen(after: cursor, ends.signals, &group, pause: .seconds(1))
+            guard let delivery else { throw CancellationError() }
+            switch delivery.status {
+            case .superseded:
+                // By a logout, a newer login or a newer reader.
+                let isExpired = await gateway.endOfSession(session.id) == .ended
+                return isExpired ? .expired : .superseded(cursor ?? delivery.cursor)
+            case .timedOut: try await timed { try await write(nil) }
+            case .messages, .reset, .forked, .truncated:
+                try await timed { try await write(delivery) }
+                cursor = delivery.cursor
             }
-        }
-        throw CancellationError()
-    }
-
-    /// Reads the next page in the background.
-    private func listen(
-        after cursor: Cursor?, _ signals: AsyncStream<Signal>.Continuation,
-        _ group: inout ThrowingDiscardingTaskGroup<any Error>,
-        pause: Duration = .zero
-    ) {
-        group.addTask {
-            if pause > .zero { try? await Task.sleep(for: pause) }
-            let result: Result<Delivery, QueueListenError>
-            do throws(QueueListenError) {
-                result = .success(
-                    try await reader.listen(after: cursor, limit: 1000, maxBytes: GatewayConfiguration.maxPageBytes))
-            } catch { result = .failure(error) }
-            signals.yield(.delivered(result))
         }
     }
 
     /// Writes, and notes for how long.
     private func timed(_ write: () async throws -> Void) async throws {
-        writingSince.withLockedValue { $0 = .now }
+        state.withLockedValue { $0.deliveringSince = .now }
         try await write()
-        writingSince.withLockedValue { $0 = nil }
+        let isTooSlow = state.withLockedValue { state in
+            state.deliveringSince = nil
+            return state.isTooSlow
+        }
         // The client has begun to read again, but its connection is being closed.
-        if isTooSlow.withLockedValue({ $0 }) { throw TooSlow() }
+        if isTooSlow { throw TooSlow() }
     }
 
-    private func startTimer(_ ends: Ends, tooSlow: @escaping @Sendable () -> Void) -> StreamTimer {
+    // MARK: Times
+
+    private func startTimer(_ connection: Connection) -> StreamTimer {
         let now = ContinuousClock.now
         let times = StreamTimes(
             gateway.configuration, expires: now + .milliseconds(session.expires - session.verifiedAt), now: now)
-        let eventLoop = ClientConnection.eventLoop ?? MultiThreadedEventLoopGroup.singleton.any()
-        return StreamTimer(times, on: eventLoop) { [writingSince] in
-            writingSince.withLockedValue { $0 }
+        return StreamTimer(times, on: connection.eventLoop) {
+            self.state.withLockedValue { $0.writingSince }
         } _: { action in
             switch action {
-            case .expire: ends.end(.expired)
-            case .closeSlowReader: tooSlow()
-            case .keepAlive: ends.signals.yield(.tick)
+            case .expire: self.end(.expired)
+            case .closeSlowReader:
+                self.state.withLockedValue { $0.isTooSlow = true }
+                connection.stopWriting()
+                self.reader.cancel()
+            case .keepAlive: self.keepAlive(connection)
             }
         }
     }
 
-    /// Why the stream ends: the first reason counts.
-    private struct Ends: Sendable {
-        let signals: AsyncStream<Signal>.Continuation
-        private let box = NIOLockedValueBox<End?>(nil)
-
-        init(signals: AsyncStream<Signal>.Continuation) { self.signals = signals }
-
-        var first: End? { box.withLockedValue { $0 } }
-
-        func end(_ end: End) {
-            box.withLockedValue { $0 = $0 ?? end }
-            signals.yield(.ended)
-        }
-
-        func end(_ end: SessionWatch.End) {
-            switch end {
-            case .ended: self.end(.expired)
-            case .replaced: self.end(.superseded(.none))
+    private func keepAlive(_ connection: Connection) {
+        if let keepAlive = connection.keepAlive {
+            state.withLockedValue { $0.keepingAliveSince = .now }
+            keepAlive().whenComplete { _ in
+                self.state.withLockedValue { $0.keepingAliveSince = nil }
             }
+        }
+        // The publication of a logout or login ends the stream. This is for one that was lost.
+        Task { if let end = await gateway.endOfSession(session.id) { self.end(end) } }
+    }
+
+    // MARK: Ends
+
+    /// Ends the stream, after the write that is under way. A read after the end could make the device known again that a
+    /// logout has forgotten.
+    private func end(_ end: End) {
+        state.withLockedValue { $0.end = $0.end ?? end }
+        reader.cancel()
+    }
+
+    private func end(_ end: SessionWatch.End) {
+        switch end {
+        case .ended: self.end(.expired)
+        case .replaced: self.end(.superseded(.none))
         }
     }
 }

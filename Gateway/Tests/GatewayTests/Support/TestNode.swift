@@ -72,6 +72,7 @@ private struct NodeSettings: Sendable {
     var office = PostOfficeConfiguration()
     var authorize: SendAuthorization
     var whileListening: (@Sendable (Caller) async -> Void)?
+    var hasGatewayServer: Bool
     var addCalls: @Sendable (Gateway, Router<TestNode.Context>) -> Void
 }
 
@@ -80,17 +81,19 @@ private struct NodeSettings: Sendable {
 /// - Parameters:
 ///   - url: the address of Redis, if the nodes do not connect directly.
 ///   - authorize: by default everyone may send to everyone.
-///   - addCalls: adds calls of an application.
+///   - hasGatewayServer: whether the server is ``Gateway/server()``, or one of Hummingbird.
+///   - addCalls: adds calls of an application, and middleware for all calls.
 func withNodes(
     _ count: Int = 1, on server: LocalRedis? = nil, url: String? = nil,
     configure: (inout GatewayConfiguration) -> Void = { _ in },
     office: (inout PostOfficeConfiguration) -> Void = { _ in },
     authorize: @escaping SendAuthorization = { _ in true },
-    whileListening: (@Sendable (Caller) async -> Void)? = nil,
+    whileListening: (@Sendable (Caller) async -> Void)? = nil, hasGatewayServer: Bool = true,
     addCalls: @escaping @Sendable (Gateway, Router<TestNode.Context>) -> Void = { _, _ in },
     _ body: @escaping @Sendable ([TestNode], LocalRedis) async throws -> Void
 ) async throws {
-    var settings = NodeSettings(authorize: authorize, whileListening: whileListening, addCalls: addCalls)
+    var settings = NodeSettings(
+        authorize: authorize, whileListening: whileListening, hasGatewayServer: hasGatewayServer, addCalls: addCalls)
     settings.gateway.isSecure = false
     settings.gateway.requestsPerSecond = nil
     settings.gateway.loginsOfUserPerMinute = 1000
@@ -133,11 +136,11 @@ private func makeNode(
         logger: log.logger)
     let router = Router(context: TestNode.Context.self)
     router.add(middleware: LogRequestsMiddleware(.debug, includeHeaders: .all()))
-    gateway.addRoutes(to: router)
     settings.addCalls(gateway, router)
+    gateway.addRoutes(to: router)
     let (ports, continuation) = AsyncStream<Int>.makeStream()
     let application = Application(
-        router: router, server: gateway.server(),
+        router: router, server: settings.hasGatewayServer ? gateway.server() : .http1(),
         configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
         onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: log.logger)
     let services = ServiceGroup(services: [redis, office, gateway, application], logger: log.logger)
