@@ -140,10 +140,10 @@ extension QueueListenTests {
                 let reader = try office.mailbox("alice").reader()
                 try await office.send("x", to: "alice")
                 let cursor = try await reader.listen().cursor
-                async let end = reader.listen(after: cursor)
+                let call = Task { try await reader.listen(after: cursor) }
                 try await office.untilWaiting(1, at: "alice")
                 reader.cancel()
-                await #expect(throws: QueueListenError.self) { try await end }
+                await #expect(throws: QueueListenError.self) { try await call.value }
                 try await office.untilWaiting(0, at: "alice")
                 let error = await #expect(throws: QueueListenError.self) { try await reader.listen(timeout: .zero) }
                 #expect(error?.code == .cancelled)
@@ -156,9 +156,9 @@ extension QueueListenTests {
             try await withOffice { office, _, _ in
                 for _ in 0..<200 {
                     let reader = try office.mailbox("alice").reader()
-                    async let end = reader.listen()
+                    let call = Task { try await reader.listen() }
                     let cancel = Task { reader.cancel() }
-                    await #expect(throws: QueueListenError.self) { try await end }
+                    await #expect(throws: QueueListenError.self) { try await call.value }
                     await cancel.value
                 }
             }
