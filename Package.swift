@@ -276,8 +276,8 @@ let package = Package(
         .testTarget(
             name: "redisdcTests",
             dependencies: [
-                "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "Hiredis", "RedisDCTesting",
-                "TestSupport", "Verification",
+                "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "GameServices", "Hiredis",
+                "CoordinationBase", "RedisDCTesting", "TestSupport", "Verification",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),

@@ -1,3 +1,4 @@
+import CoordinationBase
 import Hiredis
 
 /// The error of an operation on a leaderboard or a matchmaker.
@@ -62,6 +63,8 @@ public struct GameServiceError: Error, Sendable {
     }
 }
 
+extension GameServiceError.Code: FailureCode {}
+
 extension GameServiceError: CustomStringConvertible {
     /// The code, the message, and whether the operation may have taken effect.
     public var description: String {
@@ -72,21 +75,7 @@ extension GameServiceError: CustomStringConvertible {
 extension GameServiceError {
     /// Maps an error of the Redis client to the corresponding code.
     init(_ error: RedisError) {
-        let code: Code =
-            switch error.code {
-            case .invalidArgument: .invalidArgument
-            case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
-            case .cancelled: .cancelled
-            case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
-                .notConnected
-            case .clientStopped: .stopped
-            case .notPermitted: .notPermitted
-            case .wrongType: .wrongType
-            case .outOfMemory: .outOfMemory
-            default: .serverError
-            }
-        self.init(code, error.message, mayHaveRun: error.mayHaveRun, underlying: error)
+        self.init(Code(error), error.message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 
     /// Creates the error for a reply that the operation does not expect.

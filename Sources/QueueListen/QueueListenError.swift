@@ -77,6 +77,8 @@ public struct QueueListenError: Error, Sendable {
     }
 }
 
+extension QueueListenError.Code: FailureCode {}
+
 extension QueueListenError: CustomStringConvertible {
     /// The code, the message, and whether the operation may have taken effect.
     public var description: String {
@@ -95,21 +97,7 @@ extension QueueListenError {
             self.init(.serverError, "\(error)", underlying: error)
             return
         }
-        let code: Code =
-            switch error.code {
-            case .invalidArgument: .invalidArgument
-            case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
-            case .cancelled: .cancelled
-            case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
-                .notConnected
-            case .clientStopped: .stopped
-            case .notPermitted: .notPermitted
-            case .wrongType: .wrongType
-            case .outOfMemory: .outOfMemory
-            default: .serverError
-            }
-        self.init(code, error.message, mayHaveRun: error.mayHaveRun, underlying: error)
+        self.init(Code(error), error.message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 
     /// Returns the error with the failed action in front of its message.

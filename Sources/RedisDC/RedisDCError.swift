@@ -1,3 +1,4 @@
+import CoordinationBase
 import Hiredis
 
 /// The error of a coordination operation: a code, a message, and whether the operation may have
@@ -81,6 +82,8 @@ public struct RedisDCError: Error, Sendable {
 }
 
 /// The text of an error begins with its code.
+extension RedisDCError.Code: FailureCode {}
+
 extension RedisDCError: CustomStringConvertible {
     /// The code, the message, and whether the operation may have taken effect.
     public var description: String {
@@ -93,20 +96,7 @@ extension RedisDCError {
     ///
     /// - Parameter key: the key that a message about a wrong type names.
     init(_ error: RedisError, key: String) {
-        let code: Code =
-            switch error.code {
-            case .invalidArgument: .invalidArgument
-            case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
-            case .cancelled: .cancelled
-            case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
-                .notConnected
-            case .clientStopped: .stopped
-            case .notPermitted: .notPermitted
-            case .wrongType: .wrongType
-            case .outOfMemory: .outOfMemory
-            default: .serverError
-            }
+        let code = Code(error)
         let message =
             code == .wrongType ? "the key \(key) has a value of another type: \(error.message)" : error.message
         self.init(code, message, mayHaveRun: error.mayHaveRun, underlying: error)

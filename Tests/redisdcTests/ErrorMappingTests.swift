@@ -1,25 +1,30 @@
 import CoordinationBase
 import Testing
 
+@testable import GameServices
 @testable import Hiredis
 @testable import QueueListen
 @testable import RedisDC
 
 @Suite("An error of Redis")
 struct ErrorMappingTests {
-    @Test(
-        "is the same kind of failure to coordination and to mailboxes", arguments: RedisError.Code.all, [false, true])
+    @Test("is the same kind of failure to all libraries", arguments: RedisError.Code.all, [false, true])
     func agreement(code: RedisError.Code, mayHaveRun: Bool) {
         let error = RedisError(code, "the server's text", mayHaveRun: mayHaveRun)
         let coordination = RedisDCError(error, key: "rdc:key")
         let mail = QueueListenError(error)
-        #expect("\(coordination.code)" == "\(mail.code)")
-        #expect(coordination.mayHaveRun == mayHaveRun)
-        #expect(mail.mayHaveRun == mayHaveRun)
-        #expect(coordination.message.contains("the server's text"))
-        #expect(mail.message.contains("the server's text"))
-        #expect((coordination.underlying as? RedisError)?.code == code)
-        #expect((mail.underlying as? RedisError)?.code == code)
+        let game = GameServiceError(error)
+        let presence = PresenceError(error)
+        #expect(Set(["\(coordination.code)", "\(mail.code)", "\(game.code)", "\(presence.code)"]).count == 1)
+        for hasRun in [coordination.mayHaveRun, mail.mayHaveRun, game.mayHaveRun, presence.mayHaveRun] {
+            #expect(hasRun == mayHaveRun)
+        }
+        for message in [coordination.message, mail.message, game.message, presence.message] {
+            #expect(message.contains("the server's text"))
+        }
+        for cause in [coordination.underlying, mail.underlying, game.underlying, presence.underlying] {
+            #expect((cause as? RedisError)?.code == code)
+        }
     }
 
     @Test("that is out of memory, or has no connection left, says so")

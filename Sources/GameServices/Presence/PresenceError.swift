@@ -1,3 +1,4 @@
+import CoordinationBase
 import Hiredis
 
 /// The error of an operation on presence.
@@ -66,6 +67,8 @@ public struct PresenceError: Error, Sendable {
     }
 }
 
+extension PresenceError.Code: FailureCode {}
+
 extension PresenceError: CustomStringConvertible {
     /// The code, the message, and whether the operation may have taken effect.
     public var description: String {
@@ -76,21 +79,7 @@ extension PresenceError: CustomStringConvertible {
 extension PresenceError {
     /// Maps an error of the Redis client to the corresponding code.
     init(_ error: RedisError) {
-        let code: Code =
-            switch error.code {
-            case .invalidArgument: .invalidArgument
-            case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
-            case .cancelled: .cancelled
-            case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
-                .notConnected
-            case .clientStopped: .stopped
-            case .notPermitted: .notPermitted
-            case .wrongType: .wrongType
-            case .outOfMemory: .outOfMemory
-            default: .serverError
-            }
-        self.init(code, error.message, mayHaveRun: error.mayHaveRun, underlying: error)
+        self.init(Code(error), error.message, mayHaveRun: error.mayHaveRun, underlying: error)
     }
 
     /// Creates the error for a reply that the operation does not expect.

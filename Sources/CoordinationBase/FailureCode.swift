@@ -1,0 +1,35 @@
+// What a failure of Redis is called by the libraries above the client: one table for all of their errors.
+package import Hiredis
+
+/// The codes that the errors of all libraries above the client have in common.
+package protocol FailureCode: Equatable {
+    static var invalidArgument: Self { get }
+    static var cancelled: Self { get }
+    static var connectionLost: Self { get }
+    static var notConnected: Self { get }
+    static var notPermitted: Self { get }
+    static var wrongType: Self { get }
+    static var outOfMemory: Self { get }
+    static var serverError: Self { get }
+    static var stopped: Self { get }
+}
+
+extension FailureCode {
+    /// The code for an error of the Redis client.
+    package init(_ error: RedisError) {
+        self =
+            switch error.code {
+            case .invalidArgument: .invalidArgument
+            case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
+            case .cancelled: .cancelled
+            case .connectionLost: .connectionLost
+            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
+                .notConnected
+            case .clientStopped: .stopped
+            case .notPermitted: .notPermitted
+            case .wrongType: .wrongType
+            case .outOfMemory: .outOfMemory
+            default: .serverError
+            }
+    }
+}
