@@ -210,6 +210,50 @@ def transports(alice):
         print(f"ok: {transport} in a browser")
 
 
+def event_source(servers, alice):
+    """The browser's own EventSource, with the cookie of a login: it goes on at the other node when one dies."""
+    alice.script("""
+        const { connect } = await import("./redisdc.js");
+        const session = await connect(location.origin, { user: "zoe", device: "bare", credential: null });
+        const until = async (condition) => {
+            while (!condition()) await new Promise((done) => setTimeout(done, 20));
+        };
+        const open = () => {
+            const source = new EventSource(`/v1/events?session=${session.id}`);
+            const stream = { source, seen: [], isSuperseded: false };
+            source.addEventListener("message", (event) => {
+                const message = JSON.parse(event.data);
+                stream.seen.push(message.cursor === event.lastEventId ? message.text : `not the id: ${event.lastEventId}`);
+            });
+            source.addEventListener("superseded", () => (stream.isSuperseded = true));
+            return stream;
+        };
+        const send = async (text, stream) => {
+            await session.send("zoe", [{ text }]);
+            await until(() => stream.seen.includes(text));
+        };
+        window.bare = { session, until, open, send, first: open() };
+        return null;""")
+    for number in range(4):
+        if number in (1, 3):
+            servers.kill_node(number // 2)
+        seen = alice.script(f"await bare.send('{number}', bare.first); return bare.first.seen;")
+        assert seen == [str(earlier) for earlier in range(number + 1)], seen
+        if number == 1:
+            servers.start_node(0)
+    servers.start_node(1)
+    print("ok: EventSource receives each message once and in order though both nodes died")
+    seen = alice.script("""
+        const second = bare.open();
+        await bare.until(() => bare.first.isSuperseded && bare.first.source.readyState === EventSource.CLOSED);
+        await bare.send("4", second);
+        second.source.close();
+        await bare.session.logOut();
+        return second.seen;""")
+    assert seen == list("01234"), seen
+    print("ok: a second EventSource ends the first for good, and reads what was not acknowledged")
+
+
 def colors(alice):
     colors = set()
     for scheme in ["light", "dark"]:
@@ -235,6 +279,7 @@ def run(servers, alice, bob):
     second_tab(alice, bob)
     offline(servers, alice, bob)
     transports(alice)
+    event_source(servers, alice)
     colors(alice)
     alice.driver.find_element(By.ID, "logout").send_keys(Keys.ENTER)
     alice.wait("a log out asks for a name again", lambda: alice.text("state") == "Logged out")

@@ -103,6 +103,32 @@ struct DashboardTests {
         }
     }
 
+    @Test("two processes that wait for each other's lock are a deadlock, until one of them gives up")
+    func deadlock() async throws {
+        try await withBoard { board, server in
+            try await withRedisClient(url: server.url) { redis in
+                try await withCoordinator(redis: redis) { other in
+                    let (one, two) = (board.coordinator, other)
+                    try await one.mutex("a").withLock { _ in
+                        try await two.mutex("b").withLock { _ in
+                            let first = Task { try await one.mutex("b").withLock { _ in } }
+                            let second = Task { try await two.mutex("a").withLock { _ in } }
+                            try await until("there is a deadlock") {
+                                try await board.snapshot()["deadlocks"]?.array?.isEmpty == false
+                            }
+                            let links = try await board.snapshot()["deadlocks"]?.array?.first?.array ?? []
+                            #expect(Set(links.compactMap { $0["resource"]?.string }) == ["a", "b"])
+                            first.cancel()
+                            second.cancel()
+                            _ = (await first.result, await second.result)
+                        }
+                    }
+                    #expect(try await board.snapshot()["deadlocks"]?.array?.isEmpty == true)
+                }
+            }
+        }
+    }
+
     @Test("only the right key logs in; after five wrong ones even that one waits")
     func login() async throws {
         let time = NIOLockedValueBox(NIODeadline.now())
