@@ -1,4 +1,4 @@
-// What a failure of Redis is called by the libraries above the client: one table for all of their errors.
+// The codes that the errors of all libraries above the client share, and the one table that maps the client's errors to them.
 package import Hiredis
 
 /// The codes that the errors of all libraries above the client have in common.

@@ -11,7 +11,7 @@ import Testing
 struct MatchWorld: Sendable {
     let server: LocalRedis
     let redis: RedisClient
-    /// What the nodes use.
+    /// The client of the nodes.
     let scripts: any Redis
     let office: PostOffice
     var configuration: MatchmakerConfiguration

@@ -81,7 +81,7 @@ struct DocumentedCommandsTests {
                 }
             }
             for (command, child, output) in running {
-                // What is put prints nothing; the watching one shows it.
+                // `presence put` prints nothing; `presence watch` shows the object.
                 if !command.contains(" put ") {
                     try await until("\(command) prints something") {
                         try FileManager.default.attributesOfItem(atPath: output)[.size] as? Int ?? 0 > 0
