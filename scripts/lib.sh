@@ -191,14 +191,27 @@ extract_symbols() {
 # With `build_profile`, also estimates the time that is left. It consists of pairs STEP:PERCENT: the percentage of the time
 # of an earlier, complete build at which `swift build` was at that step.
 progress() {
-    local name="$1" log="$root/.build/logs/$1.log" status=0 ticker
+    local name="$1" log="$root/.build/logs/$1.log"
     shift
     mkdir -p "${log%/*}"
     : >"$log"
+    show_progress "$name" with_log "$log" "$@"
+}
+
+with_log() {
+    local log="$1"
+    shift
+    "$@" >"$log" 2>&1 </dev/null
+}
+
+# show_progress NAME COMMAND...: the same, but COMMAND waits for one that writes the log.
+show_progress() {
+    local name="$1" log="$root/.build/logs/$1.log" status=0 ticker
+    shift
     watch_log "$name" "$log" &
     ticker=$!
     # The command runs in the foreground, so that Ctrl-C reaches it.
-    "$@" >"$log" 2>&1 </dev/null || status=$?
+    "$@" || status=$?
     kill "$ticker" 2>/dev/null || true
     wait "$ticker" 2>/dev/null || true
     [ ! -t 1 ] || printf '\r\033[K'

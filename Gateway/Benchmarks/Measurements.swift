@@ -37,7 +37,7 @@ enum Idle {
     }
 
     /// Opens streams, and returns by how much the server's memory has grown for each.
-    private static func bytes(
+    static func bytes(
         _ server: ServerProcess, _ streams: Int,
         _ open: @escaping @Sendable (inout Connection, Int) async throws -> Void
     ) async throws -> Double {
@@ -92,21 +92,30 @@ enum Latency {
                 let carol = try await Client("carol", &connection)
                 try await connection.write(carol.request("GET", "/v1/events"))
                 _ = try await connection.read(to: "retry: 2000\n\n")
-                var times: [Double] = []
-                for number in 0..<1100 {
-                    let request = bob.request(
+                return try await times(sender: &sender, receiver: &connection) { number in
+                    bob.request(
                         "POST", "/v1/send",
                         body: #"{"to":["carol"],"id":"\#(number)","messages":[{"text":"hello"}]}"#)
-                    let start = ContinuousClock.now
-                    try await sender.write(request)
-                    _ = try await connection.read(to: "\n\n")
-                    if number >= 100 { times.append((.now - start) / .microseconds(1)) }
-                    // The reply, so that one request is under way at a time.
-                    _ = try await sender.call("")
                 }
-                return times
             }
         }
+    }
+
+    /// The time in microseconds from each of 1,000 requests until an event has come.
+    static func times(
+        sender: inout Connection, receiver: inout Connection, _ request: (Int) -> String
+    ) async throws -> [Double] {
+        var times: [Double] = []
+        for number in 0..<1100 {
+            let text = request(number)
+            let start = ContinuousClock.now
+            try await sender.write(text)
+            _ = try await receiver.read(to: "\n\n")
+            if number >= 100 { times.append((.now - start) / .microseconds(1)) }
+            // The reply, so that one request is under way at a time.
+            _ = try await sender.call("")
+        }
+        return times
     }
 
     private static func inProcess(_ redis: LocalRedis, _ server: ServerProcess) async throws -> [Figure] {

@@ -74,14 +74,22 @@ extension GatewayBenchmarks {
 final class ServerProcess: @unchecked Sendable {  // Process is not Sendable; only start and deinit touch it.
     private let process = Process()
     private let input = Pipe()
+    private let measured: () throws -> Int32?
     let port: Int
-    var processID: Int32 { process.processIdentifier }
 
     /// - Parameter url: of Redis, for a gateway; `nil` for an empty server.
-    init(_ url: String?) throws {
+    convenience init(_ url: String?) throws {
+        try self.init(Bundle.main.executablePath ?? "", ["serve"] + (url.map { [$0] } ?? []))
+    }
+
+    /// - Parameters:
+    ///   - program: the path of a program. It prints a line that ends with its port, and ends when its input ends.
+    ///   - measured: the process whose memory counts, if it is not that of the program.
+    init(_ program: String, _ arguments: [String], measured: @escaping () throws -> Int32? = { nil }) throws {
         let output = Pipe()
-        process.executableURL = Bundle.main.executableURL
-        process.arguments = ["serve"] + (url.map { [$0] } ?? [])
+        self.measured = measured
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
         process.standardInput = input
         process.standardOutput = output
         try process.run()
@@ -100,17 +108,26 @@ final class ServerProcess: @unchecked Sendable {  // Process is not Sendable; on
 
     deinit { kill() }
 
+    var isRunning: Bool { process.isRunning }
+
     func kill() {
         guard process.isRunning else { return }
-        Foundation.kill(processID, SIGKILL)
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    /// Ends the input, and waits until the process has ended.
+    func end() {
+        try? input.fileHandleForWriting.close()
         process.waitUntilExit()
     }
 
     /// The memory that the process uses, in bytes.
     func memory() throws -> Double {
+        let id = try measured() ?? process.processIdentifier
         let ps = Process()
         ps.executableURL = URL(fileURLWithPath: "/bin/ps")
-        ps.arguments = ["-o", "rss=", "-p", "\(processID)"]
+        ps.arguments = ["-o", "rss=", "-p", "\(id)"]
         let output = Pipe()
         ps.standardOutput = output
         try ps.run()

@@ -23,7 +23,8 @@ extension FailureCode {
             case .timedOut: error.mayHaveRun ? .connectionLost : .notConnected
             case .cancelled: .cancelled
             case .connectionLost: .connectionLost
-            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes:
+            // A server that refuses writes is not the master that the client needs.
+            case .cannotConnect, .authenticationFailed, .unsupportedServer, .serverNotReady, .tooManyLanes, .readOnly:
                 .notConnected
             case .clientStopped: .stopped
             case .notPermitted: .notPermitted

@@ -6,9 +6,11 @@ usage: test.py REDISDC-GATEWAY REDIS-SERVER FOLDER    (the paths of the two prog
 """
 import atexit
 import pathlib
+import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
 
 from selenium import webdriver
@@ -123,12 +125,14 @@ def stored_key(alice):
 
 
 def killed_nodes(servers, alice, bob):
-    """Each node dies once while both users send."""
+    """Each node dies once while both users send, in the middle of a send."""
     texts = [f"kill {number}" for number in range(24)]
     for number, text in enumerate(texts):
         if number in (6, 16):
-            servers.kill_node(number // 10)
+            death = threading.Timer(random.uniform(0, 0.2), servers.kill_node, [number // 10])
+            death.start()
         if number in (11, 21):
+            death.join()
             servers.start_node((number - 5) // 10)
         bob.send("alice", text)
         alice.send("bob", text)
@@ -137,16 +141,24 @@ def killed_nodes(servers, alice, bob):
     alice.screenshot("killed-nodes")
 
 
-def sleeping_tab(alice, bob):
-    """A frozen page runs nothing, as a tab that the browser has put to sleep."""
-    ticks = "window.ticks ??= 0; window.timer ??= setInterval(() => window.ticks++, 50); return window.ticks;"
+def sleeping_tab(servers, alice, bob):
+    """A frozen page runs nothing, as a tab that the browser has put to sleep, and loses its connections meanwhile."""
+    ticks = "window.ticks ??= 0; window.timer ??= setInterval(() => window.ticks++, 20); return window.ticks;"
     alice.driver.execute_script(ticks)
+    alice.wait("the page counts", lambda: alice.driver.execute_script(ticks) > 10)
     alice.driver.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "frozen"})
+    before = alice.driver.execute_script(ticks)
+    servers.proxy.cut(True)
+    servers.proxy.cut(False)
+    bob.wait("the user who is awake connects again", bob.is_connected)
     texts = [f"sleep {number}" for number in range(5)]
     for text in texts:
         bob.send("alice", text)
     time.sleep(3)  # How long a tab sleeps is the point; nothing is waited for.
+    slept = alice.driver.execute_script(ticks) - before
     alice.driver.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "active"})
+    # A page that is awake counts to 150.
+    assert slept <= 10, slept
     alice.expect("a tab that has slept shows what it missed, once", "bob", texts)
     alice.screenshot("woken-tab")
 
@@ -279,7 +291,7 @@ def run(servers, alice, bob):
     print("ok: markup stays text")
     stored_key(alice)
     killed_nodes(servers, alice, bob)
-    sleeping_tab(alice, bob)
+    sleeping_tab(servers, alice, bob)
     second_tab(alice, bob)
     offline(servers, alice, bob)
     transports(alice)

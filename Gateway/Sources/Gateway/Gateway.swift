@@ -131,10 +131,10 @@ public final class Gateway: Sendable {
         _ call: @escaping Call, _ path: RouterPath, _ method: HTTPRequest.Method, to router: Router<Context>
     ) {
         router.on(path, method: method) { request, context in
-            let address =
+            let forwarded =
                 self.configuration.trustsForwardedFor
-                ? request.headers[.xForwardedFor]?.split(separator: ",").last.map { $0.trimmed }
-                : (context as? any RemoteAddressRequestContext)?.remoteAddress?.ipAddress
+                ? request.headers[.xForwardedFor]?.split(separator: ",").last.map { $0.trimmed } : nil
+            let address = forwarded ?? (context as? any RemoteAddressRequestContext)?.remoteAddress?.ipAddress
             return await self.answer(request, address, call)
         }
     }

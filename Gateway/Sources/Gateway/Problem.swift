@@ -130,8 +130,10 @@ extension Problem {
         case .invalidArgument: self.init(.malformed, error.message)
         case .mailboxFull: self.init(.mailboxFull, error.message)
         case .conflict: self.init(.idUsed, error.message)
-        case .connectionLost, .notConnected, .cancelled, .stopped, .unfinished, .notDurable, .outOfMemory:
-            self = .unavailable(error.message, mayHaveRun: error.mayHaveRun)
+        // The messages of the errors name the server.
+        case .connectionLost, .notConnected, .cancelled, .stopped, .unfinished, .notDurable:
+            self = .unavailable("Redis cannot be reached", mayHaveRun: error.mayHaveRun)
+        case .outOfMemory: self = .unavailable("Redis is out of memory", mayHaveRun: error.mayHaveRun)
         // The others concern the operator, and their messages name keys.
         default: self.init(.internal, "the mailbox operation failed: \(error.code)")
         }

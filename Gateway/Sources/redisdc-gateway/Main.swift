@@ -46,11 +46,15 @@ struct GatewayProgram {
     }
 
     private static func run(_ settings: Settings) async throws {
-        LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
+        // The level of all loggers, also those of the libraries.
+        LoggingSystem.bootstrap { [level = settings.logLevel] label in
+            var handler = StreamLogHandler.standardError(label: label)
+            handler.logLevel = level
+            return handler
+        }
         let page = MetricsPage()
         MetricsSystem.bootstrap(page)
-        var logger = Logger(label: "redisdc-gateway")
-        logger.logLevel = settings.logLevel
+        let logger = Logger(label: "redisdc-gateway")
 
         let redis = try RedisClient(url: settings.redisURL)
         var officeConfiguration = PostOfficeConfiguration()
@@ -78,8 +82,9 @@ struct GatewayProgram {
         var server = gateway.server()
         if let certificate = settings.certificate, let key = settings.key {
             let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
-            let tls = TLSConfiguration.makeServerConfiguration(
+            var tls = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain, privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
+            tls.minimumTLSVersion = .tlsv12
             server = try .tls(server, tlsConfiguration: tls)
         }
         let scheme = settings.usesTLS ? "https" : "http"

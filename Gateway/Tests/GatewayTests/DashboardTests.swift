@@ -345,6 +345,48 @@ struct DashboardTests {
         }
     }
 
+    @Test("a message that is no dead letter is not sent anywhere, and the operator is told what to do")
+    func foreignMessage() async throws {
+        try await withBoard { board, _ in
+            let session = try await board.logIn()
+            try await board.office.send("a message", to: "dead", id: "1")
+            try await board.office.send(
+                Message(text: "a letter", headers: ["dead-letter-mailbox": "alice"]), to: "dead", id: "2")
+            let action: JSON = ["action": "requeue", "mailbox": "dead", "count": 10]
+            let announced = try await board.call(
+                "POST", "/admin/announce", action, cookie: session.cookie, csrf: session.csrf)
+            let reply = try await board.call(
+                "POST", "/admin/confirm", ["confirmation": try #require(announced.body["confirmation"])],
+                cookie: session.cookie, csrf: session.csrf)
+            #expect(reply.status == 409 && reply.problem == "refused")
+            #expect(reply.body["detail"]?.string?.contains("message 1 of dead") == true)
+            #expect(try await board.office.mailbox("alice").count == 0)
+            let dead = try board.office.mailbox("dead")
+            let message = try #require(try await dead.peek().first)
+            try await dead.acknowledge(message.cursor, device: DeadLetters.device)
+            #expect(try await board.perform(action, session) == 1)
+            #expect(try await board.office.mailbox("alice").peek().map(\.text) == ["a letter"])
+        }
+    }
+
+    @Test("an open page does not hold up the end of the program")
+    func shutdown() async throws {
+        try await withLocalRedis { server in
+            // Longer than the test's time limit.
+            let node = try GatewayProcess.node(server, ["--admin-key", Self.key, "--shutdown-seconds", "3600"])
+            let url = try await node.url("operations")
+            let login = try await TestClient.perform(
+                "POST", url + "/admin/login", ["Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"],
+                (["key": .string(Self.key)] as JSON).bytes)
+            let cookie = String(login.headers["Set-Cookie"].first?.prefix { $0 != ";" } ?? "")
+            var events = try await TestEvents(url + "/admin/events", ["Cookie": cookie]).makeAsyncIterator()
+            #expect(try await events.next()?.name == "snapshot")
+            node.terminate()
+            try await until("the program has ended") { !node.isRunning }
+            #expect(node.status == 0)
+        }
+    }
+
     @Test("the program has the page only with a key, and only at the operations address")
     func program() async throws {
         try await withLocalRedis { server in

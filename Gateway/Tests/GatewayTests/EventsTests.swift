@@ -283,11 +283,38 @@ struct EventsTests {
         }
     }
 
-    @Test("a stream that is not acceptable, or one too many, is refused")
-    func refused() async throws {
-        try await withNodes(configure: { $0.maxStreamsOfSession = 0 }) { nodes, _ in
+    @Test("a session has a maximum number of streams, of both kinds together; others have their own")
+    func tooMany() async throws {
+        try await withNodes(configure: { $0.maxStreamsOfSession = 1 }) { nodes, _ in
             let alice = try await TestClient(nodes[0].url, "alice")
-            #expect(try await TestEvents(alice).status == 429)
+            do {
+                var events = try await TestEvents(alice).makeAsyncIterator()
+                _ = try await alice.send(["1"], to: ["alice"])
+                let id = try await read(&events, 1)[0].id
+                #expect(try await TestEvents(alice).status == 429)
+                let socket = try await TestSocket(nodes[0].url)
+                try await socket.send(TestSocket.authentication(alice, target: "/v1/socket"))
+                #expect(try await socket.json()?["error"]?["type"] == "urn:redisdc:too-many-streams")
+                #expect(try await socket.closeCode() == 1008)
+                // The stream that was open goes on.
+                _ = try await alice.send(["2"], to: ["alice"])
+                #expect(texts(try await read(&events, 1)) == ["2"] && id != events.id)
+                let bob = try await TestClient(nodes[0].url, "bob")
+                _ = try await bob.send(["3"], to: ["bob"])
+                var others = try await TestEvents(bob).makeAsyncIterator()
+                #expect(texts(try await read(&others, 1)) == ["3"])
+            }
+            // With their iterators the connections have gone.
+            try await until("the streams have ended") { nodes[0].gateway.openStreams == 0 }
+            let socket = try await TestSocket.open(alice)
+            #expect(try await socket.json()?["messages"] != nil)
+        }
+    }
+
+    @Test("a stream that is not acceptable is refused")
+    func refused() async throws {
+        try await withNodes { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
             var headers = alice.headers("GET", "/v1/events")
             headers.add(name: "Accept", value: "application/json")
             #expect(try await TestEvents(nodes[0].url + "/v1/events", headers).status == 406)
@@ -340,6 +367,8 @@ struct EventsTests {
                 let away = try await alice.mail()
                 #expect(away.status == 503 && away.problem == "unavailable" && away.body["mayHaveRun"] == false)
                 #expect(away.headers["Retry-After"] == ["1"])
+                // Clients do not learn where Redis is.
+                #expect(!"\(away.body)".contains("127.0.0.1") && !"\(away.body)".contains("\(server.port)"))
                 try await server.restart()
                 try await until("a send succeeds") { try await alice.send(["2"], to: ["alice"], id: "2").status == 200 }
                 #expect(texts(try await read(&events, 1)) == ["2"])

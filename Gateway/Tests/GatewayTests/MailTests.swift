@@ -91,7 +91,7 @@ struct MailTests {
     func reservedHeaders() async throws {
         try await withNodes { nodes, _ in
             let bob = try await TestClient(nodes[0].url, "bob")
-            for name in ["gateway-from", "Gateway-From", "gateway-content", "gateway-x"] {
+            for name in ["gateway-from", "Gateway-From", "gateway-content", "gateway-x", "Dead-Letter-mailbox"] {
                 let reply = try await bob.call(
                     "POST", "/v1/send",
                     [

@@ -67,6 +67,34 @@ struct ProcessTests {
         }
     }
 
+    @Test("the program logs no secret at any level, whether calls succeed or fail")
+    func secrets() async throws {
+        try await withLocalRedis { server in
+            let node = try GatewayProcess.node(server, ["--log-level", "trace"])
+            let url = try await node.url()
+            let alice = try await client(node, "alice")
+            #expect(try await alice.send(["1"], to: ["alice"]).status == 200)
+            #expect(try await alice.mail().texts == ["1"])
+            let fromPage: HTTPHeaders = ["Cookie": alice.cookie, "Sec-Fetch-Site": "same-origin"]
+            var events = try await TestEvents(url + "/v1/events", fromPage).makeAsyncIterator()
+            #expect(try await events.next()?.name == "message")
+            let socket = try await TestSocket.open(alice)
+            #expect(try await socket.json()?["messages"] != nil)
+            #expect(try await TestClient.perform("GET", url + "/v1/mail", ["X-Session": alice.session]).status == 401)
+            #expect(try await TestClient.login(url, "", "phone", credential: "a secret credential").status == 400)
+            #expect(try await alice.call("DELETE", "/v1/sessions").status == 204)
+            #expect(try await TestEvents(url + "/v1/events", fromPage).status == 401)
+            await server.kill()
+            #expect(try await alice.mail().status == 503)
+            node.terminate()
+            try await until("the node has ended") { !node.isRunning }
+            let output = node.output
+            #expect(output.contains("trace") || output.contains("debug"), "nothing was logged: \(output)")
+            let secret = try #require(alice.cookie.split(separator: ".").last)
+            for text in [alice.token, String(secret), "a secret credential"] { #expect(!output.contains(text)) }
+        }
+    }
+
     @Test("a request that was used at one node is refused at another")
     func replay() async throws {
         try await withLocalRedis { server in

@@ -276,6 +276,48 @@ struct SessionTests {
         }
     }
 
+    @Test("behind a proxy the last forwarded address counts, and a network of IPv6 as one address")
+    func forwarded() async throws {
+        try await withNodes(configure: {
+            $0.trustsForwardedFor = true
+            $0.loginsFromAddressPerMinute = 1
+        }) { nodes, _ in
+            // The status of a login that was forwarded by these addresses.
+            let logins: [([String], Int)] = [
+                (["192.0.2.1"], 201), (["192.0.2.1"], 429),
+                // What the client has written itself comes first, in the same field or in another one.
+                (["192.0.2.7, 192.0.2.1"], 429), (["192.0.2.7", "192.0.2.1"], 429), (["192.0.2.1, 192.0.2.2"], 201),
+                (["::ffff:192.0.2.2"], 429), (["2001:db8:0:1::1"], 201), (["2001:db8:0:1:ffff::2"], 429),
+                (["2001:db8:0:2::1"], 201),
+                // Not through the proxy: the address of the connection.
+                ([], 201), ([], 429),
+            ]
+            for (addresses, status) in logins {
+                let headers = HTTPHeaders(addresses.map { ("X-Forwarded-For", $0) })
+                let reply = try await TestClient.login(nodes[0].url, "alice", "phone", headers: headers)
+                #expect(reply.status == status, "\(addresses)")
+            }
+        }
+    }
+
+    @Test("what is left of a login that was held up does not end the stream of a newer login")
+    func lateLogin() async throws {
+        try await withNodes(2) { nodes, _ in
+            let older = try await TestClient(nodes[0].url, "alice")
+            let alice = try await TestClient(nodes[1].url, "alice")
+            #expect(try await older.mail().problem == "logged-in-elsewhere")
+            var events = try await TestEvents(alice).makeAsyncIterator()
+            _ = try await alice.send(["1"], to: ["alice"])
+            #expect(try await events.next()?.data["text"] == "1")
+            // What the older login does after its session has begun.
+            let reader = try nodes[0].office.mailbox("alice").reader(device: "phone")
+            _ = try await nodes[0].gateway.makeKnown(reader)
+            _ = try await alice.send(["2"], to: ["alice"])
+            let next = try await events.next()
+            #expect(next?.name == "message" && next?.data["text"] == "2")
+        }
+    }
+
     @Test("the token is in the login's reply and nowhere else")
     func tokenStaysSecret() async throws {
         try await withNodes { nodes, _ in
@@ -287,8 +329,19 @@ struct SessionTests {
             replies.append(try await client.call("GET", "/v1/nothing"))
             replies.append(
                 try await TestClient.perform("GET", nodes[0].url + "/v1/mail", ["X-Session": client.session]))
+            replies.append(try await client.ack(client.cursor))
+            replies.append(
+                try await TestClient.perform(
+                    "POST", nodes[0].url + "/v1/ack", ["Cookie": client.cookie, "Content-Type": "application/json"], [])
+            )
+            var events = try await TestEvents(
+                nodes[0].url + "/v1/events", ["Cookie": client.cookie, "Sec-Fetch-Site": "same-origin"]
+            ).makeAsyncIterator()
+            let event = try await events.next()
+            #expect(event?.name == "message" && !"\(event as Any)".contains(client.token))
             let other = try await TestClient(nodes[0].url, "alice")
             replies.append(try await client.mail())
+            replies.append(try await client.call("DELETE", "/v1/sessions"))
             for reply in replies { #expect(!"\(reply)".contains(client.token) && !"\(reply)".contains(other.token)) }
             let log = nodes[0].log.text
             #expect(log.contains("/v1/mail"), "the log must contain the requests for this test to mean anything")

@@ -57,6 +57,20 @@ struct TLSTests {
         }
     }
 
+    @Test("TLS 1.2 is the oldest version")
+    func versions() async throws {
+        try await withSecureNode { url, tls in
+            for (version, isAccepted) in [(TLSVersion.tlsv11, false), (.tlsv12, true)] {
+                var tls = tls
+                (tls.minimumTLSVersion, tls.maximumTLSVersion) = (.tlsv1, version)
+                try await TestClient.withTLS(tls) {
+                    let reply = try? await TestClient.login(url, "alice", "phone")
+                    #expect(reply?.status == (isAccepted ? 201 : nil), "\(version)")
+                }
+            }
+        }
+    }
+
     @Test("a client that does not trust the authority, or speaks no TLS, gets nothing")
     func untrusted() async throws {
         try await withSecureNode { url, _ in

@@ -15,6 +15,8 @@ struct MailSend: AsyncParsableCommand {
     var recipients: [String]
     @Option(help: "An identifier that makes the send idempotent.") var id: String?
     @Option(help: "The type of the messages, for receivers to dispatch on.") var type: String?
+    @Option(name: .customLong("header"), help: "A header of the messages, NAME=VALUE. May be repeated.")
+    var headers: [String] = []
     @Option(help: "Seconds until the messages expire, with decimals; more than 0.") var ttl: Double?
     @Option(help: "Wait until this number of replicas has the messages.") var replicas: Int?
     @Flag(help: "Wait until the messages are on the server's disk (Redis 7.2).") var fsynced = false
@@ -22,6 +24,7 @@ struct MailSend: AsyncParsableCommand {
 
     func validate() throws {
         if replicas != nil, fsynced { throw ValidationError("give either --replicas or --fsynced") }
+        if headers.contains(where: { !$0.contains("=") }) { throw ValidationError("--header must be NAME=VALUE") }
         if let ttl, !(ttl > 0 && ttl < 1e9) { throw ValidationError("--ttl must be a number of seconds, more than 0") }
     }
 
@@ -33,7 +36,11 @@ struct MailSend: AsyncParsableCommand {
 
     func run() async throws {
         let names = recipients.flatMap { $0.split(separator: ",").map { String($0) } }
-        let contents = messages.map { Message(text: $0, type: type, ttl: ttl.map { .seconds($0) }) }
+        let pairs = headers.map { $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false) }
+        let values = Dictionary(pairs.map { (String($0[0]), String($0[1])) }) { _, last in last }
+        let contents = messages.map {
+            Message(text: $0, type: type, headers: values, ttl: ttl.map { .seconds($0) })
+        }
         let durability: Durability = fsynced ? .fsynced : replicas.map { .replicated($0) } ?? .memory
         try await mail.withOffice { office in
             let receipt = try await office.send(contents, to: names, id: id, durability: durability)

@@ -5,6 +5,7 @@ public import QueueListen
 public import RedisDC
 import HTTPTypes
 import NIOCore
+import ServiceLifecycle
 
 /// The operators' page: what is held and waited for, deadlocks, mailboxes and dead letters, live; with
 /// forced releases and the requeue of dead letters behind a confirmation.
@@ -208,7 +209,14 @@ public final class Dashboard: Sendable {
                 "an operator has released a resource",
                 metadata: ["resource": "\(resource)", "holder": "\(holder ?? "all")", "released": "\(count)"])
         case .requeue(let mailbox, let limit):
-            count = try await DeadLetters(try office.mailbox(mailbox)).requeue(limit, office)
+            do { count = try await DeadLetters(try office.mailbox(mailbox)).requeue(limit, office) } catch let foreign
+                as DeadLetters.ForeignMessage
+            {
+                throw Problem(
+                    .refused,
+                    "message \(foreign.index) of \(mailbox) is no dead letter: read it with `redisdc mail peek "
+                        + "\(mailbox)`, then acknowledge it with the device \(DeadLetters.device)")
+            }
             logger.notice(
                 "an operator has requeued dead letters", metadata: ["mailbox": "\(mailbox)", "count": "\(count)"])
         }
@@ -224,16 +232,20 @@ public final class Dashboard: Sendable {
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream"],
             body: ResponseBody { writer in
-                try await ClientConnection.cancelling { _ in
-                    while self.logins.session(cookie: cookie) != nil {
-                        var text = ByteBuffer(string: "event: snapshot\ndata: ")
-                        text.writeBytes(await self.reader.snapshot())
-                        text.writeString("\n\n")
-                        try await writer.write(text)
-                        try await Task.sleep(for: self.interval)
+                try await ClientConnection.cancelling { cancel in
+                    try await withGracefulShutdownHandler {
+                        while self.logins.session(cookie: cookie) != nil {
+                            var text = ByteBuffer(string: "event: snapshot\ndata: ")
+                            text.writeBytes(await self.reader.snapshot())
+                            text.writeString("\n\n")
+                            try await writer.write(text)
+                            try await Task.sleep(for: self.interval)
+                        }
+                        // The session has ended: the page asks for the key.
+                        try await writer.write(ByteBuffer(string: "event: expired\ndata:\n\n"))
+                    } onGracefulShutdown: {
+                        cancel()
                     }
-                    // The session has ended: the page asks for the key.
-                    try await writer.write(ByteBuffer(string: "event: expired\ndata:\n\n"))
                 }
                 try await writer.finish(nil)
             })

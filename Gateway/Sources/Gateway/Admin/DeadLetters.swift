@@ -7,6 +7,9 @@ struct DeadLetters: Sendable {
     static let device = "dashboard"
     private static let headerPrefix = "dead-letter-"
 
+    /// A message that somebody has sent to the mailbox, as to any other.
+    struct ForeignMessage: Error { var index: Int }
+
     let mailbox: Mailbox
 
     init(_ mailbox: Mailbox) { self.mailbox = mailbox }
@@ -29,13 +32,17 @@ struct DeadLetters: Sendable {
     /// that is no dead letter ends it before that message.
     ///
     /// - Returns: the number of letters that were sent.
-    func requeue(_ limit: Int, _ office: PostOffice) async throws(QueueListenError) -> Int {
+    /// - Throws: `ForeignMessage` if the first message is no dead letter, `QueueListenError`.
+    func requeue(_ limit: Int, _ office: PostOffice) async throws -> Int {
         // The device must be known before the mailbox keeps its position.
         _ = try await mailbox.listen(device: Self.device, limit: 1, timeout: .zero)
         let letters = try await oldest(limit, try await mailbox.inspect()).messages
         var sent = 0
         for letter in letters {
-            guard let origin = letter.headers["dead-letter-mailbox"] else { break }
+            guard let origin = letter.headers["dead-letter-mailbox"] else {
+                guard sent > 0 else { throw ForeignMessage(index: letter.index) }
+                break
+            }
             let headers = letter.headers.filter { !$0.key.hasPrefix(Self.headerPrefix) }
             try await office.send(
                 Message(bytes: letter.body, type: letter.type, headers: headers), to: origin,

@@ -9,6 +9,8 @@ import QueueListen
 /// The headers that the gateway adds to messages. Clients cannot set them.
 enum ReservedHeader {
     static let prefix = "gateway-"
+    /// Every prefix of headers that clients cannot set. By those of a dead letter an operator sends it to a mailbox again.
+    static let prefixes = [prefix, "dead-letter-"]
     /// The user who sent the message, as the gateway has authenticated it.
     static let from = "gateway-from"
     /// `json`, `text` or `base64`: the field in which the client sent the content.
@@ -85,8 +87,9 @@ extension Message {
         var headers: [String: String] = [:]
         for header in json["headers"]?.members ?? [] {
             guard let value = header.value.string else { throw Problem(.malformed, "the value of a header is a text") }
-            guard !header.name.lowercased().hasPrefix(ReservedHeader.prefix) else {
-                throw Problem(.malformed, "headers that begin with \(ReservedHeader.prefix) are reserved")
+            let name = header.name.lowercased()
+            if let prefix = ReservedHeader.prefixes.first(where: { name.hasPrefix($0) }) {
+                throw Problem(.malformed, "headers that begin with \(prefix) are reserved")
             }
             guard headers.updateValue(value, forKey: header.name) == nil else {
                 throw Problem(.malformed, "two names of headers are the same text in different encodings")

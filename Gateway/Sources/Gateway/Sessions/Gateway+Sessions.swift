@@ -1,5 +1,6 @@
 // The calls that begin and end sessions.
 import Crypto
+import Foundation
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -28,7 +29,11 @@ extension Gateway {
                 .badCredential, "the credential does not prove that this is the user", time: try await sessions.time())
         }
         let new = try await sessions.login(user: user, device: device, lifetime: configuration.sessionLifetime)
-        let cursor = try await takeOver(reader)
+        let cursor: Cursor
+        do throws(Problem) { cursor = try await makeKnown(reader) } catch {
+            // The older session has ended.
+            throw error.kind == .unavailable ? .unavailable(error.detail, mayHaveRun: true) : error
+        }
         let reply: JSON = [
             "session": .string(new.session.id.description), "token": .string(new.token),
             "expires": JSON(new.session.expires), "time": JSON(new.session.verifiedAt),
@@ -43,29 +48,51 @@ extension Gateway {
     private func limitLogins(of user: String, from address: String?) async throws(Problem) {
         if let address {
             let rate = configuration.loginsFromAddressPerMinute
-            try await limit("gateway:address:\(Self.hash(address))", rate, per: .seconds(60), burst: rate)
+            try await limit(
+                "gateway:address:\(Self.hash(Self.subscriber(of: address)))", rate, per: .seconds(60), burst: rate)
         }
         let rate = configuration.loginsOfUserPerMinute
         try await limit("gateway:user:\(Self.hash(user))", rate, per: .seconds(60), burst: rate)
     }
 
+    /// The part of an address that its owner cannot choose: all of an IPv4 address, the first 64 bits of an IPv6 address.
+    static func subscriber(of address: String) -> String {
+        var parsed = in6_addr()
+        // An address of a link has a zone.
+        guard inet_pton(AF_INET6, String(address.prefix { $0 != "%" }), &parsed) == 1 else { return address }
+        let bytes = withUnsafeBytes(of: parsed) { Array($0) }
+        // An IPv4 address in the form ::ffff:192.0.2.1.
+        if bytes.starts(with: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]) {
+            return bytes.suffix(4).map(String.init).joined(separator: ".")
+        }
+        return bytes.prefix(8).hexadecimal + "/64"
+    }
+
     /// Names of limits have no braces and a maximum length; a hash fits any name.
     private static func hash(_ text: String) -> String { SHA256.hash(data: Array(text.utf8)).hexadecimal }
 
-    /// Makes the device known to the mailbox, and ends older readers of it at all nodes.
+    /// Makes the device known to the mailbox.
+    ///
+    /// The end of the older session ends the older readers of the device. To begin a poll for that could end those of a newer
+    /// login, if this one was held up: their clients would not come back.
     ///
     /// - Returns: the position up to which the device has acknowledged.
-    private func takeOver(_ reader: DeviceReader) async throws(Problem) -> Cursor {
+    func makeKnown(_ reader: DeviceReader) async throws(Problem) -> Cursor {
+        if let known = try await acknowledged(by: reader) { return known }
         do throws(QueueListenError) {
             _ = try await reader.listen(limit: 1, maxBytes: 1, timeout: .zero)
         } catch {
             guard error.code == .conflict else { throw Problem(error) }
             try await replaceOldestDevice(reader)
         }
+        return try await acknowledged(by: reader) ?? .none
+    }
+
+    private func acknowledged(by reader: DeviceReader) async throws(Problem) -> Cursor? {
         do throws(QueueListenError) {
             // By bytes, as the mailbox distinguishes them.
             return try await reader.mailbox.devices().first { $0.name.utf8.elementsEqual(reader.device.utf8) }?
-                .acknowledged ?? .none
+                .acknowledged
         } catch { throw Problem(error) }
     }
 

@@ -44,8 +44,8 @@ final class GatewayProcess: Sendable {
         try GatewayProcess(
             [
                 "--redis-url", server.url, "--port", "0", "--operations-port", "0", "--insecure-anonymous", "true",
-                "--allow-sends", "all", "--log-level", "error",
-            ] + more)
+                "--allow-sends", "all",
+            ] + (more.contains("--log-level") ? [] : ["--log-level", "error"]) + more)
     }
 
     deinit { kill9() }

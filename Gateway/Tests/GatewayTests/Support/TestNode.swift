@@ -135,7 +135,7 @@ private func makeNode(
         authorize: settings.authorize, whileListening: settings.whileListening, configuration: settings.gateway,
         logger: log.logger)
     let router = Router(context: TestNode.Context.self)
-    router.add(middleware: LogRequestsMiddleware(.debug, includeHeaders: .all()))
+    router.add(middleware: LogRequestsMiddleware(.debug, includeHeaders: .all(), redactHeaders: [.cookie]))
     settings.addCalls(gateway, router)
     gateway.addRoutes(to: router)
     let (ports, continuation) = AsyncStream<Int>.makeStream()
