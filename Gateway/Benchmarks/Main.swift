@@ -1,11 +1,11 @@
 import Foundation
 import RedisDCTesting
 
-/// Measures the gateway, and beside it, in the same run, an empty Hummingbird server, readers in process, and nchan.
+/// Measures the gateway, and beside it, in the same run, an empty Hummingbird server and readers in process.
 @main
 struct GatewayBenchmarks {
     static let usage = """
-        usage: gateway-bench [--rounds NUMBER] [--streams NUMBER] [--only idle|latency|rate|resume|nchan]...
+        usage: gateway-bench [--rounds NUMBER] [--streams NUMBER] [--only idle|latency|rate|resume]...
 
         Prints a line for each figure: the median of the rounds, and the least and the greatest. Build it with -c release, and
         run nothing else on the machine.
@@ -33,17 +33,12 @@ struct GatewayBenchmarks {
             }
         }
         let streamCount = streams
-        var groups: [(String, @Sendable (LocalRedis) async throws -> [Figure])] = [
+        let groups: [(String, @Sendable (LocalRedis) async throws -> [Figure])] = [
             ("idle", { try await Idle.measure($0, streams: streamCount) }),
             ("latency", { try await Latency.measure($0) }),
             ("rate", { try await Rate.measure($0) }),
             ("resume", { try await Resume.measure($0) }),
         ]
-        if Nchan.isInstalled {
-            groups.append(("nchan", { try await Nchan.measure($0, streams: streamCount) }))
-        } else {
-            print("nchan is not measured: Debian's packages nginx-light and libnginx-mod-nchan are not installed")
-        }
         for (name, measure) in groups where only.isEmpty || only.contains(name) {
             var figures: [[Figure]] = []
             for _ in 0..<rounds { figures.append(try await withLocalRedis { try await measure($0) }) }

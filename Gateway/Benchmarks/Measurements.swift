@@ -11,6 +11,10 @@ enum Idle {
             try await connection.write("GET /idle HTTP/1.1\r\nHost: empty\r\n\r\n")
             _ = try await connection.read(to: "retry: 2000\n\n")
         }
+        let plain = try await bytes(try ServerProcess(nil), streams) { connection, _ in
+            try await connection.write("GET /plain HTTP/1.1\r\nHost: empty\r\n\r\n")
+            _ = try await connection.read(to: "retry: 2000\n\n")
+        }
         let events = try await bytes(try ServerProcess(redis.url), streams) { connection, number in
             let client = try await Client("events\(number)", &connection)
             try await connection.write(client.request("GET", "/v1/events"))
@@ -29,6 +33,8 @@ enum Idle {
         }
         return [
             Figure(name: "\(streams) idle streams of an empty server, each", value: empty / 1024, unit: "KiB"),
+            Figure(
+                name: "\(streams) idle streams that do not notice their end, each", value: plain / 1024, unit: "KiB"),
             Figure(name: "\(streams) idle event streams, each", value: events / 1024, unit: "KiB"),
             Figure(name: "idle event stream / empty server", value: events / empty, unit: "×"),
             Figure(name: "\(streams) idle sockets, each", value: sockets / 1024, unit: "KiB"),
@@ -37,7 +43,7 @@ enum Idle {
     }
 
     /// Opens streams, and returns by how much the server's memory has grown for each.
-    static func bytes(
+    private static func bytes(
         _ server: ServerProcess, _ streams: Int,
         _ open: @escaping @Sendable (inout Connection, Int) async throws -> Void
     ) async throws -> Double {
@@ -102,7 +108,7 @@ enum Latency {
     }
 
     /// The time in microseconds from each of 1,000 requests until an event has come.
-    static func times(
+    private static func times(
         sender: inout Connection, receiver: inout Connection, _ request: (Int) -> String
     ) async throws -> [Double] {
         var times: [Double] = []

@@ -20,6 +20,18 @@ extension GatewayBenchmarks {
         logger.logLevel = .error
         let router = Router()
         router.get("/empty") { _, _ in Response(status: .ok, body: .init(byteBuffer: ByteBuffer(string: "{}"))) }
+        // A stream that does not notice that its client has gone.
+        router.get("/plain") { _, _ in
+            Response(
+                status: .ok, headers: [.contentType: "text/event-stream"],
+                body: ResponseBody { writer in
+                    try await writer.write(ByteBuffer(string: "retry: 2000\n\n"))
+                    let (ticks, continuation) = AsyncStream<Void>.makeStream()
+                    for await _ in ticks {}
+                    continuation.finish()
+                    try await writer.finish(nil)
+                })
+        }
         router.get("/idle") { request, _ in
             Response(
                 status: .ok, headers: [.contentType: "text/event-stream"],
@@ -74,22 +86,14 @@ extension GatewayBenchmarks {
 final class ServerProcess: @unchecked Sendable {  // Process is not Sendable; only start and deinit touch it.
     private let process = Process()
     private let input = Pipe()
-    private let measured: () throws -> Int32?
     let port: Int
+    var processID: Int32 { process.processIdentifier }
 
     /// - Parameter url: of Redis, for a gateway; `nil` for an empty server.
-    convenience init(_ url: String?) throws {
-        try self.init(Bundle.main.executablePath ?? "", ["serve"] + (url.map { [$0] } ?? []))
-    }
-
-    /// - Parameters:
-    ///   - program: the path of a program. It prints a line that ends with its port, and ends when its input ends.
-    ///   - measured: the process whose memory counts, if it is not that of the program.
-    init(_ program: String, _ arguments: [String], measured: @escaping () throws -> Int32? = { nil }) throws {
+    init(_ url: String?) throws {
         let output = Pipe()
-        self.measured = measured
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
+        process.executableURL = Bundle.main.executableURL
+        process.arguments = ["serve"] + (url.map { [$0] } ?? [])
         process.standardInput = input
         process.standardOutput = output
         try process.run()
@@ -108,26 +112,17 @@ final class ServerProcess: @unchecked Sendable {  // Process is not Sendable; on
 
     deinit { kill() }
 
-    var isRunning: Bool { process.isRunning }
-
     func kill() {
         guard process.isRunning else { return }
-        Foundation.kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-    }
-
-    /// Ends the input, and waits until the process has ended.
-    func end() {
-        try? input.fileHandleForWriting.close()
+        Foundation.kill(processID, SIGKILL)
         process.waitUntilExit()
     }
 
     /// The memory that the process uses, in bytes.
     func memory() throws -> Double {
-        let id = try measured() ?? process.processIdentifier
         let ps = Process()
         ps.executableURL = URL(fileURLWithPath: "/bin/ps")
-        ps.arguments = ["-o", "rss=", "-p", "\(id)"]
+        ps.arguments = ["-o", "rss=", "-p", "\(processID)"]
         let output = Pipe()
         ps.standardOutput = output
         try ps.run()

@@ -24,6 +24,7 @@ struct GatewayProgram {
             return
         }
         do {
+            try Settings.check(arguments)
             let reader = ConfigReader(providers: [
                 CommandLineArgumentsProvider(arguments: arguments), EnvironmentVariablesProvider(),
             ])

@@ -76,20 +76,20 @@ struct Settings: Sendable {
         redisURL = reader.string(forKey: "redis.url", isSecret: true, default: "redis://127.0.0.1:6379")
         namespace = reader.string(forKey: "namespace", default: "default")
         host = reader.string(forKey: "host", default: "127.0.0.1")
-        port = reader.int(forKey: "port", default: 8080)
+        port = try reader.number("port", default: 8080)
         operationsHost = reader.string(forKey: "operations.host", default: "127.0.0.1")
-        operationsPort = reader.int(forKey: "operations.port", default: 9090)
+        operationsPort = try reader.number("operations.port", default: 9090)
         adminKey = reader.string(forKey: "admin.key", isSecret: true)
         adminNamespace = reader.string(forKey: "admin.namespace", default: namespace)
-        adminPartitions = reader.int(forKey: "admin.partitions", default: 1)
+        adminPartitions = try reader.number("admin.partitions", default: 1)
         adminDeadLetters = reader.stringArray(forKey: "admin.dead.letters", default: [])
         certificate = reader.string(forKey: "tls.certificate")
         key = reader.string(forKey: "tls.key")
-        isBehindProxy = reader.bool(forKey: "behind.proxy", default: false)
+        isBehindProxy = try reader.flag("behind.proxy")
         allowedOrigins = Set(reader.stringArray(forKey: "allowed.origins", default: []))
         staticFolder = reader.string(forKey: "static.folder")
-        sessionMinutes = reader.int(forKey: "session.minutes", default: 720)
-        shutdownSeconds = reader.int(forKey: "shutdown.seconds", default: 20)
+        sessionMinutes = try reader.number("session.minutes", default: 720)
+        shutdownSeconds = try reader.number("shutdown.seconds", default: 20)
         let level = reader.string(forKey: "log.level", default: "info")
         guard let logLevel = Logger.Level(rawValue: level) else {
             throw Fault(description: "--log-level is \(level), expected trace, debug, info, notice, warning or error")
@@ -107,7 +107,7 @@ struct Settings: Sendable {
     private static func credentials(_ reader: ConfigReader) throws -> Credentials {
         let secret = reader.string(forKey: "jwt.secret", isSecret: true)
         let path = reader.string(forKey: "jwt.public.key")
-        let isAnonymous = reader.bool(forKey: "insecure.anonymous", default: false)
+        let isAnonymous = try reader.flag("insecure.anonymous")
         switch (secret, path, isAnonymous) {
         case (let secret?, nil, false):
             guard secret.utf8.count >= 32 else {
@@ -155,6 +155,11 @@ struct Settings: Sendable {
                 description: "--admin-key needs a loopback address, and --operations-host is \(operationsHost): "
                     + "its key must not travel without TLS")
         }
+        for (option, port) in [("--port", port), ("--operations-port", operationsPort)] {
+            guard (0...65_535).contains(port) else {
+                throw Fault(description: "\(option) is \(port), expected 0 to 65,535")
+            }
+        }
         guard (1...3600).contains(shutdownSeconds) else {
             throw Fault(description: "--shutdown-seconds is \(shutdownSeconds), expected 1 to 3,600")
         }
@@ -175,5 +180,24 @@ struct Settings: Sendable {
             for name in ["localhost", "127.0.0.1"] { configuration.allowedOrigins.insert("http://\(name):\(port)") }
         }
         return configuration
+    }
+}
+
+extension ConfigReader {
+    /// Reads a number. The reader's own function returns the default for anything that is none.
+    fileprivate func number(_ key: String, default other: Int) throws -> Int {
+        guard let text = string(forKey: ConfigKey(key)) else { return other }
+        guard let number = Int(text) else {
+            throw Settings.Fault(description: "--\(key.replacing(".", with: "-")) is \(text), expected a number")
+        }
+        return number
+    }
+
+    /// Reads `true` or `false`; `false` if it is not set.
+    fileprivate func flag(_ key: String) throws -> Bool {
+        if let text = string(forKey: ConfigKey(key)), text != "true", text != "false" {
+            throw Settings.Fault(description: "--\(key.replacing(".", with: "-")) is \(text), expected true or false")
+        }
+        return bool(forKey: ConfigKey(key), default: false)
     }
 }

@@ -67,6 +67,24 @@ struct ProcessTests {
         }
     }
 
+    @Test(
+        "an option that does not exist, is given twice, or has a wrong value ends the program with its name",
+        arguments: [
+            (["--tls-certifcate", "x"], "there is no option --tls-certifcate"),
+            (["--port", "1", "--port=2"], "--port is given twice"), (["--port", "8o80"], "--port is 8o80"),
+            (["--port", "65536"], "--port is 65536"), (["--operations-port", "-1"], "--operations-port is -1"),
+            (["--host", "--port", "1"], "--host has no value"), (["--jwt-secret", "a", "b"], "--jwt-secret has more"),
+            (["serve"], "the first argument is no option"), (["--behind-proxy", "yes"], "--behind-proxy is yes"),
+            (["--session-minutes", "0"], "--session-minutes is 0"), (["--log-level", "loud"], "--log-level is loud"),
+        ])
+    func wrongOptions(arguments: [String], message: String) async throws {
+        let needed = arguments.contains("--jwt-secret") ? [] : ["--insecure-anonymous", "true"]
+        let program = try GatewayProcess(arguments + needed)
+        try await until("the program has ended") { !program.isRunning }
+        #expect(program.status == 1)
+        try await until("it says why") { program.output.contains(message) }
+    }
+
     @Test("the program logs no secret at any level, whether calls succeed or fail")
     func secrets() async throws {
         try await withLocalRedis { server in

@@ -300,6 +300,14 @@ struct SessionTests {
         }
     }
 
+    @Test("the subscriber of an address is the whole IPv4 address, or the network of an IPv6 address")
+    func subscribers() {
+        for (address, subscriber) in [
+            ("192.0.2.1", "192.0.2.1"), ("::ffff:192.0.2.1", "192.0.2.1"), ("2001:db8:1:2::3", "20010db800010002/64"),
+            ("2001:db8:1:2:3::4", "20010db800010002/64"), ("fe80::1%eth0", "fe80000000000000/64"), ("x", "x"),
+        ] { #expect(Gateway.subscriber(of: address) == subscriber) }
+    }
+
     @Test("what is left of a login that was held up does not end the stream of a newer login")
     func lateLogin() async throws {
         try await withNodes(2) { nodes, _ in

@@ -2,6 +2,7 @@ import NIOHTTP1
 import NIOWebSocket
 import QueueListen
 import ServiceLifecycle
+import RedisDCTesting
 import Testing
 
 @testable import Gateway
@@ -101,6 +102,56 @@ struct SocketTests {
             _ = try await alice.call("DELETE", "/v1/sessions")
             let (ended, endCode) = try await open(TestSocket.authentication(alice, target: target))
             #expect(ended?["error"]?["type"] == "urn:redisdc:unknown-session" && endCode == 4001)
+        }
+    }
+
+    @Test("a cookie does not authenticate a socket")
+    func cookie() async throws {
+        try await withNodes { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            let secret = try #require(alice.cookie.split(separator: "=").last.map(String.init))
+            let socket = try await TestSocket(nodes[0].url, headers: ["Cookie": alice.cookie])
+            try await socket.send(["auth": ["session": .string(alice.session), "cookie": .string(secret)]])
+            #expect(try await socket.json()?["error"]?["type"] == "urn:redisdc:malformed")
+            #expect(try await socket.closeCode() == 1008)
+        }
+    }
+
+    @Test("a socket goes on after an outage of Redis; a send meanwhile fails and can be repeated")
+    func redisAway() async throws {
+        try await withLocalRedis(.init(persistence: .appendOnly(fsync: .always))) { server in
+            try await withNodes(on: server) { nodes, _ in
+                let (alice, bob) = (
+                    try await TestClient(nodes[0].url, "alice"), try await TestClient(nodes[0].url, "bob")
+                )
+                _ = try await alice.send(["1"], to: ["alice"])
+                let socket = try await TestSocket.open(alice)
+                #expect(try await socket.json()?["messages"]?.array?.first?["text"] == "1")
+                let poll = Task { try await bob.call("GET", "/v1/mail?wait=60") }
+                try await until("the poll waits") {
+                    try await nodes[0].office.mailbox("bob").inspect()?.listeningProcesses == 1
+                }
+                await server.kill()
+                let send: JSON = ["send": ["to": ["alice", "bob"], "id": "2", "messages": [["text": "2"]]]]
+                try await socket.send(send)
+                let failed = try await socket.json()
+                #expect(failed?["error"]?["type"] == "urn:redisdc:unavailable" && failed?["id"] == "2")
+                #expect(failed?["error"]?["mayHaveRun"] != nil)
+                try await server.restart()
+                var texts: [String] = []
+                var isSent = false
+                while !isSent || texts.isEmpty {
+                    if !isSent { try await socket.send(send) }
+                    let json = try #require(try await socket.json(), "the socket has ended")
+                    isSent = isSent || json["sent"]?["id"] == "2"
+                    texts += (json["messages"]?.array ?? []).compactMap { $0["text"]?.string }
+                }
+                #expect(texts == ["2"])
+                // The poll waits for Redis, or tells its client to repeat it.
+                let polled = try await poll.value
+                #expect(polled.status == 200 ? polled.texts == ["2"] : polled.problem == "unavailable", "\(polled)")
+                #expect(try await bob.mail().texts == ["2"])
+            }
         }
     }
 

@@ -49,8 +49,6 @@ public struct Duel: Sendable, Hashable, Codable {
     public let tiers: [Dialect.Tier]
     /// The rounds that have begun.
     public private(set) var rounds: [Round]
-    /// The tokens that each player has bought or made, which are added to the rounds that the player makes.
-    public private(set) var toolboxes: [[String]]
     /// The player who has quit.
     public private(set) var quitter: String?
     /// The id of each player's last move, by which a repeated call is recognized.
@@ -58,13 +56,15 @@ public struct Duel: Sendable, Hashable, Codable {
 
     /// A match that begins.
     ///
-    /// - Parameter tiers: of each player, like `toolboxes`.
+    /// - Parameters:
+    ///   - tiers: of each player.
+    ///   - toolbox: of the first player, who makes the first round.
     public init(
-        players: [String], tiers: [Dialect.Tier], toolboxes: [[String]],
+        players: [String], tiers: [Dialect.Tier], toolbox: [String],
         using generator: inout some RandomNumberGenerator
     ) {
-        (self.players, self.tiers, self.toolboxes) = (players, tiers, toolboxes)
-        rounds = [Round(selection: Self.selection(tiers[0], toolboxes[0], using: &generator))]
+        (self.players, self.tiers) = (players, tiers)
+        rounds = [Round(selection: Self.selection(tiers[0], toolbox, using: &generator))]
     }
 
     // MARK: Selections
@@ -76,22 +76,22 @@ public struct Duel: Sendable, Hashable, Codable {
     ]
     private static let free: Set<String> = ["(", ")", ","]
 
-    /// The tiers up to this one.
-    private static func tiers(upTo last: Dialect.Tier) -> [Dialect.Tier] {
+    /// The operators and functions that come up at a tier, with those of the tiers before it.
+    static func symbols(upTo last: Dialect.Tier) -> [String] {
         let all = Dialect.Tier.allCases
-        return Array(all.prefix(through: all.firstIndex(of: last) ?? 0))
+        return all.prefix(through: all.firstIndex(of: last) ?? 0).flatMap { tokens[$0] ?? [] }
     }
 
-    /// Five numbers and five operators or functions of a tier and those before it, and up to three items of a toolbox.
+    /// Five numbers and five operators or functions of a tier and those before it, and all items of a toolbox.
     static func selection(
         _ tier: Dialect.Tier, _ toolbox: [String], using generator: inout some RandomNumberGenerator
     ) -> [String] {
-        let symbols = tiers(upTo: tier).flatMap { tokens[$0] ?? [] }
+        let symbols = symbols(upTo: tier)
         // There is always something that joins two numbers.
         var selection = [["+", "-", "*"].randomElement(using: &generator) ?? "+"]
         for _ in 0..<5 { selection.append(String(Int.random(in: 1...9, using: &generator))) }
         for _ in 0..<4 { selection.append(symbols.randomElement(using: &generator) ?? "+") }
-        return selection + toolbox.shuffled(using: &generator).prefix(3)
+        return selection + toolbox
     }
 
     // MARK: Moves
@@ -114,10 +114,14 @@ public struct Duel: Sendable, Hashable, Codable {
 
     /// Plays an equation: makes the puzzle of a round, or solves it.
     ///
-    /// - Parameter id: the id of the move.
+    /// - Parameters:
+    ///   - id: the id of the move.
+    ///   - toolbox: the tokens that the player owns now. The player who solves the first round makes the second one, and
+    ///     has all of them in it.
     /// - Returns: whether the match has changed; `false` for the player's last move again.
     public mutating func play(
-        _ equation: [String], by player: String, id: String, using generator: inout some RandomNumberGenerator
+        _ equation: [String], by player: String, id: String, toolbox: [String],
+        using generator: inout some RandomNumberGenerator
     ) throws(IllegalEquation) -> Bool {
         guard lastMoves[player] != id else { return false }
         guard ending == nil else { throw .matchOver }
@@ -130,7 +134,7 @@ public struct Duel: Sendable, Hashable, Codable {
         } else {
             (rounds[place].solved, rounds[place].value) = (equation, value)
             if place == 0 {
-                rounds.append(Round(selection: Self.selection(tiers[1], toolboxes[1], using: &generator)))
+                rounds.append(Round(selection: Self.selection(tiers[1], toolbox, using: &generator)))
             }
         }
         return true

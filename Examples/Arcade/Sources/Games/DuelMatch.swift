@@ -39,15 +39,37 @@ public struct DuelMatch: Sendable, Hashable, Codable {
     public let isRandom: Bool
     /// The IQ of the players at the beginning, by which the change at the end is computed.
     public let iqs: [Int]
+    /// The number of the match, greater than those of all earlier matches of either player.
+    public let number: Int
+    /// The ids of the players: the match does not count for another player who uses the name later.
+    private let ids: [String?]
 
     /// A match that begins.
+    ///
+    /// - Parameter earlier: the last match of the same players.
     public init(
-        _ players: [String], _ states: [DuelPlayer], beginning: String, isRandom: Bool,
+        _ players: [String], _ states: [DuelPlayer], beginning: String, isRandom: Bool, after earlier: DuelMatch? = nil,
         using generator: inout some RandomNumberGenerator
     ) {
         (self.beginning, self.isRandom, iqs) = (beginning, isRandom, states.map(\.iq))
-        duel = Duel(
-            players: players, tiers: states.map(\.tier), toolboxes: states.map(\.toolbox), using: &generator)
+        (number, ids) = ((states.map(\.lastMatch) + [earlier?.number ?? 0]).max()! + 1, states.map(\.id))
+        duel = Duel(players: players, tiers: states.map(\.tier), toolbox: states[0].toolbox, using: &generator)
+    }
+
+    /// Records in the state of a player that the match has begun, and counts it if it has ended. It can be done again.
+    ///
+    /// - Returns: whether the state has changed; `nil` for another player who uses the name later.
+    public func record(for name: String, in state: inout DuelPlayer) -> Bool? {
+        guard hasPlayer(name, state) else { return nil }
+        let opponent = duel.opponent(of: name)
+        guard duel.ending != nil else { return state.begin(number, against: opponent) }
+        let change = duel.changes(of: iqs)[duel.players[0] == name ? 0 : 1]
+        return state.count(change, of: number, against: opponent)
+    }
+
+    /// Whether a player takes part, and not another one who has used the name.
+    public func hasPlayer(_ name: String, _ state: DuelPlayer) -> Bool {
+        zip(duel.players, ids).contains { $0 == name && $1 == state.id }
     }
 
     /// Returns the view of a player of the match.

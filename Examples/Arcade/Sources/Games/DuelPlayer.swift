@@ -3,12 +3,31 @@ public import BET
 /// The state of a player between matches: the IQ and a toolbox.
 public struct DuelPlayer: Sendable, Hashable, Codable {
     /// A violation of the rules.
-    public enum IllegalTrade: Error, Sendable, Hashable {
+    public enum IllegalTrade: Error, Sendable, Hashable, CustomStringConvertible {
         case noSuchItem
         /// The IQ that is missing.
         case tooExpensive(Int)
         case toolboxFull
         case noRecipe
+        /// An operator of the equation that the player does not have.
+        case missingIngredient(String)
+
+        /// The case, with its value.
+        public var description: String {
+            switch self {
+            case .noSuchItem: "noSuchItem"
+            case .tooExpensive(let missing): "tooExpensive \(missing)"
+            case .toolboxFull: "toolboxFull"
+            case .noRecipe: "noRecipe"
+            case .missingIngredient(let token): "missingIngredient \(token)"
+            }
+        }
+    }
+
+    /// The last match against an opponent.
+    private struct LastMatch: Sendable, Hashable, Codable {
+        var number: Int
+        var isOver = false
     }
 
     /// The greatest number of items in a toolbox.
@@ -27,6 +46,10 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
         "clamp": "clamp ( 9 , 1 , 5 ) is 5: the value between a least and a greatest one", "^2": "3 ^2 is 9",
         "isqrt": "isqrt ( 10 ) is 3: the whole part of the root",
     ]
+    /// The greatest number of matches that have not ended, with as many opponents.
+    public static let maxUnfinished = 50
+    /// The number of ended matches that are kept.
+    static let maxEnded = 50
     /// The item that each equation makes. The ingredients are kept.
     static let recipes: [[String]: String] = [
         ["x", "=", "x", "+", "1"]: "++", ["x", "=", "1", "+", "x"]: "++", ["x", "=", "x", "*", "x"]: "^2",
@@ -35,13 +58,16 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
 
     /// Begins with 100.
     public private(set) var iq = 100
-    /// The tokens that the player owns, which may come up in the rounds that the player makes.
+    /// Identifies the player, because another one can use the name later. `nil` before the first match.
+    public var id: String?
+    /// The tokens that the player owns, which come up in the rounds that the player makes.
     public private(set) var toolbox: [String] = []
-    /// The ids of the latest trades and matches, by which a repeated one is recognized.
-    private var done: [String] = []
-    /// The last counted match against each opponent: there is one match of two players at a time. `nil` in documents that
-    /// were stored without it.
-    private var counted: [String: String]?
+    /// The ids of the latest trades, by which a repeated one is recognized.
+    private var trades: [String] = []
+    /// The last match against each opponent: there is one match of two players at a time.
+    private var matches: [String: LastMatch] = [:]
+    /// The greatest number of an ended match that is no longer kept.
+    private var forgotten = 0
 
     /// A player who has not played.
     public init() {}
@@ -56,11 +82,11 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
         }
     }
 
-    /// Remembers an id, and returns whether it is new.
-    private mutating func isNew(_ id: String) -> Bool {
-        guard !done.contains(id) else { return false }
-        done = done.suffix(63) + [id]
-        return true
+    // MARK: Trades
+
+    private mutating func add(_ item: String, id: String) {
+        trades = trades.suffix(63) + [id]
+        toolbox.append(item)
     }
 
     /// Buys an item.
@@ -68,35 +94,75 @@ public struct DuelPlayer: Sendable, Hashable, Codable {
     /// - Parameter id: the id of the trade.
     /// - Returns: whether the player has changed; `false` for the same trade again.
     public mutating func buy(_ item: String, id: String) throws(IllegalTrade) -> Bool {
-        guard !done.contains(id) else { return false }
+        guard !trades.contains(id) else { return false }
         guard let price = Self.prices[item] else { throw .noSuchItem }
         guard toolbox.count < Self.maxItems else { throw .toolboxFull }
         guard iq >= price else { throw .tooExpensive(price - iq) }
-        _ = isNew(id)
         iq -= price
-        toolbox.append(item)
+        add(item, id: id)
         return true
     }
 
-    /// Makes an item from an equation such as `x = x + 1`, which makes `++`. It costs nothing.
+    /// Makes an item from an equation such as `x = x + 1`, which makes `++`. It costs nothing, but the player needs the
+    /// operators of the equation: those that come up at the player's tier, or are in the toolbox.
     ///
     /// - Returns: whether the player has changed; `false` for the same equation again.
     public mutating func craft(_ equation: [String], id: String) throws(IllegalTrade) -> Bool {
-        guard !done.contains(id) else { return false }
+        guard !trades.contains(id) else { return false }
         guard let item = Self.recipes[equation] else { throw .noRecipe }
+        let owned = Duel.symbols(upTo: tier) + toolbox
+        for token in equation where Dialect.standard.isOperator(token) && !owned.contains(token) {
+            throw .missingIngredient(token)
+        }
         guard toolbox.count < Self.maxItems else { throw .toolboxFull }
-        _ = isNew(id)
-        toolbox.append(item)
+        add(item, id: id)
+        return true
+    }
+
+    // MARK: Matches
+
+    /// The greatest number of a match of this player.
+    public var lastMatch: Int { matches.values.map(\.number).reduce(forgotten, max) }
+
+    /// The opponents of the matches that are kept: first those of unfinished matches, and then the latest ones.
+    public var opponents: [String] {
+        matches.sorted { ($0.value.isOver ? 1 : 0, -$0.value.number) < ($1.value.isOver ? 1 : 0, -$1.value.number) }
+            .map(\.key)
+    }
+
+    /// The opponents of the matches that have not ended.
+    public var unfinished: [String] { opponents.filter { matches[$0]?.isOver == false } }
+
+    /// Whether a match is later than all that this player is known to have had with the opponent. Of a match that is no
+    /// longer kept, only that its number is at most `forgotten` is known.
+    private func isNew(_ number: Int, against opponent: String) -> Bool {
+        number > matches[opponent]?.number ?? forgotten
+    }
+
+    /// Records that a match has begun.
+    ///
+    /// - Parameter number: of the match: see ``DuelMatch/number``.
+    /// - Returns: whether the player has changed; `false` for the same match again.
+    public mutating func begin(_ number: Int, against opponent: String) -> Bool {
+        guard isNew(number, against: opponent) else { return false }
+        matches[opponent] = LastMatch(number: number)
         return true
     }
 
     /// Counts the end of a match.
     ///
     /// - Returns: whether the player has changed; `false` for the same match again.
-    public mutating func count(_ change: Int, of match: String, against opponent: String) -> Bool {
-        guard counted?[opponent] != match, isNew("match:" + match) else { return false }
-        counted = (counted ?? [:]).merging([opponent: match]) { $1 }
+    public mutating func count(_ change: Int, of number: Int, against opponent: String) -> Bool {
+        let last = matches[opponent]
+        let isUnfinished = last?.number == number && last?.isOver == false
+        guard isNew(number, against: opponent) || isUnfinished else { return false }
+        matches[opponent] = LastMatch(number: number, isOver: true)
         iq = max(0, iq + change)
+        let ended = matches.filter(\.value.isOver)
+        if ended.count > Self.maxEnded, let oldest = ended.min(by: { $0.value.number < $1.value.number }) {
+            matches[oldest.key] = nil
+            forgotten = max(forgotten, oldest.value.number)
+        }
         return true
     }
 }

@@ -146,6 +146,17 @@ public struct Quiz: Sendable, Hashable, Codable {
         return true
     }
 
+    /// Removes the players who have gone before the start, so that others can join.
+    ///
+    /// - Parameter isPresent: whether a player is there.
+    /// - Returns: whether the game has changed; `false` after the start.
+    public mutating func removeAbsent(isPresent: (String) -> Bool) -> Bool {
+        guard current == nil else { return false }
+        var hasChanged = false
+        for player in players where !isPresent(player) { hasChanged = leave(player) || hasChanged }
+        return hasChanged
+    }
+
     /// Starts the game, and so locks it.
     ///
     /// - Returns: whether the game has changed; `false` if it has started already.

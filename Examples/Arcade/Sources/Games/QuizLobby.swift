@@ -47,7 +47,7 @@ public struct QuizLobby: Lobby, Hashable {
         /// `open`, `running` or `over`.
         public var phase: String
         public var questions: Int
-        /// The number of the question, from 0, with its text and answers.
+        /// The number of the question, from 0. Its text and answers are `nil` until it is shown.
         public var current: Int?
         public var question: String?
         public var answers: [String]?
@@ -70,6 +70,8 @@ public struct QuizLobby: Lobby, Hashable {
     public private(set) var players: [String: Player] = [:]
     /// The quizzes by id.
     public private(set) var quizzes: [String: Quiz] = [:]
+    /// The number of the question that is shown in each quiz, as far as this copy of the lobby knows.
+    private var shown: [String: Int] = [:]
 
     public init() {}
 
@@ -85,6 +87,7 @@ public struct QuizLobby: Lobby, Hashable {
         case "quiz":
             let (before, after) = (quizzes[name], Self.decode(Quiz.self, value))
             quizzes[name] = after
+            if after == nil { shown[name] = nil }
             // A change of the list concerns every player in the lobby.
             let isListed = (before?.isOpen ?? false) || (after?.isOpen ?? false)
             let concerned = Set((before?.players ?? []) + (after?.players ?? []))
@@ -100,6 +103,26 @@ public struct QuizLobby: Lobby, Hashable {
             quiz.host != player && quiz.players.contains(player) && !quiz.left.contains(player)
         }.min { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
+
+    /// Whether a player may join a quiz, or host it: a player is in one quiz at a time.
+    public func mayEnter(_ id: String, _ player: String) -> Bool {
+        let current = players[player]?.hosts?.id ?? quiz(of: player)?.id
+        return current == nil || current == id
+    }
+
+    /// Adds the question of a quiz to the views of its players if the time to show it has come.
+    ///
+    /// - Returns: the players whose views have changed.
+    public mutating func show(_ id: String, at now: Int) -> Set<String> {
+        guard let quiz = quizzes[id], let current = quiz.current, quiz.question != nil, now >= quiz.shown,
+            !isShown(id, quiz)
+        else { return [] }
+        shown[id] = current
+        return Set(quiz.players)
+    }
+
+    /// Whether the question of a quiz is shown. A question that has passed to the next player has been shown before.
+    private func isShown(_ id: String, _ quiz: Quiz) -> Bool { quiz.asked > 0 || shown[id] == quiz.current }
 
     /// Whether a player of a quiz is there and has not left it.
     public func isPresent(_ player: String, in quiz: Quiz) -> Bool {
@@ -131,7 +154,9 @@ public struct QuizLobby: Lobby, Hashable {
             (seen.current, seen.turn, seen.shown, seen.deadline) = (
                 quiz.current, quiz.player, quiz.shown, quiz.deadline
             )
-            (seen.question, seen.answers) = (content.text, question.order.map { content.answers[$0] })
+            if isShown(id, quiz) {
+                (seen.question, seen.answers) = (content.text, question.order.map { content.answers[$0] })
+            }
         }
         view.quiz = seen
         return view

@@ -23,6 +23,8 @@ struct Accounts: Authenticator {
     private let coordinator: Coordinator
     private let office: PostOffice
     private let logger: Logger
+    /// The data that other services store of guests, removed before another player uses a name.
+    let guests = GuestData()
 
     init(
         redis: any Redis, namespace: String, coordinator: Coordinator, office: PostOffice, mail: any MailSender,
@@ -34,12 +36,14 @@ struct Accounts: Authenticator {
 
     // MARK: Login
 
-    /// KEYS[1] the account. ARGV[1] the hash of the browser's secret, ARGV[2] seconds.
-    /// Replies 1 if the name is this browser's.
-    private static let claim = RedisScript(
+    /// KEYS[1] the account. ARGV[1] the hash of the browser's secret, ARGV[2] seconds, ARGV[3] 1 to
+    /// create an account that is missing. Replies 1 if the name is this browser's, 0 if it is another
+    /// player's, -1 if there is no account and none is created.
+    private static let claimScript = RedisScript(
         """
         local hash = redis.call('HGET', KEYS[1], 'secret')
         if not hash and redis.call('EXISTS', KEYS[1]) == 0 then
+          if ARGV[3] == '0' then return -1 end
           redis.call('HSET', KEYS[1], 'secret', ARGV[1])
           hash = ARGV[1]
         end
@@ -55,9 +59,15 @@ struct Accounts: Authenticator {
         guard Self.isName(login.user) else { return false }
         if let secret = login.credentialText {
             guard secret.utf8.count >= 22 else { return false }  // 128 bits in base64
-            let reply = try await redis.script(
-                Self.claim, keys: [key(login.user)], arguments: [.string(Self.hash(secret)), .integer(Self.lifetime)])
-            return reply.integer == 1
+            let hash = Self.hash(secret)
+            if let isOwn = try await claim(login.user, hash, creating: false) { return isOwn }
+            // The name may be that of a guest whose account has expired. The lock protects the data of a player who has
+            // claimed the name since.
+            return try await coordinator.mutex("account \(login.user)").withLock(timeout: .seconds(10)) { _ in
+                if let isOwn = try await claim(login.user, hash, creating: false) { return isOwn }
+                try await guests.remove(login.user)
+                return try await claim(login.user, hash, creating: true) ?? false
+            }
         }
         guard let given = try? JSONDecoder().decode(Password.self, from: Data(login.credential)),
             Self.isPassword(given.password), let stored = try await field("password", of: login.user),
@@ -65,6 +75,16 @@ struct Accounts: Authenticator {
         else { return false }
         _ = try await redis.send(RedisCommand("HINCRBY", .string(key(login.user)), "logins", 1))
         return true
+    }
+
+    /// Logs in by the hash of a browser's secret.
+    ///
+    /// - Returns: whether the name is this browser's; `nil` if there is no account and none is created.
+    private func claim(_ name: String, _ hash: String, creating: Bool) async throws -> Bool? {
+        let reply = try await redis.script(
+            Self.claimScript, keys: [key(name)],
+            arguments: [.string(hash), .integer(Self.lifetime), .integer(creating ? 1 : 0)])
+        return reply.integer == -1 ? nil : reply.integer == 1
     }
 
     // MARK: Calls
@@ -76,7 +96,7 @@ struct Accounts: Authenticator {
     private struct Forgot: Codable { var name: String }
     private struct Reset: Codable { var name: String, code: String, password: String }
 
-    func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>) {
+    func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>, _ limit: AddressLimit) {
         gateway.addCall("/account/state", to: router) { (_: Nothing, caller) in try await account(of: caller.user) }
         gateway.addCall("/account/register", to: router) { (register: Register, caller) in
             try await self.register(caller.user, register)
@@ -92,6 +112,7 @@ struct Accounts: Authenticator {
         }
         // A player who has forgotten the password has no session. The reply says nothing about the account.
         router.post("/account/forgot") { request, context in
+            try await limit.check("password", perMinute: 20, request, context)
             let forgot = try await request.decode(as: Forgot.self, context: context)
             guard Self.isName(forgot.name) else { return HTTPResponse.Status.badRequest }
             // Nor does the time that it takes.
@@ -99,6 +120,7 @@ struct Accounts: Authenticator {
             return HTTPResponse.Status.noContent
         }
         router.post("/account/reset") { request, context in
+            try await limit.check("password", perMinute: 20, request, context)
             let reset = try await request.decode(as: Reset.self, context: context)
             guard Self.isName(reset.name), Self.isPassword(reset.password) else {
                 return HTTPResponse.Status.badRequest
@@ -149,6 +171,9 @@ struct Accounts: Authenticator {
         """)
 
     private func register(_ name: String, _ register: Register) async throws {
+        guard name.utf8.count >= 4 else {
+            throw CallRefusal("name", "a name that is registered has 4 to 15 letters or digits")
+        }
         guard Self.isPassword(register.password) else {
             throw CallRefusal("password", "a password has 4 to 15 letters or digits")
         }
@@ -252,7 +277,8 @@ struct Accounts: Authenticator {
     /// Whether a name is kept for good.
     func isRegistered(_ name: String) async throws -> Bool { try await field("password", of: name) != nil }
 
-    /// 1 to 15 ASCII letters or digits, so that a name is the same wherever it is shown or stored.
+    /// 1 to 15 ASCII letters or digits, so that a name is the same wherever it is shown or stored. A
+    /// registered name has at least 4.
     static func isName(_ name: String) -> Bool {
         (1...15).contains(name.utf8.count) && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
     }

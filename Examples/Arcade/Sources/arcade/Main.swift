@@ -55,11 +55,14 @@ struct Arcade {
             logger: logger)
         let ticTacToe = try TicTacToeService(
             presence: presence, office: office, coordinator: coordinator, logger: logger)
-        let quiz = try QuizService(presence: presence, office: office, redis: redis, logger: logger)
+        let quiz = try QuizService(
+            presence: presence, office: office, coordinator: coordinator, redis: redis, logger: logger)
         let duel = try DuelService(
             redis: redis, office: office, accounts: accounts, push: LoggingPushSender(logger: logger),
             namespace: settings.namespace, logger: logger)
         let wordGame = try WordGameService(redis: redis, namespace: settings.namespace)
+        let limit = AddressLimit(coordinator: coordinator, trustsForwardedFor: settings.isSecure)
+        let scores = try ScoresInterface(redis: redis, namespace: settings.namespace, limit: limit)
 
         var configuration = GatewayConfiguration()
         configuration.allowedOrigins = settings.origins
@@ -79,7 +82,16 @@ struct Arcade {
                 }
             }, configuration: configuration, logger: logger)
 
-        let router = Router()
+        accounts.guests.onRemoval { name, keptDevice in
+            // No session may stay that could act for the next owner of the name.
+            try await accounts.endSessions(of: name, except: keptDevice, gateway)
+            try await duel.remove(name)
+            try await wordGame.remove(name)
+            try await scores.remove(name)
+            try await office.mailbox(name).delete()
+        }
+
+        let router = Router(context: ArcadeContext.self)
         router.add(middleware: FileMiddleware(settings.pages, searchForIndexHtml: true, logger: logger))
         let client = try String(contentsOfFile: settings.client + "/redisdc.js", encoding: .utf8)
         router.get("/redisdc.js") { _, _ in
@@ -88,26 +100,24 @@ struct Arcade {
         }
         router.get("/healthz") { _, _ in "ok\n" }
         gateway.addRoutes(to: router)
-        accounts.addCalls(gateway, router)
+        accounts.addCalls(gateway, router, limit)
         ticTacToe.addCalls(gateway, router)
         quiz.addCalls(gateway, router)
         duel.addCalls(gateway, router)
-        wordGame.addCalls(gateway, router)
+        wordGame.addCalls(gateway, router, limit)
+        scores.addCalls(gateway, router)
         gateway.addCall("/account/leave", to: router) { (_: EmptyCall, caller) in
             try await answering {
-                // A player who has not registered leaves nothing behind. The session is last: until then the call can be repeated.
+                // A guest leaves nothing behind. The session is last: until then the call can be repeated.
                 if try await !accounts.isRegistered(caller.user) {
-                    // The name will be free, so no session may stay that could act for its next owner.
-                    try await accounts.endSessions(of: caller.user, except: caller.device, gateway)
-                    try await duel.remove(caller.user)
-                    try await wordGame.remove(caller.user)
-                    try await office.mailbox(caller.user).delete()
+                    try await accounts.guests.remove(caller.user, keeping: caller.device)
                     _ = try await accounts.leave(caller.user)
                 }
                 try await gateway.logout(caller)
                 return EmptyCall()
             }
         }
+        scores.addRoutes(to: router)
         PublishedInterface(router.buildResponder(), office).addRoute(to: router)
         let application = Application(
             router: router, server: gateway.server(),

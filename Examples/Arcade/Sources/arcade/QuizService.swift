@@ -6,6 +6,7 @@ import Hiredis
 import Hummingbird
 import Logging
 import QueueListen
+import RedisDC
 
 /// The quiz: one player hosts a game, up to three others join, and all answer by turns.
 ///
@@ -14,9 +15,12 @@ import QueueListen
 struct QuizService: Sendable {
     let room: Room<QuizLobby>
     private let redis: any Redis
+    private let coordinator: Coordinator
 
-    init(presence: Presence, office: PostOffice, redis: any Redis, logger: Logger) throws {
-        self.redis = redis
+    init(
+        presence: Presence, office: PostOffice, coordinator: Coordinator, redis: any Redis, logger: Logger
+    ) throws {
+        (self.redis, self.coordinator) = (redis, coordinator)
         room = try Room("quiz", presence: presence, office: office, logger: logger) { room, player, owner in
             try await Self.hostQuiz(of: player, owner, in: room)
             try await Self.advanceQuiz(of: player, in: room, redis)
@@ -38,7 +42,9 @@ struct QuizService: Sendable {
                 guard (1...64).contains(host.id.utf8.count),
                     host.id.utf8.allSatisfy({ (0x21...0x7A).contains($0) })
                 else { throw CallRefusal("id", "an id has 1 to 64 characters: letters, digits and punctuation") }
-                return try await setHosted(.init(id: host.id, settings: host.settings), caller)
+                return try await entering(host.id, caller) {
+                    try await setHosted(.init(id: host.id, settings: host.settings), caller)
+                }
             }
         }
         gateway.addCall("/quiz/leave", to: router) { (action: Action, caller) in
@@ -51,7 +57,11 @@ struct QuizService: Sendable {
             }
         }
         gateway.addCall("/quiz/join", to: router) { (action: Action, caller) in
-            try await answering { try await change(action.quiz) { quiz, _ in try quiz.join(caller.user) } }
+            try await answering {
+                try await entering(action.quiz, caller) {
+                    try await change(action.quiz) { quiz, _ in try quiz.join(caller.user) }
+                }
+            }
         }
         gateway.addCall("/quiz/start", to: router) { (action: Action, caller) in
             try await answering {
@@ -73,6 +83,18 @@ struct QuizService: Sendable {
         }
     }
 
+    /// Runs the body, by which the caller joins or hosts a quiz, unless the caller is in another one.
+    ///
+    /// The lock orders the calls of one player, so concurrent calls cannot take places in two quizzes.
+    private func entering(_ quiz: String, _ caller: Caller, _ body: () async throws -> Done) async throws -> Done {
+        try await coordinator.mutex("quiz \(caller.user)").withLock(timeout: .seconds(10)) { _ in
+            guard QuizLobby(try await room.bucket.snapshot()).mayEnter(quiz, caller.user) else {
+                throw CallRefusal("inAnotherGame", "you are in another game: leave it first")
+            }
+            return try await body()
+        }
+    }
+
     private func change(_ quiz: String, _ body: (inout Quiz, _ now: Int) throws -> Bool) async throws -> Done {
         let now = try await Self.now(redis)
         try await room.change("quiz:" + quiz, Quiz.self) { try body(&$0, now) }
@@ -90,13 +112,25 @@ struct QuizService: Sendable {
 
     // MARK: Quizzes
 
-    /// Puts the quiz that a player of this node hosts, and removes the one that the player hosts no longer.
+    /// Puts the quiz that a player of this node hosts, and removes the one that the player hosts no
+    /// longer. Removes players who have gone before the start.
     private static func hostQuiz(
         of player: String, _ owner: PresenceOwner, in room: Room<QuizLobby>
     ) async throws {
         let lobby = await room.lobby
         for id in lobby.endedQuizzes(of: player) { try await room.bucket.remove("quiz:" + id, owner: owner) }
-        guard let hosted = lobby.players[player]?.hosts, lobby.quizzes[hosted.id] == nil else { return }
+        guard let hosted = lobby.players[player]?.hosts else { return }
+        if let quiz = lobby.quizzes[hosted.id] {
+            guard quiz.current == nil, quiz.players.contains(where: { lobby.players[$0] == nil }) else { return }
+            do {
+                try await room.change("quiz:" + hosted.id, Quiz.self) { quiz in
+                    quiz.removeAbsent { lobby.players[$0] != nil }
+                }
+            } catch is CallRefusal {
+                // The quiz has ended.
+            }
+            return
+        }
         let quiz = try Quiz(host: player, hosted.settings)
         do { try await room.put("quiz:" + hosted.id, quiz, owner: owner) } catch let error as PresenceError {
             // It exists already, or another player has used its id.
@@ -104,13 +138,16 @@ struct QuizService: Sendable {
         }
     }
 
-    /// Ends the turn in the quiz of a player of this node if its time is over, or comes back when it will be.
+    /// Shows the question in the quiz of a player of this node when its time has come, and ends the
+    /// turn when its time is over. Sets an alarm for the next of these times.
     private static func advanceQuiz(of player: String, in room: Room<QuizLobby>, _ redis: any Redis) async throws {
         let lobby = await room.lobby
         guard let (id, quiz) = lobby.quiz(of: player), let turn = quiz.player else { return }
         let now = try await now(redis)
+        await room.changeLobby { $0.show(id, at: now) }
         guard now > quiz.deadline || !lobby.isPresent(turn, in: quiz) else {
-            return await room.attend(to: player, after: .milliseconds(quiz.deadline - now + 1))
+            let next = now < quiz.shown ? quiz.shown : quiz.deadline + 1
+            return await room.attend(to: player, after: .milliseconds(next - now))
         }
         do {
             try await room.change("quiz:" + id, Quiz.self) { quiz in

@@ -159,6 +159,11 @@ actor Room<GameLobby: Lobby>: Service {
         }
     }
 
+    /// Changes this node's copy of the bucket, for example because a time has come.
+    ///
+    /// - Parameter body: returns the players whose views have changed.
+    func changeLobby(_ body: (inout GameLobby) -> Set<String>) { attend(to: body(&lobby)) }
+
     /// Sends these players their views, and calls `attend` for them, as far as this node serves them.
     func attend(to players: Set<String>) {
         let served = players.intersection(connections.keys)

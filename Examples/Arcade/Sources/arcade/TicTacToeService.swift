@@ -28,6 +28,7 @@ struct TicTacToeService: Sendable {
     func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>) {
         gateway.addCall("/tictactoe/move", to: router) { (move: Move, caller) in
             try await answering {
+                guard (1...64).contains(move.id.utf8.count) else { throw CallRefusal("id", "an id has 1 to 64 bytes") }
                 try await room.change("match:" + move.match, TicTacToeLobby.Match.self) { match in
                     guard let mark = match.mark(of: caller.user) else {
                         throw CallRefusal("no-match", "this is not your match")

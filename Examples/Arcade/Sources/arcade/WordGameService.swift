@@ -7,8 +7,9 @@ import Hummingbird
 
 /// The word game: each player alone, with a leaderboard of the best games and levels by the sum of all.
 ///
-/// The server deals the letters, and counts the points of the words that the page sends. A game is one key until it has
-/// ended; its scores are submitted under its id, so a call that is repeated counts once.
+/// The server deals the letters, and counts the points of the words that the page sends. A player has
+/// one game at a time: another one replaces it, and its points are lost. Scores are submitted under
+/// the id of the game, so a call that is repeated counts once.
 struct WordGameService: Sendable {
     /// The time for which a game is kept, in milliseconds.
     private static let lifetime = 600_000
@@ -32,8 +33,9 @@ struct WordGameService: Sendable {
         points = try Leaderboard("words-points", redis: redis, namespace: namespace, configuration: configuration)
     }
 
-    /// Removes the scores of a player.
+    /// Removes the game and the scores of a player.
     func remove(_ name: String) async throws {
+        _ = try await redis.send(RedisCommand("DEL", .string(key(name))))
         for board in [best, points] { _ = try await board.remove(name) }
     }
 
@@ -57,7 +59,7 @@ struct WordGameService: Sendable {
     }
     private struct Nothing: Codable {}
 
-    func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>) {
+    func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>, _ limit: AddressLimit) {
         gateway.addCall("/words/start", to: router) { (start: Start, caller) in
             try await answering { try await self.start(start, caller.user) }
         }
@@ -68,7 +70,8 @@ struct WordGameService: Sendable {
             try await answering { try await self.scores(caller.user) }
         }
         // Everybody may see the leaderboards.
-        router.get("/scores.json") { _, _ in
+        router.get("/scores.json") { request, context in
+            try await limit.check("scores", perMinute: 60, request, context)
             async let top = best.top(10)
             async let week = best.top(10, in: .weekly)
             async let points = points.top(10)
@@ -78,18 +81,28 @@ struct WordGameService: Sendable {
         }
     }
 
+    /// KEYS[1] the player's game. ARGV[1] its id, ARGV[2] JSON, ARGV[3] milliseconds.
+    /// Replies the game with this id, which may have begun before, and what is left of its lifetime.
+    private static let startScript = RedisScript(
+        """
+        if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then
+          redis.call('HSET', KEYS[1], 'id', ARGV[1], 'json', ARGV[2])
+          redis.call('PEXPIRE', KEYS[1], ARGV[3])
+        end
+        return {redis.call('HGET', KEYS[1], 'json'), redis.call('PTTL', KEYS[1])}
+        """)
+
     private func start(_ start: Start, _ user: String) async throws -> Game {
         guard (1...64).contains(start.id.utf8.count), !start.id.contains("{"), !start.id.contains("}") else {
             throw CallRefusal("id", "an id has 1 to 64 bytes, without braces")
         }
         var generator = SystemRandomNumberGenerator()
         let game = WordGame(words: words.words, using: &generator)
-        // With NX a repeated call finds the first game.
-        _ = try await redis.send(
-            RedisCommand(
-                "SET", .string(key(start.id, user)), .bytes(Array(try JSONEncoder().encode(game))), "PX",
-                .integer(Self.lifetime), "NX"))
-        let (stored, elapsed) = try await read(start.id, user)
+        // A repeated call finds the game that it has started.
+        let reply = try await redis.script(
+            Self.startScript, keys: [key(user)],
+            arguments: [.string(start.id), .bytes(Array(try JSONEncoder().encode(game))), .integer(Self.lifetime)])
+        let (stored, elapsed) = try Self.game(in: reply)
         return Game(letters: stored.letters, elapsed: elapsed)
     }
 
@@ -124,15 +137,25 @@ struct WordGameService: Sendable {
 
     // MARK: Games
 
-    private func key(_ id: String, _ user: String) -> String { "{\(namespace):words}:game:\(user):\(id)" }
+    private func key(_ user: String) -> String { "{\(namespace):words}:game:\(user)" }
+
+    /// KEYS[1] the player's game. ARGV[1] its id.
+    private static let readScript = RedisScript(
+        """
+        if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then return {} end
+        return {redis.call('HGET', KEYS[1], 'json'), redis.call('PTTL', KEYS[1])}
+        """)
+
+    private func read(_ id: String, _ user: String) async throws -> (WordGame, elapsed: Double) {
+        try Self.game(in: try await redis.script(Self.readScript, keys: [key(user)], arguments: [.string(id)]))
+    }
 
     /// Returns a game, and the seconds since it has begun, by the clock of Redis: by what is left of its lifetime.
-    private func read(_ id: String, _ user: String) async throws -> (WordGame, elapsed: Double) {
-        let key = RedisArgument.string(key(id, user))
-        guard let data = try await redis.send(RedisCommand("GET", key)).bytes,
-            let left = try await redis.send(RedisCommand("PTTL", key)).integer, left > 0
-        else { throw CallRefusal("no-game", "there is no such game, or it ended too long ago") }
-        let game = try JSONDecoder().decode(WordGame.self, from: Data(data))
-        return (game, Double(Self.lifetime - left) / 1000)
+    private static func game(in reply: RESPValue) throws -> (WordGame, elapsed: Double) {
+        let parts = reply.array ?? []
+        guard parts.count == 2, let data = parts[0].bytes, let left = parts[1].integer, left > 0 else {
+            throw CallRefusal("no-game", "there is no such game: it ended too long ago, or another one has replaced it")
+        }
+        return (try JSONDecoder().decode(WordGame.self, from: Data(data)), Double(lifetime - left) / 1000)
     }
 }

@@ -49,6 +49,11 @@ class DuelPlayer(Player):
     def iq(self):
         return int(self.text("iq").split()[1].rstrip(","))
 
+    def search(self):
+        self.wait("may look for an opponent", lambda: self.find("random").is_enabled())
+        self.find("random").click()
+        self.wait("waits", lambda: self.find("waiting").is_displayed())
+
     def call(self, path, content):
         """Makes a call as the page does."""
         return self.driver.execute_async_script("""
@@ -128,14 +133,28 @@ def test(arcade, make_player):
     carol, dave = (make_player(DuelPlayer, name) for name in ["carol", "dave"])
     carol.enter()
     dave.enter()
-    carol.find("random").click()
-    carol.wait("waits", lambda: "Waiting for an opponent" in carol.text("message"))
-    arcade.kill(0)
-    arcade.start(0)
+    carol.search()
+    carol.driver.refresh()
+    carol.wait("still waits", lambda: carol.find("waiting").is_displayed())
+    carol.find("cancel").click()
+    carol.wait("no longer waits", lambda: not carol.find("waiting").is_displayed())
+    print("ok: a page that is loaded again goes on waiting, and can cancel")
+
+    carol.search()
+    dave.call("/duel/random/cancel", {"id": "1"})
+    for node in range(2):
+        arcade.kill(node)
+        arcade.start(node)
+    # After this time the ticket is lost with its node (nodeTTL).
+    time.sleep(15)
+    carol.wait("still waits", lambda: carol.find("waiting").is_displayed())
+    assert "Nobody was found" not in carol.text("message")
     dave.find("random").click()
     carol.wait("dave", lambda: carol.text("title").startswith("dave, round 1"))
     dave.wait("carol", lambda: dave.text("title").startswith("carol, round 1"))
-    print("ok: two who look for an opponent find each other, though a node dies")
+    for player in [carol, dave]:
+        player.wait("no longer waits", lambda: not player.find("waiting").is_displayed())
+    print("ok: two who look for an opponent find each other, though every node dies while one waits")
 
     reply = carol.call("/duel/trade", {"item": "^2", "id": "1"})
     assert (reply["error"], reply["reason"]) == ("refused", "anonymous"), reply
@@ -146,11 +165,17 @@ def test(arcade, make_player):
     reply = carol.call("/duel/trade", {"equation": ["x", "=", "x", "+", "1"], "id": "2"})
     assert (reply["iq"], reply["toolbox"]) == (95, ["^2", "++"]), reply
     assert carol.call("/duel/trade", {"item": "none", "id": "3"})["reason"] == "noSuchItem"
+    reply = carol.call("/duel/trade", {"equation": "x = x - x % 1".split(), "id": "4"})
+    assert reply["reason"] == "missingIngredient %", reply
+    for number in range(2):
+        carol.call("/duel/trade", {"item": "10", "id": f"ten {number}"})
     dave.find("quit").click()
     carol.turn("The match was ended.")
     carol.challenge("dave")
     carol.turn("Make an equation")
-    assert "^2" in carol.tokens() and "++" in carol.tokens(), carol.tokens()
+    # All items come up, however many there are.
+    for item, count in [("^2", 1), ("++", 1), ("10", 2)]:
+        assert carol.tokens().count(item) == count, carol.tokens()
     carol.call("/duel/friend", {"name": "dave"})
     carol.driver.refresh()
     carol.wait("dave is a friend", lambda: carol.driver.execute_script(

@@ -58,6 +58,11 @@ class QuizPlayer(Player):
         self.driver.execute_script("document.querySelectorAll('#answers button')[arguments[0]].click()", choice)
         return right
 
+    def gained(self):
+        """The points of this player's answer, as the event says that contains it; `None` for another event."""
+        match = re.match(rf"{self.name} has (\d+) points\.", self.snapshot()["last"])
+        return int(match.group(1)) if match else None
+
     def points(self):
         return {text.split(": ")[0]: int(text.split(": ")[1].split(" ")[0]) for text in self.snapshot()["players"]}
 
@@ -87,6 +92,7 @@ def test(arcade, make_player):
     assert points["alice"] == 0 and 0 < points["bob"] <= 100 and points["carol"] == 0, points
     assert all(player.points() == points for player in players)
     alice.screenshot("quiz")
+    assert points["bob"] == bob.gained(), (points, bob.gained())
     print("ok: a wrong answer passes to the next player, whose points fall with time")
 
     # The second question is bob's, the third carol's, and the fourth alice's. Each node dies before an answer.
@@ -99,8 +105,12 @@ def test(arcade, make_player):
         player.answer(True)
         all_wait(players, "the answer counts", lambda other: other.points()[player.name] > expected[player.name])
         longest = max(longest, time.monotonic() - began)
-        expected = alice.points()
-        assert expected[player.name] > points[player.name]
+        # Counted once: the points have grown by those of the one answer.
+        gained = player.gained()
+        assert gained is not None and 0 < gained <= 100, player.snapshot()["last"]
+        expected[player.name] += gained
+        for other in players:
+            assert other.points() == expected, (other.name, other.points(), expected)
         arcade.start(node)
         for other in players:
             other.wait("connected", lambda: other.text("state") == other.name)
@@ -121,7 +131,8 @@ def test(arcade, make_player):
     for player in [alice, bob]:
         player.wait("the end", lambda: player.snapshot()["question"].startswith("The end. First: "))
     final = bob.points()
-    assert final["alice"] == 0 and final["bob"] > expected["bob"] and final["carol"] == expected["carol"], final
+    expected["bob"] += bob.gained() or 0
+    assert final == expected and bob.gained(), (final, expected)
     winner = max(final, key=final.get)
     assert winner in alice.snapshot()["question"]
     print("ok: a page that is loaded again goes on, and a player who leaves is passed over")
@@ -131,6 +142,11 @@ def test(arcade, make_player):
         player.find("leave").submit()
         player.wait("in the lobby", lambda: player.find("lobby").is_displayed())
     bob.host("night", 3, 3)
+    carol.open("quiz")
+    carol.join("night")
+    bob.wait("carol has a place", lambda: set(bob.points()) == {"bob", "carol"})
+    carol.driver.get("about:blank")
+    bob.wait("her place is free", lambda: set(bob.points()) == {"bob"})
     alice.join("night")
     bob.find("start").submit()
     for player in [alice, bob]:

@@ -78,6 +78,9 @@ def test(arcade, make_player):
     for node in range(2):
         time.sleep(6)  # Letters come up meanwhile, which is all that happens in this game.
         arcade.kill(node)
+        # The other node answers, and not merely a restarted one.
+        reply = alice.call("/words/scores", {})
+        assert reply.get("level") == 1, reply
         arcade.start(node)
     alice.wait("eleven letters are caught", lambda: len(alice.rack()) >= 11)
     alice.screenshot("words")
@@ -125,6 +128,8 @@ def test(arcade, make_player):
     first = alice.call("/words/finish", {"id": "cheat", "words": [[0]]})
     assert first["score"] == 0 and first["best"] == expected["alice"], first
     assert alice.call("/words/finish", {"id": "cheat", "words": [[0]]}) == first, "a repeated finish has another result"
+    assert len(alice.call("/words/start", {"id": "other"})["letters"]) == 15
+    assert alice.call("/words/finish", {"id": "cheat", "words": []})["reason"] == "no-game", "two games at a time"
     print("ok: letters that have not come up, games of others, and repeated calls bring no points")
     for player in [alice, bob]:
         player.check_log()

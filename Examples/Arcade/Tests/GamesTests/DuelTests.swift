@@ -8,7 +8,7 @@ struct DuelTests {
     /// A duel whose rounds have this selection.
     private func duel(_ selection: [String] = ["1", "2", "3", "+", "*"]) throws -> Duel {
         var generator = SystemRandomNumberGenerator()
-        let duel = Duel(players: ["a", "b"], tiers: [.basic, .bits], toolboxes: [[], []], using: &generator)
+        let duel = Duel(players: ["a", "b"], tiers: [.basic, .bits], toolbox: [], using: &generator)
         return try replacing(selection, in: duel)
     }
 
@@ -22,9 +22,12 @@ struct DuelTests {
         return try JSONDecoder().decode(Duel.self, from: try JSONSerialization.data(withJSONObject: json))
     }
 
-    private func play(_ text: String, _ player: String, _ id: String, in duel: inout Duel) throws -> Bool {
+    private func play(
+        _ text: String, _ player: String, _ id: String, toolbox: [String] = [], in duel: inout Duel
+    ) throws -> Bool {
         var generator = SystemRandomNumberGenerator()
-        return try duel.play(text.split(separator: " ").map { String($0) }, by: player, id: id, using: &generator)
+        return try duel.play(
+            text.split(separator: " ").map { String($0) }, by: player, id: id, toolbox: toolbox, using: &generator)
     }
 
     @Test("both make once and solve once, and points are known only at the end")
@@ -106,18 +109,25 @@ struct DuelTests {
         #expect(duel.points(of: "a") == nil)
     }
 
+    @Test("what the second player buys during the first round comes up in the second one")
+    func boughtDuringMatch() throws {
+        var duel = try duel()
+        _ = try play("2 * 3", "a", "1", toolbox: ["isqrt"], in: &duel)
+        #expect(!duel.rounds[0].selection.contains("isqrt"))
+        _ = try play("2 * 3", "b", "2", toolbox: ["100", "^2"], in: &duel)
+        #expect(duel.rounds[1].selection.suffix(2) == ["100", "^2"] && !duel.rounds[1].selection.contains("isqrt"))
+    }
+
     @Test(
-        "every selection of every tier can be played, and has items of the maker's toolbox",
+        "every selection of every tier can be played, and has all items of the maker's toolbox",
         arguments: Dialect.Tier.allCases)
     func selections(tier: Dialect.Tier) throws {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<300 {
-            let duel = Duel(
-                players: ["a", "b"], tiers: [tier, .basic], toolboxes: [["isqrt", "100", "^2", "10"], []],
-                using: &generator)
+            let toolbox = ["isqrt", "100", "^2", "10", "10"]
+            let duel = Duel(players: ["a", "b"], tiers: [tier, .basic], toolbox: toolbox, using: &generator)
             let selection = duel.rounds[0].selection
-            #expect(selection.count == 13)
-            #expect(selection.suffix(3).allSatisfy { ["isqrt", "100", "^2", "10"].contains($0) })
+            #expect(selection.count == 15 && selection.suffix(5) == toolbox)
             let numbers = selection.filter { Double($0) != nil }
             #expect(numbers.count >= 5)
             let joins = selection.filter { ["+", "-", "*"].contains($0) }
@@ -132,6 +142,14 @@ struct DuelTests {
 
 @Suite("Players of the duel")
 struct DuelPlayerTests {
+    private func begin(_ number: Int, in player: inout DuelPlayer, against opponent: String) -> Bool {
+        player.begin(number, against: opponent)
+    }
+
+    private func count(_ change: Int, of number: Int, in player: inout DuelPlayer, against opponent: String) -> Bool {
+        player.count(change, of: number, against: opponent)
+    }
+
     @Test("what is sold costs IQ, once for each trade, and as long as there is enough")
     func buy() throws {
         var player = DuelPlayer()
@@ -171,22 +189,71 @@ struct DuelPlayerTests {
         #expect(throws: DuelPlayer.IllegalTrade.toolboxFull) { try player.craft(["x", "=", "x", "*", "x"], id: "3") }
     }
 
+    @Test("an item is made only of operators that the player has")
+    func ingredients() throws {
+        let floor = ["x", "=", "x", "-", "x", "%", "1"]
+        var player = DuelPlayer()
+        #expect(throws: DuelPlayer.IllegalTrade.missingIngredient("%")) { try player.craft(floor, id: "1") }
+        #expect("\(DuelPlayer.IllegalTrade.missingIngredient("%"))" == "missingIngredient %")
+        // The operator is bought, or comes up at the player's tier.
+        _ = try player.buy("%", id: "2")
+        #expect(try player.craft(floor, id: "3") && player.toolbox == ["%", "floor"])
+        var other = DuelPlayer()
+        #expect(count(10, of: 1, in: &other, against: "bob") && other.tier == .powers)
+        #expect(try other.craft(floor, id: "4"))
+    }
+
     @Test("a match counts once, and the tier rises with the IQ")
     func count() {
         var player = DuelPlayer()
         var tiers: Set<Dialect.Tier> = [player.tier]
-        for number in 0..<12 {
-            let isCounted = player.count(5, of: "\(number)", against: "bob")
-            let isCountedAgain = player.count(5, of: "\(number)", against: "bob")
-            #expect(isCounted && !isCountedAgain)
+        for number in 1...12 {
+            let hasBegun = player.begin(number, against: "bob")
+            let isCounted = player.count(5, of: number, against: "bob")
+            let hasBegunAgain = player.begin(number, against: "bob")
+            let isCountedAgain = player.count(5, of: number, against: "bob")
+            #expect(hasBegun && isCounted && !hasBegunAgain && !isCountedAgain)
             tiers.insert(player.tier)
         }
         #expect(player.iq == 160 && tiers.count == 4 && player.tier == .bits)
-        // Also after more matches than there are remembered ids.
-        for number in 0..<100 { _ = player.count(0, of: "other \(number)", against: "carol \(number)") }
-        let isCountedLate = player.count(5, of: "11", against: "bob")
-        #expect(!isCountedLate)
-        let isLost = player.count(-1000, of: "lost", against: "bob")
-        #expect(isLost && player.iq == 0)
+        // A node that is late counts an earlier match.
+        #expect(!count(5, of: 11, in: &player, against: "bob") && player.iq == 160)
+        #expect(count(-1000, of: 13, in: &player, against: "bob") && player.iq == 0)
+    }
+
+    @Test("no id of a trade prevents that a match counts")
+    func tradeID() throws {
+        var player = DuelPlayer()
+        for id in ["1", "match:1", "match:bob", "bob", "bob:1"] {
+            #expect(try player.craft(["x", "=", "x", "+", "1"], id: id))
+        }
+        #expect(begin(1, in: &player, against: "bob") && count(-5, of: 1, in: &player, against: "bob"))
+        #expect(player.iq == 95)
+        // Nor does a match prevent a trade.
+        #expect(try player.craft(["x", "=", "x", "+", "1"], id: "match:2"))
+    }
+
+    @Test("the last ended matches are kept, and the others are not counted again")
+    func keptMatches() throws {
+        var player = DuelPlayer()
+        _ = player.begin(1, against: "friend")
+        for number in 2...200 {
+            #expect(begin(number, in: &player, against: "bob\(number)"))
+            #expect(count(1, of: number, in: &player, against: "bob\(number)"))
+        }
+        #expect(player.iq == 299 && player.lastMatch == 200)
+        // First the unfinished one, and then the last ones.
+        #expect(player.opponents == ["friend"] + (151...200).reversed().map { "bob\($0)" })
+        #expect(player.unfinished == ["friend"])
+        for number in 2...200 {
+            #expect(!begin(number, in: &player, against: "bob\(number)"))
+            #expect(!count(1, of: number, in: &player, against: "bob\(number)"))
+        }
+        #expect(count(1, of: 1, in: &player, against: "friend") && player.iq == 300)
+        // The oldest of all has ended last, and is not kept.
+        #expect(!count(1, of: 1, in: &player, against: "friend") && player.unfinished == [] && player.iq == 300)
+        let data = try JSONEncoder().encode(player)
+        #expect(data.count < 4000)
+        #expect(try JSONDecoder().decode(DuelPlayer.self, from: data) == player)
     }
 }

@@ -142,6 +142,84 @@ struct QuizTests {
         #expect(!quiz.advance(at: 999_000) { _ in false })
     }
 
+    @Test("players who have gone before the start lose their places, other than the host, and nobody does after it")
+    func absent() throws {
+        var quiz = try Quiz(host: "a", settings)
+        #expect(try quiz.join("b") && quiz.join("c") && quiz.join("d") && !quiz.isOpen)
+        #expect(!quiz.removeAbsent { _ in true })
+        #expect(quiz.removeAbsent { $0 == "c" })
+        #expect(quiz.isOpen && quiz.players == ["a", "c"] && quiz.points == [0, 0])
+        #expect(!quiz.removeAbsent { $0 == "c" })
+        var generator = SystemRandomNumberGenerator()
+        #expect(try quiz.start(by: "a", at: 0, using: &generator))
+        #expect(!quiz.removeAbsent { _ in false } && quiz.players == ["a", "c"] && quiz.left.isEmpty)
+    }
+
+    @Test("no view contains a question before its time")
+    func countdown() throws {
+        var lobby = QuizLobby()
+        func set(_ quiz: Quiz) throws { lobby.set("quiz:1", to: Array(try JSONEncoder().encode(quiz))) }
+        func seen(_ player: String) -> QuizLobby.QuizView? { lobby.view(of: player).quiz }
+        for name in ["a", "b"] { lobby.set("player:" + name, to: QuizLobby.newPlayer) }
+        let hosted = QuizLobby.Player.Hosted(id: "1", settings: settings)
+        lobby.set("player:a", to: Array(try JSONEncoder().encode(["hosts": hosted])))
+        var quiz = try quiz("a", "b")
+        let text = try #require(quiz.question?.content?.text)
+        try set(quiz)
+        for time in [0, 2999] {
+            #expect(lobby.show("1", at: time).isEmpty && lobby.show("none", at: time).isEmpty)
+            for player in ["a", "b"] {
+                #expect(seen(player)?.current == 0 && seen(player)?.shown == 3000 && seen(player)?.turn == "a")
+                #expect(seen(player)?.question == nil && seen(player)?.answers == nil)
+                let json = String(decoding: try JSONEncoder().encode(lobby.view(of: player)), as: UTF8.self)
+                #expect(!json.contains(text))
+            }
+        }
+        #expect(lobby.show("1", at: 3000) == ["a", "b"])
+        #expect(lobby.show("1", at: 3000).isEmpty)
+        #expect(seen("b")?.question == text && seen("b")?.answers?.count == 4)
+        // The next player sees the same question at once, also at a node that has not shown it itself.
+        #expect(try quiz.answer((try right(quiz) + 1) % 4, to: 0, by: "a", id: "1", at: 4000))
+        try set(quiz)
+        #expect(seen("a")?.question == text)
+        var other = QuizLobby()
+        other.set("quiz:1", to: Array(try JSONEncoder().encode(quiz)))
+        #expect(other.view(of: "b").quiz?.question == text)
+        // The next question waits for its own time.
+        #expect(try quiz.answer(try right(quiz), to: 0, by: "b", id: "2", at: 5000))
+        try set(quiz)
+        #expect(seen("b")?.current == 1 && seen("b")?.question == nil)
+        #expect(lobby.show("1", at: 7999).isEmpty && lobby.show("1", at: 8000) == ["a", "b"])
+        #expect(seen("b")?.question == quiz.question?.content?.text)
+    }
+
+    @Test("a player enters one game at a time, as its host or as another player")
+    func oneGame() throws {
+        var lobby = QuizLobby()
+        func json(_ value: some Encodable) throws -> [UInt8] { Array(try JSONEncoder().encode(value)) }
+        for name in ["a", "b", "c"] { lobby.set("player:" + name, to: QuizLobby.newPlayer) }
+        for (id, host) in [("1", "a"), ("2", "c")] {
+            #expect(lobby.mayEnter(id, host))
+            lobby.set("player:" + host, to: try json(["hosts": QuizLobby.Player.Hosted(id: id, settings: settings)]))
+            // Also while the game does not exist yet.
+            #expect(lobby.mayEnter(id, host) && !lobby.mayEnter("3", host))
+            lobby.set("quiz:" + id, to: try json(try Quiz(host: host, settings)))
+            #expect(lobby.mayEnter(id, host) && !lobby.mayEnter("3", host))
+        }
+        var quiz = try Quiz(host: "a", settings)
+        #expect(lobby.mayEnter("1", "b") && lobby.mayEnter("2", "b"))
+        #expect(try quiz.join("b"))
+        lobby.set("quiz:1", to: try json(quiz))
+        #expect(lobby.mayEnter("1", "b") && !lobby.mayEnter("2", "b"))
+        var generator = SystemRandomNumberGenerator()
+        #expect(try quiz.start(by: "a", at: 0, using: &generator))
+        lobby.set("quiz:1", to: try json(quiz))
+        #expect(!lobby.mayEnter("2", "b"))
+        #expect(quiz.leave("b") && quiz.left == ["b"])
+        lobby.set("quiz:1", to: try json(quiz))
+        #expect(lobby.mayEnter("2", "b"))
+    }
+
     @Test("a lobby shows open games to those who are in none, and the right answer to nobody")
     func lobby() throws {
         var lobby = QuizLobby()

@@ -12,7 +12,6 @@ const matches = new Map();
 let selected;
 /** The places of tokens in the selection, or a parenthesis or comma. */
 let equation = [];
-let ticket;
 
 async function call(path, content) {
     try {
@@ -41,6 +40,8 @@ async function load() {
 function showState(loaded) {
     state = loaded;
     for (const view of state.matches) put(view);
+    if (state.found) selected = state.found;
+    showWaiting(state.isWaiting);
     find("room").hidden = false;
     find("iq").textContent = `IQ ${state.iq}, tier “${state.tier}”. Toolbox: ${state.toolbox.join("  ") || "empty"}.`;
     find("friends").replaceChildren(...state.friends.map((name) => element("option", { value: name })));
@@ -154,18 +155,23 @@ find("craft").addEventListener("submit", (event) => {
     event.preventDefault();
     trade({ equation: event.target.elements.equation.value.trim().split(/\s+/) });
 });
-find("random").addEventListener("click", () => {
-    ticket = crypto.randomUUID();
-    searchOpponent();
-});
+find("random").addEventListener("click", () => search("/duel/random", { id: crypto.randomUUID() }));
+find("cancel").addEventListener("click", () => search("/duel/random/cancel"));
 
-async function searchOpponent() {
-    const found = await call("/duel/random", { id: ticket });
-    if (found?.isWaiting) find("message").textContent = "Waiting for an opponent of about equal IQ…";
-    if (found?.opponent) {
-        [selected, ticket] = [found.opponent, undefined];
+async function search(path, content) {
+    const found = await call(path, content);
+    if (!found) return;
+    showWaiting(found.isWaiting);
+    if (found.opponent) {
+        selected = found.opponent;
         show();
     }
+}
+
+/** The server knows whether the player waits, so a page that is loaded again goes on waiting. */
+function showWaiting(isWaiting) {
+    find("waiting").hidden = !isWaiting;
+    find("random").disabled = isWaiting;
 }
 
 await play("duel", {
@@ -175,11 +181,12 @@ await play("duel", {
         // What is counted at the end.
         if (json.phase === "over") load();
     },
-    // An opponent was found: either page begins the match.
-    match: () => ticket && searchOpponent(),
-    "match-ended": () => {
-        if (ticket) find("message").textContent = "Nobody was found.";
-        ticket = undefined;
+    // An opponent was found, or the ticket has ended. The server begins the match, or goes on looking if the ticket was lost
+    // with a node. The matchmaker sends JSON as text.
+    match: () => load(),
+    "match-ended": async ({ text }) => {
+        await load();
+        if (JSON.parse(text).reason === "timedOut" && !state?.isWaiting) find("message").textContent = "Nobody was found.";
     },
 }, (connected) => {
     session = connected;

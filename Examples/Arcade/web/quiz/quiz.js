@@ -16,7 +16,7 @@ async function call(path, content) {
         const reasons = {
             gone: "That game has ended.", hasStarted: "That game has started.", isFull: "That game is full.",
             invalidSettings: "There are not that many questions, or no category is chosen.",
-            notYourTurn: "It is no longer your turn.",
+            notYourTurn: "It is no longer your turn.", inAnotherGame: "You are in another game: leave it first.",
         };
         find("message").textContent = reasons[error.reason] ?? error.message;
         return false;
@@ -88,13 +88,14 @@ function tick() {
     find("time").hidden = !isRunning;
     if (!isRunning) return find("answers").replaceChildren();
     const now = Date.now() + session.clockOffset;
-    const isShown = now >= quiz.shown;
+    // The server sends the question when it is to be shown.
+    const isShown = now >= quiz.shown && quiz.question !== undefined;
     find("time").value = isShown ? Math.max(0, (quiz.deadline - now) / (quiz.deadline - quiz.shown)) : 1;
     const key = `${quiz.id} ${quiz.current} ${quiz.shown}`;
     const mayAnswer = isShown && quiz.turn === session.user && answered !== key;
     find("question").textContent = isShown ?
         `${quiz.current + 1} of ${quiz.questions}, ${quiz.turn}’s turn: ${quiz.question}` :
-        `Question ${quiz.current + 1} of ${quiz.questions} for ${quiz.turn} in ${Math.ceil((quiz.shown - now) / 1000)}…`;
+        `Question ${quiz.current + 1} of ${quiz.questions} for ${quiz.turn} in ${Math.max(0, Math.ceil((quiz.shown - now) / 1000))}…`;
     const shown = `${key} ${isShown} ${mayAnswer}`;
     if (find("answers").dataset.shown !== shown || find("answers").children.length === 0) {
         find("answers").dataset.shown = shown;

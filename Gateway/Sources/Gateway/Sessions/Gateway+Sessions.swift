@@ -55,8 +55,11 @@ extension Gateway {
         try await limit("gateway:user:\(Self.hash(user))", rate, per: .seconds(60), burst: rate)
     }
 
-    /// The part of an address that its owner cannot choose: all of an IPv4 address, the first 64 bits of an IPv6 address.
-    static func subscriber(of address: String) -> String {
+    /// Returns the part of an address that its owner cannot choose, by which calls without a session are limited: all of
+    /// an IPv4 address, the first 64 bits of an IPv6 address.
+    ///
+    /// - Parameter address: as text. What is no address is returned unchanged.
+    public static func subscriber(of address: String) -> String {
         var parsed = in6_addr()
         // An address of a link has a zone.
         guard inet_pton(AF_INET6, String(address.prefix { $0 != "%" }), &parsed) == 1 else { return address }

@@ -26,7 +26,8 @@ final class TestSocket: Sendable {
     ///
     /// - Throws: an error if the upgrade is refused.
     init(
-        _ url: String, target: String = "/v1/socket", subprotocol: String? = "ql.v1", origin: String? = nil
+        _ url: String, target: String = "/v1/socket", subprotocol: String? = "ql.v1", origin: String? = nil,
+        headers more: HTTPHeaders = [:]
     ) async throws {
         let address = try #require(URL(string: url))
         let (host, port) = (address.host ?? "", address.port ?? 0)
@@ -50,6 +51,7 @@ final class TestSocket: Sendable {
                         })
                     var headers: HTTPHeaders = ["Host": "\(host):\(port)", "Content-Length": "0"]
                     if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
+                    headers.add(contentsOf: more)
                     if let origin { headers.add(name: "Origin", value: origin) }
                     let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: target, headers: headers)
                     return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
