@@ -5,8 +5,9 @@ usage: extract.py OWN_FOLDER FILE...
 
 Each block ```swift of a Markdown file or a documentation comment becomes the body of a function. Its imports go to the top,
 an ellipsis stands for nothing, and messages of the compiler name the place in the documentation. A block that is a program
-(@main) becomes a file in OWN_FOLDER. Left out are parts of package manifests, and what uses the package Gateway.
+(@main) becomes a file in OWN_FOLDER, and a package manifest the Package.swift of a folder in it. Left out are parts of package manifests, and what uses the package Gateway.
 """
+import os
 import re
 import sys
 
@@ -47,7 +48,7 @@ def main():
             with open(path, encoding="utf-8") as file:
                 sources.append(file.read())
     imports = {"import " + name for name in MODULES}
-    functions, programs, left_out = [], 0, []
+    functions, programs, manifests, left_out = [], 0, 0, []
     for path in paths:
         # Examples have their own modules and tests.
         if path.startswith("Examples/") and path.endswith(".swift"):
@@ -58,7 +59,12 @@ def main():
             # A part of a source file is compiled there.
             if any(text in source for source in sources):
                 continue
-            if LEFT_OUT.search(text):
+            if lines and lines[0].startswith("// swift-tools-version"):
+                manifests += 1
+                os.mkdir(f"{own}/package{manifests}")
+                with open(f"{own}/package{manifests}/Package.swift", "w", encoding="utf-8") as file:
+                    file.write(text + "\n")
+            elif LEFT_OUT.search(text):
                 left_out.append(f"{path}:{number}")
             elif "@main" in text:
                 programs += 1
@@ -72,7 +78,8 @@ def main():
                 functions.append(f"func example{len(functions)}() async throws {{\n{location}{body}\n}}\n")
     print("\n".join(sorted(imports)))
     print("\n".join(functions))
-    print(f"{len(functions)} examples, {programs} programs; not checked: {', '.join(left_out) or 'none'}", file=sys.stderr)
+    counts = f"{len(functions)} examples, {programs} programs, {manifests} packages"
+    print(f"{counts}; not checked: {', '.join(left_out) or 'none'}", file=sys.stderr)
 
 
 main()
