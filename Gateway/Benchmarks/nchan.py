@@ -105,8 +105,8 @@ def request(method, target, body="", **headers):
 class Nchan:
     name, opened = "nchan", b": hi\n\n"
 
-    def __init__(self, redis_port):
-        folder = tempfile.mkdtemp()
+    def __init__(self, redis_port, parent):
+        folder = tempfile.mkdtemp(dir=parent)
         self.port = free_port()
         pathlib.Path(folder, "nginx.conf").write_text(CONFIGURATION % (redis_port, self.port))
         master = start("/usr/sbin/nginx", "-p", folder, "-c", "nginx.conf", "-e", "errors", stderr=subprocess.DEVNULL)
@@ -201,7 +201,7 @@ def main():
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):
-            for server in [Gateway(program, start_redis(redis, folder)), Nchan(start_redis(redis, folder))]:
+            for server in [Gateway(program, start_redis(redis, folder)), Nchan(start_redis(redis, folder), folder)]:
                 times = latencies(server)
                 figures = {"p50, µs": times[len(times) // 2], "p99, µs": times[len(times) * 99 // 100]}
                 figures["idle stream, KiB"] = idle(server, count)

@@ -5,7 +5,8 @@ usage: extract.py OWN_FOLDER FILE...
 
 Each block ```swift of a Markdown file or a documentation comment becomes the body of a function. Its imports go to the top,
 an ellipsis stands for nothing, and messages of the compiler name the place in the documentation. A block that is a program
-(@main) becomes a file in OWN_FOLDER, and a package manifest the Package.swift of a folder in it. Left out are parts of package manifests, and what uses the package Gateway.
+(@main) becomes a file in OWN_FOLDER, and a package manifest the Package.swift of a folder in it. Left out are parts of
+manifests, and what uses the package Gateway.
 """
 import os
 import re

@@ -372,7 +372,7 @@ struct DashboardTests {
     @Test("an open page does not hold up the end of the program")
     func shutdown() async throws {
         try await withLocalRedis { server in
-            // Longer than the test's time limit.
+            // Longer than the wait below.
             let node = try GatewayProcess.node(server, ["--admin-key", Self.key, "--shutdown-seconds", "3600"])
             let url = try await node.url("operations")
             let login = try await TestClient.perform(
