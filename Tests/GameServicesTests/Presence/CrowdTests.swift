@@ -1,4 +1,3 @@
-import Foundation
 import Hiredis
 import RedisDCTesting
 import TestSupport
@@ -64,28 +63,6 @@ extension PresenceTests {
                 }
                 try await group.waitForAll()
             }
-        }
-
-        /// How many commands scripts have run, and how many scripts, during `body`, apart from heartbeats.
-        private func cost(
-            _ redis: RedisClient, _ body: () async throws -> Void
-        ) async throws -> (commands: [String: Int], scripts: Int) {
-            let before = try await counts(redis)
-            try await body()
-            var difference = try await counts(redis).merging(before) { $0 - $1 }
-            let scripts = difference["evalsha", default: 0] + difference["eval", default: 0]
-            for name in ["info", "eval", "evalsha"] { difference[name] = nil }
-            return (difference.filter { $0.value != 0 }, scripts)
-        }
-
-        private func counts(_ redis: RedisClient) async throws -> [String: Int] {
-            let stats = try await redis.send("INFO", "commandstats").string ?? ""
-            var counts: [String: Int] = [:]
-            for line in stats.split(whereSeparator: \.isNewline) where line.hasPrefix("cmdstat_") {
-                let parts = line.dropFirst(8).split(separator: ":calls=")
-                counts[String(parts[0])] = parts[1].split(separator: ",").first.flatMap { Int($0) }
-            }
-            return counts
         }
     }
 }
