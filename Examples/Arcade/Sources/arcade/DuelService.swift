@@ -21,7 +21,8 @@ struct DuelService: Service {
     private let office: PostOffice
     private let accounts: Accounts
     private let push: any PushSender
-    private let opponents: Matchmaker
+    private let players: DuelPlayers
+    private let search: OpponentSearch
     private let logger: Logger
 
     init(
@@ -30,57 +31,14 @@ struct DuelService: Service {
     ) throws {
         (self.office, self.accounts, self.push, self.logger) = (office, accounts, push, logger)
         documents = Documents("duel", redis: redis, namespace: namespace)
-        var configuration = MatchmakerConfiguration()
-        // About equal IQ at first, and any player after half a minute.
-        configuration.window = MatchWindow(start: 10, step: 20, every: .seconds(3), max: 200)
-        opponents = try Matchmaker(
-            "duel", redis: redis, office: office, namespace: namespace, configuration: configuration)
+        players = DuelPlayers(documents)
+        search = try OpponentSearch(
+            players, accounts: accounts, redis: redis, office: office, namespace: namespace)
     }
-
-    // MARK: Documents
-
-    /// The document of a player.
-    private struct Player: Codable, Sendable {
-        var state = DuelPlayer()
-        var friends: [String] = []
-        var device: String?
-        /// With which the player waits for a random opponent, or has waited.
-        var ticket: Ticket?
-    }
-
-    /// A player's ticket of the matchmaker. Its name there contains the player's, so that players cannot use one another's.
-    private struct Ticket: Codable, Hashable, Sendable {
-        static let maxIDBytes = 40
-        /// From the page.
-        var id: String
-        /// How often a ticket was replaced, because it was lost with its node.
-        var attempt = 0
-
-        func name(of player: String) -> String { "\(player):\(attempt):\(id)" }
-    }
-
-    private static func name(player: String) -> String { "player:" + player }
 
     /// There is at most one match of two players.
     private static func name(of one: String, _ other: String) -> String {
         "match:" + [one, other].sorted().joined(separator: "+")
-    }
-
-    private func player(_ name: String) async throws -> Player {
-        try await documents.read(Self.name(player: name), Player.self)?.value ?? Player()
-    }
-
-    @discardableResult
-    private func changePlayer(_ name: String, _ body: (inout Player) throws -> Bool) async throws -> Player {
-        let document = Self.name(player: name)
-        var hasChanged = false
-        let read = try await documents.change(document, initial: Player()) { player in
-            hasChanged = try body(&player)
-            return hasChanged
-        }
-        // It has no consequences.
-        if hasChanged { try await documents.finish(document, version: read.version) }
-        return read.value
     }
 
     // MARK: Calls
@@ -92,7 +50,6 @@ struct DuelService: Service {
     private struct Random: Codable { var id: String }
     /// Without an id, the player's ticket is cancelled, whatever its id.
     private struct Cancel: Codable { var id: String? }
-    private struct Waiting: Codable { var isWaiting: Bool, opponent: String? }
     private struct Move: Codable { var opponent: String, equation: [String], id: String }
     private struct Trade: Codable { var item: String?, equation: [String]?, id: String }
     private struct Device: Codable { var token: String }
@@ -120,15 +77,19 @@ struct DuelService: Service {
             }
         }
         gateway.addCall("/duel/random", to: router) { (random: Random, caller) in
-            try await answering { try await wait(caller.user, id: random.id) }
+            try await answering {
+                try await search.wait(caller.user, id: random.id) { try await beginRandom($0, $1) }
+            }
         }
         gateway.addCall("/duel/random/cancel", to: router) { (cancel: Cancel, caller) in
-            try await answering { try await self.cancel(caller.user, id: cancel.id) }
+            try await answering {
+                try await search.cancel(caller.user, id: cancel.id) { try await beginRandom($0, $1) }
+            }
         }
         gateway.addCall("/duel/play", to: router) { (move: Move, caller) in
             try await answering {
                 try Self.check(id: move.id)
-                let toolbox = try await player(caller.user).state.toolbox
+                let toolbox = try await players.read(caller.user).state.toolbox
                 return try await change(caller.user, move.opponent) { match in
                     var generator = SystemRandomNumberGenerator()
                     return try match.duel.play(
@@ -145,7 +106,7 @@ struct DuelService: Service {
                 guard try await accounts.isRegistered(caller.user) else {
                     throw CallRefusal("anonymous", "only those who have registered their name can buy and make things")
                 }
-                try await changePlayer(caller.user) { player in
+                try await players.change(caller.user) { player in
                     if let equation = trade.equation { return try player.state.craft(equation, id: trade.id) }
                     return try player.state.buy(trade.item ?? "", id: trade.id)
                 }
@@ -157,7 +118,7 @@ struct DuelService: Service {
                 guard Accounts.isName(named.name), try await accounts.exists(named.name) else {
                     throw CallRefusal("opponent", "there is no such player")
                 }
-                try await changePlayer(caller.user) { player in
+                try await players.change(caller.user) { player in
                     guard !player.friends.contains(named.name), player.friends.count < 200 else { return false }
                     player.friends.append(named.name)
                     return true
@@ -167,7 +128,7 @@ struct DuelService: Service {
         }
         gateway.addCall("/duel/device", to: router) { (device: Device, caller) in
             try await answering {
-                try await changePlayer(caller.user) { player in
+                try await players.change(caller.user) { player in
                     guard player.device != device.token else { return false }
                     player.device = String(device.token.prefix(512))
                     return true
@@ -178,8 +139,8 @@ struct DuelService: Service {
     }
 
     private func state(of name: String) async throws -> State {
-        let waiting = try await followTicket(of: name)
-        let player = try await player(name)
+        let waiting = try await search.follow(name) { try await beginRandom($0, $1) }
+        let player = try await players.read(name)
         var views: [DuelMatch.View] = []
         for opponent in player.state.opponents {
             let document = Self.name(of: name, opponent)
@@ -200,15 +161,15 @@ struct DuelService: Service {
     }
 
     /// Begins a match, unless there is one of these players that has not ended.
-    private func begin(_ players: [String], id: String, isRandom: Bool) async throws {
-        let document = Self.name(of: players[0], players[1])
+    private func begin(_ names: [String], id: String, isRandom: Bool) async throws {
+        let document = Self.name(of: names[0], names[1])
         // An earlier match must be counted before it is replaced: its node may have died before that.
         if let earlier = try await documents.read(document, DuelMatch.self), earlier.value.duel.ending != nil {
             try await carryOut(document, earlier, pushes: false)
         }
         var states: [DuelPlayer] = []
-        for player in players {
-            let changed = try await changePlayer(player) { player in
+        for name in names {
+            let changed = try await players.change(name) { player in
                 guard player.state.id == nil else { return false }
                 player.state.id = UUID().uuidString
                 return true
@@ -218,7 +179,7 @@ struct DuelService: Service {
         let hasReachedLimit = states.map { $0.unfinished.count >= DuelPlayer.maxUnfinished }
         var hasBegun = false
         var generator = SystemRandomNumberGenerator()
-        let new = DuelMatch(players, states, beginning: id, isRandom: isRandom, using: &generator)
+        let new = DuelMatch(names, states, beginning: id, isRandom: isRandom, using: &generator)
         let read = try await documents.change(document, initial: new) { match in
             hasBegun = false
             // Otherwise there was no match of these players.
@@ -236,7 +197,7 @@ struct DuelService: Service {
             }
             if match != new {
                 match = DuelMatch(
-                    players, states, beginning: id, isRandom: isRandom, after: match, using: &generator)
+                    names, states, beginning: id, isRandom: isRandom, after: match, using: &generator)
             }
             hasBegun = true
             return true
@@ -244,107 +205,28 @@ struct DuelService: Service {
         try await carryOut(document, read, pushes: hasBegun)
     }
 
-    // MARK: Random opponents
-
-    /// Waits for an opponent of about equal IQ, or begins the match with one who was found. A player who waits already goes
-    /// on waiting with the first ticket.
-    private func wait(_ name: String, id: String) async throws -> Waiting {
-        guard (1...Ticket.maxIDBytes).contains(id.utf8.count) else {
-            throw CallRefusal("id", "the id of a ticket has 1 to \(Ticket.maxIDBytes) bytes")
-        }
-        let waiting = try await followTicket(of: name)
-        if waiting.isWaiting || waiting.opponent != nil { return waiting }
-        let ticket = Ticket(id: id)
-        // It is recorded before it waits, so that it is known also if this node dies. Another call that looks at it in
-        // between removes it.
-        if try await replaceTicket(of: name, nil, by: ticket) == ticket {
-            try await enqueue(name, ticket)
-            try await replaceTicket(of: name, nil, by: ticket)
-        }
-        return try await followTicket(of: name)
+    /// Begins the match that the matchmaker has found.
+    private func beginRandom(_ names: [String], _ id: String) async throws {
+        try await begin(names, id: id, isRandom: true)
     }
 
-    private func cancel(_ name: String, id: String?) async throws -> Waiting {
-        if let ticket = try await player(name).ticket, id == nil || id == ticket.id {
-            switch try await state(of: ticket, of: name, cancelling: true) {
-            case .matched: break
-            default: try await replaceTicket(of: name, ticket, by: nil)
-            }
-        }
-        return try await followTicket(of: name)
-    }
-
-    /// Returns the state of a ticket; `nil` if the matchmaker does not know it.
-    private func state(of ticket: Ticket, of name: String, cancelling: Bool = false) async throws -> TicketState? {
-        let ticket = ticket.name(of: name)
-        do {
-            return cancelling ? try await opponents.cancel(ticket) : try await opponents.state(of: ticket)
-        } catch {
-            guard error.code == .notFound else { throw error }
-            return nil
-        }
-    }
-
-    /// Enqueues a ticket, unless that was done before: the IQ may have changed since then.
-    private func enqueue(_ name: String, _ ticket: Ticket) async throws {
-        guard try await state(of: ticket, of: name) == nil else { return }
-        try await opponents.enqueue(
-            name, rating: try await player(name).state.iq, timeout: .seconds(300), ticket: ticket.name(of: name))
-    }
-
-    /// Replaces the player's ticket, unless it is another one by now.
-    ///
-    /// - Returns: the player's ticket after that.
-    @discardableResult
-    private func replaceTicket(of name: String, _ old: Ticket?, by new: Ticket?) async throws -> Ticket? {
-        try await changePlayer(name) { player in
-            guard player.ticket == old else { return false }
-            player.ticket = new
-            return true
-        }.ticket
-    }
-
-    /// Acts on the state of the player's ticket: begins the match if an opponent was found, and replaces a ticket that was
-    /// lost with its node. A page calls this after each message of the matchmaker and when it is loaded.
-    private func followTicket(of name: String) async throws -> Waiting {
-        while let ticket = try await player(name).ticket {
-            switch try await state(of: ticket, of: name) {
-            case .waiting: return Waiting(isWaiting: true, opponent: nil)
-            case .matched(let match):
-                // In the order of the match, which is the same for both.
-                let names = match.players.map(\.name)
-                if let opponent = names.first(where: { $0 != name }), try await accounts.exists(opponent) {
-                    try await begin(names, id: match.id, isRandom: true)
-                    try await replaceTicket(of: name, ticket, by: nil)
-                    return Waiting(isWaiting: false, opponent: opponent)
-                }
-                // The opponent was a guest who has left.
-                fallthrough
-            case .lost:
-                let next = Ticket(id: ticket.id, attempt: ticket.attempt + 1)
-                try await enqueue(name, next)
-                try await replaceTicket(of: name, ticket, by: next)
-            case .cancelled, .timedOut, nil: try await replaceTicket(of: name, ticket, by: nil)
-            }
-        }
-        return Waiting(isWaiting: false, opponent: nil)
-    }
+    // MARK: Changes
 
     /// Quits all matches of a player, and removes what is stored of the player.
     func remove(_ name: String) async throws {
-        guard let player = try await documents.read(Self.name(player: name), Player.self)?.value else { return }
-        if let ticket = player.ticket { _ = try await state(of: ticket, of: name, cancelling: true) }
+        guard let player = try await players.existing(name) else { return }
+        try await search.abandon(name)
         for opponent in player.state.unfinished {
             do { _ = try await change(name, opponent) { $0.duel.quit(name) } } catch is CallRefusal {}
         }
-        try await documents.remove(Self.name(player: name))
+        try await players.remove(name)
     }
 
     private func change(
         _ player: String, _ opponent: String, _ body: (inout DuelMatch) throws -> Bool
     ) async throws -> Done {
         let document = Self.name(of: player, opponent)
-        let state = try await self.player(player).state
+        let state = try await players.read(player).state
         var hasChanged = false
         let read: Documents.Read<DuelMatch> = try await documents.change(document) { match in
             guard match.hasPlayer(player, state) else { throw CallRefusal("gone", "this is not your match") }
@@ -362,24 +244,24 @@ struct DuelService: Service {
     /// - Parameter pushes: whether to send push notifications too, which have no ids.
     private func carryOut(_ document: String, _ read: Documents.Read<DuelMatch>, pushes: Bool) async throws {
         let (match, duel) = (read.value, read.value.duel)
-        var players: [String] = []
+        var participants: [String] = []
         for player in duel.players {
             var takesPart = false
-            try await changePlayer(player) {
+            try await players.change(player) {
                 let hasChanged = match.record(for: player, in: &$0.state)
                 takesPart = hasChanged != nil
                 return hasChanged == true
             }
-            if takesPart { players.append(player) }
+            if takesPart { participants.append(player) }
         }
-        guard !players.isEmpty else { return try await documents.finish(document, version: read.version) }
+        guard !participants.isEmpty else { return try await documents.finish(document, version: read.version) }
         var messages: [String: [Message]] = [:]
-        for player in players {
+        for player in participants {
             let view = match.view(of: player, match: match.beginning, version: read.version)
             messages[player] = [try Message(page: view, type: Self.messageType, ttl: .seconds(86400))]
         }
         do {
-            let recipients = players.joined(separator: "+")
+            let recipients = participants.joined(separator: "+")
             try await office.send(messages, id: "duel:\(document):\(match.beginning):\(read.version):\(recipients)")
         } catch {
             // The player has not read for long: the page asks for all matches when it is opened.
@@ -387,7 +269,7 @@ struct DuelService: Service {
         }
         try await documents.finish(document, version: read.version)
         guard pushes else { return }
-        for player in players where duel.next == player || duel.ending != nil {
+        for player in participants where duel.next == player || duel.ending != nil {
             let opponent = duel.opponent(of: player)
             let text = duel.ending == nil ? "It is your turn against" : "Your match has ended:"
             await self.push(to: player, "\(text) \(opponent)")
@@ -397,7 +279,7 @@ struct DuelService: Service {
     /// Sends a push notification to a player without an open page.
     private func push(to player: String, _ text: String) async {
         do {
-            guard let token = try await self.player(player).device,
+            guard let token = try await players.read(player).device,
                 try await office.mailbox(player).inspect()?.listeningProcesses ?? 0 == 0
             else { return }
             try await push.send(text, to: token)
@@ -410,7 +292,7 @@ struct DuelService: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
-                group.addTask { await opponents.run() }
+                group.addTask { await search.run() }
                 group.addTask {
                     while !Task.isCancelled {
                         do {
@@ -424,10 +306,7 @@ struct DuelService: Service {
     }
 
     private func carryOut(_ document: String) async throws {
-        guard document.hasPrefix("match:") else {
-            guard let read = try await documents.read(document, Player.self) else { return }
-            return try await documents.finish(document, version: read.version)
-        }
+        guard document.hasPrefix("match:") else { return try await players.finish(document) }
         guard let read = try await documents.read(document, DuelMatch.self) else { return }
         try await carryOut(document, read, pushes: true)
     }
