@@ -61,6 +61,7 @@ let package = Package(
             dependencies: [
                 "arcade", "Games",
                 .product(name: "Gateway", package: "redisdc-gateway"),
+                .product(name: "GameServices", package: "redisdc"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Hiredis", package: "redisdc"),
                 .product(name: "QueueListen", package: "redisdc"),

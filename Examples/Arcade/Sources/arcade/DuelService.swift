@@ -20,16 +20,18 @@ struct DuelService: Service {
     private let documents: Documents
     private let office: PostOffice
     private let accounts: Accounts
+    private let attendance: Attendance
     private let push: any PushSender
     private let players: DuelPlayers
     private let search: OpponentSearch
     private let logger: Logger
 
     init(
-        redis: any Redis, office: PostOffice, accounts: Accounts, push: any PushSender, namespace: String,
-        logger: Logger
+        redis: any Redis, office: PostOffice, accounts: Accounts, attendance: Attendance, push: any PushSender,
+        namespace: String, logger: Logger
     ) throws {
         (self.office, self.accounts, self.push, self.logger) = (office, accounts, push, logger)
+        self.attendance = attendance
         documents = Documents("duel", redis: redis, namespace: namespace)
         players = DuelPlayers(documents)
         search = try OpponentSearch(
@@ -72,18 +74,18 @@ struct DuelService: Service {
                 else { throw CallRefusal("opponent", "there is no such player") }
                 try Self.check(id: begin.id)
                 try await self.begin(
-                    [caller.user, begin.opponent], id: "\(caller.user):\(begin.id)", isRandom: false)
+                    [caller.user, begin.opponent], by: caller.user, id: "\(caller.user):\(begin.id)", isRandom: false)
                 return Done()
             }
         }
         gateway.addCall("/duel/random", to: router) { (random: Random, caller) in
             try await answering {
-                try await search.wait(caller.user, id: random.id) { try await beginRandom($0, $1) }
+                try await search.wait(caller.user, id: random.id) { try await beginRandom($0, by: caller.user, $1) }
             }
         }
         gateway.addCall("/duel/random/cancel", to: router) { (cancel: Cancel, caller) in
             try await answering {
-                try await search.cancel(caller.user, id: cancel.id) { try await beginRandom($0, $1) }
+                try await search.cancel(caller.user, id: cancel.id) { try await beginRandom($0, by: caller.user, $1) }
             }
         }
         gateway.addCall("/duel/play", to: router) { (move: Move, caller) in
@@ -139,7 +141,7 @@ struct DuelService: Service {
     }
 
     private func state(of name: String) async throws -> State {
-        let waiting = try await search.follow(name) { try await beginRandom($0, $1) }
+        let waiting = try await search.follow(name) { try await beginRandom($0, by: name, $1) }
         let player = try await players.read(name)
         var views: [DuelMatch.View] = []
         for opponent in player.state.opponents {
@@ -161,7 +163,7 @@ struct DuelService: Service {
     }
 
     /// Begins a match, unless there is one of these players that has not ended.
-    private func begin(_ names: [String], id: String, isRandom: Bool) async throws {
+    private func begin(_ names: [String], by player: String, id: String, isRandom: Bool) async throws {
         let document = Self.name(of: names[0], names[1])
         // An earlier match must be counted before it is replaced: its node may have died before that.
         if let earlier = try await documents.read(document, DuelMatch.self), earlier.value.duel.ending != nil {
@@ -202,12 +204,12 @@ struct DuelService: Service {
             hasBegun = true
             return true
         }
-        try await carryOut(document, read, pushes: hasBegun)
+        try await carryOut(document, read, by: player, pushes: hasBegun)
     }
 
     /// Begins the match that the matchmaker has found.
-    private func beginRandom(_ names: [String], _ id: String) async throws {
-        try await begin(names, id: id, isRandom: true)
+    private func beginRandom(_ names: [String], by player: String, _ id: String) async throws {
+        try await begin(names, by: player, id: id, isRandom: true)
     }
 
     // MARK: Changes
@@ -234,15 +236,19 @@ struct DuelService: Service {
             return hasChanged
         }
         // Also if nothing has changed: the node that has changed the match may have died.
-        try await carryOut(document, read, pushes: hasChanged)
+        try await carryOut(document, read, by: player, pushes: hasChanged)
         return Done()
     }
 
     /// Records a match for both players, counts its end, and sends both their views. It may be done again: all of it has
     /// ids or numbers. A player who has left takes part no longer.
     ///
-    /// - Parameter pushes: whether to send push notifications too, which have no ids.
-    private func carryOut(_ document: String, _ read: Documents.Read<DuelMatch>, pushes: Bool) async throws {
+    /// - Parameters:
+    ///   - mover: the player who has changed the match, and needs no push notification; `nil` if that is not known.
+    ///   - pushes: whether to send push notifications too, which have no ids.
+    private func carryOut(
+        _ document: String, _ read: Documents.Read<DuelMatch>, by mover: String? = nil, pushes: Bool
+    ) async throws {
         let (match, duel) = (read.value, read.value.duel)
         var participants: [String] = []
         for player in duel.players {
@@ -255,6 +261,11 @@ struct DuelService: Service {
             if takesPart { participants.append(player) }
         }
         guard !participants.isEmpty else { return try await documents.finish(document, version: read.version) }
+        var notifications: [PushNotification] = []
+        for player in participants where pushes && player != mover {
+            // Before the messages are sent: they end the poll of a player who listens.
+            if let notification = try await notification(of: duel, to: player) { notifications.append(notification) }
+        }
         var messages: [String: [Message]] = [:]
         for player in participants {
             let view = match.view(of: player, match: match.beginning, version: read.version)
@@ -268,22 +279,22 @@ struct DuelService: Service {
             guard error.code == .mailboxFull else { throw error }
         }
         try await documents.finish(document, version: read.version)
-        guard pushes else { return }
-        for player in participants where duel.next == player || duel.ending != nil {
-            let opponent = duel.opponent(of: player)
-            let text = duel.ending == nil ? "It is your turn against" : "Your match has ended:"
-            await self.push(to: player, "\(text) \(opponent)")
+        for notification in notifications {
+            do { try await push.send(notification.text, to: notification.token) } catch {
+                logger.notice("no push notification", metadata: ["error": "\(error)"])
+            }
         }
     }
 
-    /// Sends a push notification to a player without an open page.
-    private func push(to player: String, _ text: String) async {
-        do {
-            guard let token = try await players.read(player).device,
-                try await office.mailbox(player).inspect()?.listeningProcesses ?? 0 == 0
-            else { return }
-            try await push.send(text, to: token)
-        } catch { logger.notice("no push notification", metadata: ["error": "\(error)"]) }
+    private struct PushNotification { var text: String, token: String }
+
+    /// Returns what a player needs to know who has a device and does not listen; `nil` if there is nothing.
+    private func notification(of duel: Duel, to player: String) async throws -> PushNotification? {
+        guard duel.next == player || duel.ending != nil, let token = try await players.read(player).device,
+            try await !attendance.isListening(player)
+        else { return nil }
+        let text = duel.ending == nil ? "It is your turn against" : "Your match has ended:"
+        return PushNotification(text: "\(text) \(duel.opponent(of: player))", token: token)
     }
 
     // MARK: Service

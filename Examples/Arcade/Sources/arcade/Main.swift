@@ -47,8 +47,12 @@ struct Arcade {
         let presence = try Presence(redis: redis, namespace: settings.namespace)
 
         let mail: any MailSender =
-            if let folder = settings.mailFolder { FolderMailSender(folder: folder) } else {
+            if let folder = settings.mailFolder { FolderSender(folder: folder) } else {
                 LoggingMailSender(logger: logger)
+            }
+        let push: any PushSender =
+            if let folder = settings.pushFolder { FolderSender(folder: folder) } else {
+                LoggingPushSender(logger: logger)
             }
         let accounts = Accounts(
             redis: redis, namespace: settings.namespace, coordinator: coordinator, office: office, mail: mail,
@@ -57,8 +61,9 @@ struct Arcade {
             presence: presence, office: office, coordinator: coordinator, logger: logger)
         let quiz = try QuizService(
             presence: presence, office: office, coordinator: coordinator, redis: redis, logger: logger)
+        let attendance = try Attendance(presence, logger: logger)
         let duel = try DuelService(
-            redis: redis, office: office, accounts: accounts, push: LoggingPushSender(logger: logger),
+            redis: redis, office: office, accounts: accounts, attendance: attendance, push: push,
             namespace: settings.namespace, logger: logger)
         let wordGame = try WordGameService(redis: redis, namespace: settings.namespace)
         let limit = AddressLimit(coordinator: coordinator, trustsForwardedFor: settings.isSecure)
@@ -74,11 +79,14 @@ struct Arcade {
             redis: redis, office: office, coordinator: coordinator,
             authenticator: accounts,
             whileListening: { caller in
-                // A page connects as a device with the name of its game.
-                switch caller.device.prefix(while: { $0 != "." }) {
-                case "tictactoe": await ticTacToe.room.serve(caller)
-                case "quiz": await quiz.room.serve(caller)
-                default: break
+                await withDiscardingTaskGroup { group in
+                    group.addTask { await attendance.serve(caller) }
+                    // A page connects as a device with the name of its game.
+                    switch caller.device.prefix(while: { $0 != "." }) {
+                    case "tictactoe": group.addTask { await ticTacToe.room.serve(caller) }
+                    case "quiz": group.addTask { await quiz.room.serve(caller) }
+                    default: break
+                    }
                 }
             }, configuration: configuration, logger: logger)
 

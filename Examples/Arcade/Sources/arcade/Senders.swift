@@ -15,16 +15,6 @@ struct LoggingMailSender: MailSender {
     }
 }
 
-/// Writes each mail to a file in a folder, for tests.
-struct FolderMailSender: MailSender {
-    let folder: String
-
-    func send(_ text: String, to address: String) async throws {
-        try Data("To: \(address)\n\n\(text)\n".utf8).write(
-            to: URL(fileURLWithPath: folder).appendingPathComponent("\(UUID().uuidString).txt"))
-    }
-}
-
 /// Sends push notifications to players whose pages are closed. An application has one of its own.
 protocol PushSender: Sendable {
     /// - Parameter token: of the player's device.
@@ -37,5 +27,15 @@ struct LoggingPushSender: PushSender {
 
     func send(_ text: String, to token: String) async throws {
         logger.notice("push", metadata: ["to": "\(token)", "text": "\(text)"])
+    }
+}
+
+/// Writes each mail or push notification to a file in a folder, for tests.
+struct FolderSender: MailSender, PushSender {
+    let folder: String
+
+    func send(_ text: String, to address: String) async throws {
+        try Data("To: \(address)\n\n\(text)\n".utf8).write(
+            to: URL(fileURLWithPath: folder).appendingPathComponent("\(UUID().uuidString).txt"), options: .atomic)
     }
 }

@@ -15,6 +15,7 @@ struct Settings: Sendable {
           --pages FOLDER          the pages, those beside the sources by default
           --client FOLDER         the folder with redisdc.js, that in this repository by default
           --mail-folder FOLDER    where mails to players are written; without it, they are in the log
+          --push-folder FOLDER    the same for push notifications
         """
 
     /// An invalid setting, in words.
@@ -28,6 +29,7 @@ struct Settings: Sendable {
     var pages: String
     var client: String
     var mailFolder: String?
+    var pushFolder: String?
 
     /// - Throws: `Fault`, with the option.
     init(_ reader: ConfigReader) throws {
@@ -41,6 +43,7 @@ struct Settings: Sendable {
         pages = reader.string(forKey: "pages", default: arcade + "/web")
         client = reader.string(forKey: "client", default: arcade + "/../../Gateway/Web")
         mailFolder = reader.string(forKey: "mail.folder")
+        pushFolder = reader.string(forKey: "push.folder")
         let isLocal = host == "localhost" || host == "::1" || host.hasPrefix("127.")
         guard isLocal || origin?.hasPrefix("https://") == true else {
             throw Fault(

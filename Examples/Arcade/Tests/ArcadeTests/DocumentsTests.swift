@@ -1,3 +1,4 @@
+import GameServices
 import Games
 import Gateway
 import Hiredis
@@ -83,10 +84,12 @@ struct DocumentsTests {
                     let accounts = Accounts(
                         redis: redis, namespace: "arcade", coordinator: coordinator, office: office,
                         mail: LoggingMailSender(logger: logger), logger: logger)
+                    let presence = try Presence(redis: redis, namespace: "arcade")
+                    let attendance = try Attendance(presence, logger: logger)
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for _ in 0..<2 {
                             let node = try DuelService(
-                                redis: redis, office: office, accounts: accounts,
+                                redis: redis, office: office, accounts: accounts, attendance: attendance,
                                 push: LoggingPushSender(logger: logger), namespace: "arcade", logger: logger)
                             group.addTask { try await node.run() }
                         }

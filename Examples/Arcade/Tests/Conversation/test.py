@@ -458,6 +458,90 @@ def quiz(arcade):
             at - began >= 2.9 or not {"question", "answers"} & view.keys() for at, view in running), running)
 
 
+class Listener(Client):
+    """A player with a device for push notifications, whose event stream can be open."""
+
+    def open(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.arcade.ports[self.turn % len(self.arcade.ports)])
+        connection.request("GET", "/v1/events", headers=signed(self, "GET", "/v1/events", ""))
+        self.socket, self.stream = connection.sock, connection.getresponse()
+        check(f"{self.name} opens a page", self.stream.status == 200, self.stream.status)
+        self.wait_until_listed(True)
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.wait_until_listed(False)
+
+    def wait_until_listed(self, is_listed):
+        for _ in range(600):
+            if redis(self.arcade, "HEXISTS", "gs:{arcade:attendance}:presence:state", "k" + self.name) == f":{is_listed:d}":
+                return
+            time.sleep(0.05)
+        raise SystemExit(f"failed: {self.name} is listed: {not is_listed}")
+
+    def play(self, other):
+        view = next(game for game in self.ask("games")[1]["matches"] if game["opponent"] == other.name)
+        check(f"it is {self.name}'s turn", view["phase"] in ("make", "solve"), view)
+        number = next(token for token in view["selection"] if token.isdigit())
+        move = {"opponent": other.name, "equation": [number], "id": f"{view['match']}-{view['version']}"}
+        for _ in range(2):
+            status, reply = self.ask("move", **move)
+            check("a move is taken, and changes nothing when it comes again", status == 200, reply)
+
+
+def pushes(arcade):
+    """A player who does not listen is notified of each turn and of the end of a match, once."""
+    pia, quin = players = [guest(arcade, name, Listener) for name in ["pia", "quin"]]
+    for player in players:
+        check("a device is stored", player.ask("device", token=f"{player.name}'s token")[0] == 200)
+
+    def expect(what, *expected):
+        # They are written before the call is answered.
+        files = list(arcade.pushes.iterdir())
+        found = [file.read_text() for file in files]
+        for file in files:
+            file.unlink()
+        check(what, found == [f"To: {player.name}'s token\n\n{text}\n" for player, text in expected], found)
+
+    for file in arcade.pushes.iterdir():
+        # Of the tests before.
+        file.unlink()
+    check("pia begins a match", pia.ask("begin", opponent="quin", id="1")[0] == 200)
+    expect("she knows that it is her turn")
+    pia.play(quin)
+    expect("quin is notified once", (quin, "It is your turn against pia"))
+    quin.open()
+    quin.play(pia)
+    expect("it is quin's turn again, as he knows")
+    quin.play(pia)
+    expect("pia is notified", (pia, "It is your turn against quin"))
+    pia.play(quin)
+    expect("the match ends while quin has a page")
+
+    check("quin begins a match", quin.ask("begin", opponent="pia", id="2")[0] == 200)
+    pia.open()
+    quin.play(pia)
+    expect("it is pia's turn while she has a page")
+    pia.close()
+    check("quin quits", quin.ask("quit", name="pia")[0] == 200)
+    expect("pia has closed the page, and learns that the match has ended", (pia, "Your match has ended: quin"))
+
+    check("quin begins another match", quin.ask("begin", opponent="pia", id="3")[0] == 200)
+    last = pia.ask("listen", wait=0)[1]["cursor"]
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        poll = pool.submit(pia.ask, "listen", last=last, wait=30)
+        pia.wait_until_listed(True)
+        quin.play(pia)
+        check("pia's poll receives the move", poll.result()[0] == 200 and poll.result()[1]["messages"], poll.result())
+    expect("a player who polls is not notified")
+
+    rosa = guest(arcade, "rosa", Listener)
+    check("pia begins a match with rosa", pia.ask("begin", opponent="rosa", id="4")[0] == 200)
+    pia.play(rosa)
+    expect("a player without a device is not notified")
+    quin.close()
+
+
 def limits(arcade, player):
     status, reply = call(player, "/tictactoe/move", match="none", cell=0, id="x" * 65)
     check("the id of a move has a limit", (status, reply.get("reason")) == (409, "id"), reply)
@@ -476,6 +560,7 @@ def other_games(arcade):
     word_game(carol)
     freed_name(arcade, guest(arcade, "hugo"))
     quiz(arcade)
+    pushes(arcade)
     limits(arcade, carol)
 
 
@@ -483,7 +568,11 @@ def main():
     if len(sys.argv) != 3:
         raise SystemExit(__doc__)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        arcade = nodes.Nodes(sys.argv[1], nodes.start_redis(sys.argv[2], folder))
+        notifications = pathlib.Path(folder, "pushes")
+        notifications.mkdir()
+        arcade = nodes.Nodes(sys.argv[1], nodes.start_redis(sys.argv[2], folder),
+                             options=["--push-folder", str(notifications)])
+        arcade.pushes = notifications
         test(arcade)
         other_games(arcade)
 
