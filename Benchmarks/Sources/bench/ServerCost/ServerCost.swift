@@ -25,6 +25,11 @@ enum ServerCost: String, CaseIterable {
     case topTen = "leaderboard: top ten of 1,000 entries"
     case tickets = "HSET, ZADD, ZRANGE, ZREM and HDEL of two tickets"
     case match = "matchmaker: two tickets that match, until both players are notified"
+    case objectChange = "HSET, RPUSH, LTRIM and PUBLISH of an object of 256 bytes"
+    case presenceJoin = "presence: connect, and put of 256 bytes"
+    case presenceUpdate = "presence: update of 256 bytes, 1,000 objects"
+    case presenceLeave = "presence: disconnect, until the object has left"
+    case presenceHeartbeat = "presence: heartbeat with 1,000 clients"
 
     /// The operation that the others are compared with.
     static let unit = ServerCost.setPair
@@ -32,24 +37,35 @@ enum ServerCost: String, CaseIterable {
     /// Enough for the difference of two runs to be exact to a per mille.
     var count: Int {
         switch self {
-        case .setPair, .hashLockPair, .publishWithHistory, .xadd, .zadd: 4000
-        case .lockPair, .signalWait, .handOff, .barrierArrival, .send1, .listen, .submit, .topTen, .tickets: 1600
-        case .match: 400
+        case .setPair, .hashLockPair, .publishWithHistory, .xadd, .zadd, .objectChange: 4000
+        case .lockPair, .signalWait, .handOff, .barrierArrival, .send1, .listen, .submit, .topTen, .tickets,
+            .presenceUpdate:
+            1600
+        case .match, .presenceJoin, .presenceLeave: 400
+        case .presenceHeartbeat: 100
         case .heartbeat: 10
         case .send16: 200
         case .send256: 30
         }
     }
 
-    /// The factor by which its ratio may exceed the recorded one. How many confirmations of a hand-off share a script, and
-    /// how many ticks of a matchmaker come in between, depends on time, and so on the load of the machine.
-    var slack: Double { self == .handOff || self == .match ? 1.15 : 1.05 }
+    /// The factor by which its ratio may exceed the recorded one. How many confirmations of a hand-off share a script, how
+    /// many ticks of a matchmaker come in between, and whether a reply overtakes the message of a leave, depends on time, and
+    /// so on the load of the machine.
+    var slack: Double {
+        switch self {
+        case .handOff, .match, .presenceLeave: 1.15
+        default: 1.05
+        }
+    }
 
     /// Whether it is compared with the record: the library's operations, except for heartbeats. Those are sent by time, so
     /// the server's own timer counts too.
     var isCompared: Bool {
         switch self {
-        case .setPair, .hashLockPair, .publishWithHistory, .xadd, .zadd, .tickets, .heartbeat: false
+        case .setPair, .hashLockPair, .publishWithHistory, .xadd, .zadd, .tickets, .objectChange, .heartbeat,
+            .presenceHeartbeat:
+            false
         default: true
         }
     }
@@ -65,6 +81,8 @@ enum ServerCost: String, CaseIterable {
         case .send256: try await sends(server, recipients: 256, count)
         case .listen: try await listens(server, count)
         case .zadd, .submit, .topTen, .tickets, .match: try await services(server, count)
+        case .objectChange, .presenceJoin, .presenceUpdate, .presenceLeave, .presenceHeartbeat:
+            return try await presence(server, count)
         }
         return count
     }
@@ -159,7 +177,7 @@ enum ServerCost: String, CaseIterable {
         }
     }
 
-    private func scripts(_ redis: RedisClient) async throws -> Int {
+    func scripts(_ redis: RedisClient) async throws -> Int {
         let info = try await redis.send("INFO", "commandstats").string ?? ""
         guard
             let line = info.split(whereSeparator: \.isNewline).first(where: { $0.hasPrefix("cmdstat_evalsha:calls=") })
