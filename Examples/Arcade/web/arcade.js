@@ -53,14 +53,21 @@ async function logIn(asksPassword) {
     return { user: localStorage.name, credential: password ? { password } : localStorage.secret };
 }
 
+/** Returns why there is no connection at present: the words tell a player whether to look at the own network. */
+function reasonToWait(error) {
+    if (!navigator.onLine) return "No network. The page connects again by itself.";
+    return error ? "The arcade cannot be reached. The page connects again by itself." : "Connecting…";
+}
+
 /**
  * Connects the page of a game, and keeps it connected.
  *
  * @param game the name of the game, which begins the name of the device: so the server knows which page is open
  * @param handlers the handlers of messages by type
  * @param onSession receives the session before the first message
+ * @param onConnection receives each change of the connection
  */
-export async function play(game, handlers, onSession) {
+export async function play(game, handlers, onSession, onConnection = () => {}) {
     addLoginForm();
     // The first browser that uses a name keeps it, by this secret.
     localStorage.secret ??= randomText();
@@ -81,8 +88,10 @@ export async function play(game, handlers, onSession) {
             onSession(session);
             await session.handle(handlers, {
                 signal: left.signal,
-                onConnection: ({ state: connection }) => {
-                    state.textContent = connection === "open" ? user : "Connecting…";
+                onConnection: (connection) => {
+                    onConnection(connection);
+                    if (connection.state === "open") state.textContent = user;
+                    if (connection.state === "waiting") state.textContent = reasonToWait(connection.error);
                 },
             });
             state.textContent = "Continued in another window. Reload this page to play here.";

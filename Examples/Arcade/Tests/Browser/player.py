@@ -7,13 +7,17 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
+from servers import Proxy
 
 
 class Player:
     def __init__(self, name, arcade, folder, screenshots):
         self.name, self.arcade, self.screenshots = name, arcade, screenshots
+        # The way of this browser to the nodes, which can be cut alone.
+        self.network = Proxy(arcade.ports)
         options = webdriver.ChromeOptions()
-        for option in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+        for option in [f"--host-resolver-rules=MAP localhost:{arcade.proxy.port} 127.0.0.1:{self.network.port}",
+                       "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
                        "--window-size=900,900", f"--user-data-dir={folder}/{name}"]:
             options.add_argument(option)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -49,6 +53,12 @@ class Player:
             field = self.driver.find_element(By.NAME, "name")
             field.clear()
             field.send_keys(name, Keys.ENTER)
+
+    def set_offline(self, is_offline):
+        """Takes the network away from the browser, which notices it, or gives it back."""
+        # The browser alone would keep connections that are open.
+        self.network.cut(is_offline)
+        self.driver.set_network_conditions(offline=is_offline, latency=0, throughput=-1)
 
     def screenshot(self, name):
         self.driver.save_screenshot(f"{self.screenshots}/{name}-{self.name}.png")

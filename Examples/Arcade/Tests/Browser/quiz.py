@@ -156,5 +156,32 @@ def test(arcade, make_player):
     alice.wait("in the lobby", lambda: alice.find("lobby").is_displayed())
     assert alice.open_games() == ["There is none at present."], alice.open_games()
     print("ok: turns end in time, and a game ends with its host")
+    be_dropped(alice, bob)
     for player in players:
         player.check_log()
+
+
+def be_dropped(alice, bob):
+    """Bob's network fails. The page says so, and says something else when it has returned."""
+    bob.open("quiz")
+    alice.host("noon", 5, 3)
+    bob.join("noon")
+    alice.wait("bob has a place", lambda: set(alice.points()) == {"alice", "bob"})
+    bob.set_offline(True)
+    bob.wait("no network", lambda: bob.text("state").startswith("No network."))
+    assert bob.snapshot()["message"] == "", bob.snapshot()["message"]
+    alice.wait("bob's place is free", lambda: set(alice.points()) == {"alice"})
+    bob.set_offline(False)
+    bob.wait("the others have dropped him", lambda: "the others have dropped you" in bob.snapshot()["message"])
+    bob.wait("connected", lambda: bob.text("state") == "bob")
+
+    bob.join("noon")
+    alice.wait("bob has a place", lambda: set(alice.points()) == {"alice", "bob"})
+    alice.find("start").submit()
+    bob.wait("the game has begun", lambda: "alice’s turn" in bob.snapshot()["question"])
+    bob.set_offline(True)
+    bob.wait("no network", lambda: bob.text("state").startswith("No network."))
+    alice.wait("bob is passed over", lambda: alice.snapshot()["last"].startswith("bob did not answer."))
+    bob.set_offline(False)
+    bob.wait("it went on without him", lambda: "the game has gone on without you" in bob.snapshot()["message"])
+    print("ok: a page without a network says so, and afterwards that the player was dropped, or that the game went on")

@@ -1,6 +1,7 @@
 // The page shows what the server says about the quiz, and sends what the player does. It knows no answer before the
 // question is over.
 import { find, play } from "/arcade.js";
+import { notice } from "./notices.js";
 
 const element = (name, properties = {}) => Object.assign(document.createElement(name), properties);
 let session;
@@ -23,15 +24,27 @@ async function call(path, content) {
     }
 }
 
-function show(next) {
-    if (view.quiz && !next.quiz && view.quiz.host !== session.user) find("message").textContent = "The host has ended the game, or has gone.";
-    const before = view.quiz?.players ?? [];
-    for (const { name, isPresent } of next.quiz?.players ?? []) {
-        if (!isPresent && before.some((player) => player.name === name && player.isPresent)) {
-            find("message").textContent = `${name} has gone.`;
-        }
-    }
-    if (!view.quiz && next.quiz) find("message").textContent = "";
+/** When the connection broke, if that was after the last view. */
+let broken;
+/** When the latest connection was begun, by the server's clock. A view that was sent before is of the time before. */
+let connected = 0;
+/** The game that this player leaves. */
+let leaving;
+
+function watch({ state }) {
+    if (state === "waiting") broken ??= Date.now();
+    if (state === "connecting") connected = Date.now() + session.clockOffset;
+}
+
+function show(next, sent) {
+    const { quiz } = view;
+    const text = notice(view, next, {
+        name: session.user, away: broken && (Date.now() - broken) / 1000, hasLeft: leaving !== undefined && leaving === quiz?.id,
+        answered: answered !== undefined && answered === questionKey(quiz),
+    });
+    if (text !== undefined) find("message").textContent = text;
+    if (sent >= connected) broken = undefined;
+    if (!quiz) leaving = undefined;
     view = next;
     find("lobby").hidden = Boolean(view.quiz);
     find("quiz").hidden = !view.quiz;
@@ -78,6 +91,9 @@ function showQuiz(quiz) {
     tick();
 }
 
+/** A question as one player is asked it; `undefined` without one. */
+function questionKey(quiz) { return quiz && `${quiz.id} ${quiz.current} ${quiz.shown}`; }
+
 let timer;
 
 /** What depends on the time: the countdown, and whether this player may answer. */
@@ -91,7 +107,7 @@ function tick() {
     // The server sends the question when it is to be shown.
     const isShown = now >= quiz.shown && quiz.question !== undefined;
     find("time").value = isShown ? Math.max(0, (quiz.deadline - now) / (quiz.deadline - quiz.shown)) : 1;
-    const key = `${quiz.id} ${quiz.current} ${quiz.shown}`;
+    const key = questionKey(quiz);
     const mayAnswer = isShown && quiz.turn === session.user && answered !== key;
     find("question").textContent = isShown ?
         `${quiz.current + 1} of ${quiz.questions}, ${quiz.turn}’s turn: ${quiz.question}` :
@@ -129,7 +145,9 @@ find("start").addEventListener("submit", (event) => {
 });
 find("leave").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (view.quiz) call("/quiz/leave", { quiz: view.quiz.id });
+    if (!view.quiz) return;
+    leaving = view.quiz.id;
+    call("/quiz/leave", { quiz: leaving });
 });
 
-await play("quiz", { quiz: ({ json }) => show(json) }, (connected) => (session = connected));
+await play("quiz", { quiz: ({ json, sent }) => show(json, sent) }, (begun) => (session = begun), watch);
