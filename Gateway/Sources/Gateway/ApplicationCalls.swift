@@ -11,19 +11,35 @@ import RedisDC
 #endif
 
 /// The user and the device that make a call of the application, as the gateway has verified them.
+///
+/// Callers with the same user and device are equal.
 public struct Caller: Sendable, Hashable {
     /// The user who has logged in.
     public var user: String
     /// The user's device.
     public var device: String
+    /// The session that the gateway has verified; `nil` for a caller that an application has created.
+    private(set) var session: SessionID?
 
-    /// Creates a caller, for tests of an application.
+    /// Creates a caller, for a logout or for tests of an application.
     public init(user: String, device: String) {
         self.user = user
         self.device = device
     }
 
-    init(_ session: Session) { self.init(user: session.user, device: session.device) }
+    init(_ session: Session) {
+        self.init(user: session.user, device: session.device)
+        self.session = session.id
+    }
+
+    /// Returns whether two callers have the same user and device, in whichever session.
+    public static func == (one: Caller, other: Caller) -> Bool { one.user == other.user && one.device == other.device }
+
+    /// Hashes the user and the device.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(user)
+        hasher.combine(device)
+    }
 }
 
 /// A refusal of a call by the application. The client receives the problem `refused`, with the

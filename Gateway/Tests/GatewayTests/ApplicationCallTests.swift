@@ -32,6 +32,12 @@ struct ApplicationCallTests {
                     case 10: throw CallRefusal("not-your-turn", "it is the turn of bob")
                     case 11: throw QueueListenError(.mailboxFull, "the mailbox is full")
                     case 12: throw Unexpected()
+                    case 15:
+                        // What another call may do while this one waits for a lock.
+                        try await gateway.check(caller)
+                        try await gateway.logout(caller)
+                        try await gateway.check(Caller(user: caller.user, device: caller.device))
+                        try await gateway.check(caller)
                     case 14: throw CallUnavailable("the shop is closed", mayHaveRun: false)
                     case 13: throw QueueListenError(.connectionLost, "the connection was lost", mayHaveRun: true)
                     default: break
@@ -58,6 +64,15 @@ struct ApplicationCallTests {
             #expect(reply.body["moves"]?.array?.compactMap(\.string) == ["alice at the phone: m1, 3"])
             #expect(reply.headers["Content-Type"] == ["application/json"])
             #expect(reply.headers["Cache-Control"] == ["no-store"])
+        }
+    }
+
+    @Test("a call finds out that its session has ended since it was verified")
+    func ended() async throws {
+        try await withCall { _, alice, moves in
+            let reply = try await alice.call("POST", "/games/move", move(15))
+            #expect(reply.status == 401 && reply.problem == "unknown-session")
+            #expect(moves.withLockedValue { $0 } == [])
         }
     }
 

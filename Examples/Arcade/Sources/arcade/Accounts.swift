@@ -63,7 +63,7 @@ struct Accounts: Authenticator {
             if let isOwn = try await claim(login.user, hash, creating: false) { return isOwn }
             // The name may be that of a guest whose account has expired. The lock protects the data of a player who has
             // claimed the name since.
-            return try await coordinator.mutex("account \(login.user)").withLock(timeout: .seconds(10)) { _ in
+            return try await withLock(on: login.user) {
                 if let isOwn = try await claim(login.user, hash, creating: false) { return isOwn }
                 try await guests.remove(login.user)
                 return try await claim(login.user, hash, creating: true) ?? false
@@ -75,6 +75,22 @@ struct Accounts: Authenticator {
         else { return false }
         _ = try await redis.send(RedisCommand("HINCRBY", .string(key(login.user)), "logins", 1))
         return true
+    }
+
+    /// Runs the body while no other call takes a name, keeps it or gives it up.
+    private func withLock<Result: Sendable>(on name: String, _ body: () async throws -> Result) async throws -> Result {
+        try await coordinator.mutex("account \(name)").withLock(timeout: .seconds(10)) { _ in try await body() }
+    }
+
+    /// Runs the body with the lock on the caller's name, if the name still is the caller's: another player may have claimed
+    /// it since the call was verified. A claim ends all former sessions.
+    private func withLock<Result: Sendable>(
+        on caller: Caller, _ gateway: Gateway, _ body: () async throws -> Result
+    ) async throws -> Result {
+        try await withLock(on: caller.user) {
+            try await gateway.check(caller)
+            return try await body()
+        }
     }
 
     /// Logs in by the hash of a browser's secret.
@@ -99,7 +115,7 @@ struct Accounts: Authenticator {
     func addCalls<Context: RequestContext>(_ gateway: Gateway, _ router: Router<Context>, _ limit: AddressLimit) {
         gateway.addCall("/account/state", to: router) { (_: Nothing, caller) in try await account(of: caller.user) }
         gateway.addCall("/account/register", to: router) { (register: Register, caller) in
-            try await self.register(caller.user, register)
+            try await withLock(on: caller, gateway) { try await self.register(caller.user, register) }
             return try await account(of: caller.user)
         }
         gateway.addCall("/account/verify", to: router) { (verify: Verify, caller) in
@@ -245,19 +261,25 @@ struct Accounts: Authenticator {
 
     // MARK: Leaving
 
-    /// KEYS[1] the account. Replies 1 if its name was not registered: then the account is gone.
+    /// KEYS[1] the account. Deletes it, unless its name is registered.
     private static let leave = RedisScript(
         """
         if redis.call('HEXISTS', KEYS[1], 'password') == 1 then return 0 end
-        redis.call('DEL', KEYS[1])
-        return 1
+        return redis.call('DEL', KEYS[1])
         """)
 
-    /// Ends the account of a player who has not registered.
+    /// Ends the session of a player. A guest leaves nothing behind.
     ///
-    /// - Returns: whether the account was such a one, also if it had ended before.
-    func leave(_ name: String) async throws -> Bool {
-        try await redis.script(Self.leave, keys: [key(name)], arguments: []).integer == 1
+    /// - Throws: if the session has ended meanwhile, or Redis cannot be reached: then the call can be repeated.
+    func leave(_ caller: Caller, _ gateway: Gateway) async throws {
+        try await withLock(on: caller, gateway) {
+            if try await !isRegistered(caller.user) {
+                try await guests.remove(caller.user, keeping: caller.device)
+                _ = try await redis.script(Self.leave, keys: [key(caller.user)], arguments: [])
+            }
+            // The session is last: until then the call can be repeated.
+            try await gateway.logout(caller)
+        }
     }
 
     /// Ends the sessions of all devices of a player, except for one device.

@@ -116,12 +116,7 @@ struct Arcade {
         scores.addCalls(gateway, router)
         gateway.addCall("/account/leave", to: router) { (_: EmptyCall, caller) in
             try await answering {
-                // A guest leaves nothing behind. The session is last: until then the call can be repeated.
-                if try await !accounts.isRegistered(caller.user) {
-                    try await accounts.guests.remove(caller.user, keeping: caller.device)
-                    _ = try await accounts.leave(caller.user)
-                }
-                try await gateway.logout(caller)
+                try await accounts.leave(caller, gateway)
                 return EmptyCall()
             }
         }

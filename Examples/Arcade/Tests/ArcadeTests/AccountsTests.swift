@@ -1,5 +1,4 @@
 import Foundation
-import Gateway
 import Hiredis
 import Hummingbird
 import Logging
@@ -9,6 +8,7 @@ import RedisDCTesting
 import Synchronization
 import Testing
 
+@testable import Gateway
 @testable import arcade
 
 @Suite("Accounts", .timeLimit(.minutes(2)))
@@ -17,6 +17,12 @@ struct AccountsTests {
 
     private func withAccounts(
         _ body: (_ accounts: Accounts, _ redis: any Redis, _ removed: RemovedNames) async throws -> Void
+    ) async throws {
+        try await withCoordinatedAccounts { accounts, redis, removed, _ in try await body(accounts, redis, removed) }
+    }
+
+    private func withCoordinatedAccounts(
+        _ body: (Accounts, any Redis, RemovedNames, (Coordinator, Gateway)) async throws -> Void
     ) async throws {
         try await withLocalRedis { server in
             try await withRedisClient(url: server.url) { redis in
@@ -28,7 +34,10 @@ struct AccountsTests {
                             mail: LoggingMailSender(logger: logger), logger: logger)
                         let removed = RemovedNames()
                         accounts.guests.onRemoval { name, _ in removed.add(name) }
-                        try await body(accounts, redis, removed)
+                        let gateway = Gateway(
+                            redis: redis, office: office, coordinator: coordinator, authenticator: accounts,
+                            logger: logger)
+                        try await body(accounts, redis, removed, (coordinator, gateway))
                     }
                 }
             }
@@ -70,6 +79,60 @@ struct AccountsTests {
                 return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
             }
             #expect(owners == 1 && removed.all == ["guest"])
+        }
+    }
+
+    // MARK: Leaving
+
+    /// Lets a guest leave, whose account expires in the middle of that, and another player claim the name, while a
+    /// repetition of the leave is under way.
+    ///
+    /// - Returns: whether the other player has the name, and the error of the repetition.
+    private func claimWhileLeaving(
+        _ accounts: Accounts, _ redis: any Redis, _ coordinator: Coordinator, _ gateway: Gateway
+    ) async throws -> (isClaimed: Bool, repetition: (any Error)?) {
+        #expect(try await logIn(accounts, "guest", Self.secrets[0]))
+        let session = try await gateway.sessions.login(user: "guest", device: "test", lifetime: .seconds(60)).session
+        let (removals, removal) = AsyncStream<Void>.makeStream()
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        accounts.guests.onRemoval { name, keptDevice in
+            try await accounts.endSessions(of: name, except: keptDevice, gateway)
+            removal.yield()
+            if keptDevice != nil { for await _ in ends { break } }
+        }
+        let leaving = Task { try await accounts.leave(Caller(session), gateway) }
+        for await _ in removals { break }
+        // As the expiry does.
+        _ = try await redis.send(RedisCommand("DEL", "{arcade:account:guest}"))
+        let isDone = Mutex(false)
+        let claim = Task {
+            defer { isDone.withLock { $0 = true } }
+            return try await logIn(accounts, "guest", Self.secrets[1])
+        }
+        func waiters() async throws -> Int {
+            try await coordinator.inspect("account guest", limit: 1)?.waiterCount ?? 0
+        }
+        while try await waiters() == 0, !isDone.withLock({ $0 }) { await Task.yield() }
+        let repetition = Task { try await accounts.leave(Caller(session), gateway) }
+        while try await waiters() == 1 { await Task.yield() }
+        end.finish()
+        try await leaving.value
+        let isClaimed = try await claim.value
+        do {
+            try await repetition.value
+            return (isClaimed, nil)
+        } catch { return (isClaimed, error) }
+    }
+
+    @Test("a name that is claimed while its guest leaves is the new player's, also when the leave is repeated")
+    func claimedWhileLeaving() async throws {
+        try await withCoordinatedAccounts { accounts, redis, _, node in
+            let result = try await claimWhileLeaving(accounts, redis, node.0, node.1)
+            #expect(result.isClaimed)
+            #expect((result.repetition as? Problem)?.kind == .unknownSession)
+            #expect(try await accounts.exists("guest"))
+            #expect(try await logIn(accounts, "guest", Self.secrets[1]))
+            #expect(try await !logIn(accounts, "guest", Self.secrets[0]))
         }
     }
 }

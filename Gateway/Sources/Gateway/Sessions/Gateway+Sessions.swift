@@ -131,6 +131,15 @@ extension Gateway {
         try await office.mailbox(caller.user).forget(device: caller.device)
     }
 
+    /// Checks that the session of a caller has not ended since the call was verified: after the wait for a lock, for example,
+    /// when the user's name may be another user's.
+    ///
+    /// - Throws: the problem with which the gateway answers the call: `unknown-session`, `logged-in-elsewhere`, or
+    ///   `unavailable` if Redis cannot be reached. A caller that the application has created is not checked.
+    public func check(_ caller: Caller) async throws {
+        if let session = caller.session { try await sessions.check(session) }
+    }
+
     /// DELETE /v1/sessions
     func logout(_ request: Request, _ address: String?) async throws -> Response {
         let (session, _) = try await verified(request, isLogout: true)
