@@ -6,7 +6,7 @@ import Testing
 
 @testable import QueueListen
 
-@Suite("QueueListen", .serialized)
+@Suite("QueueListen")
 enum QueueListenTests {}
 
 /// Runs a private server, a client, and a second client for observation.

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension ServerTests {
-    @Suite("Moves of slots and failovers of a cluster")
+    @Suite("Moves of slots and failovers of a cluster", .serialized)
     struct ClusterFailureTests {
         @Test("while a slot moves back and forth, every command runs exactly once")
         func moves() async throws { try await moves(by: .classic) }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension ServerTests {
-    @Suite("A master of a cluster that is separated from the other nodes")
+    @Suite("A master of a cluster that is separated from the other nodes", .serialized)
     struct ClusterSplitTests {
         @Test("clients on its side write until the node timeout and are refused then, and those of the others go on")
         func split() async throws {

@@ -22,7 +22,7 @@ func withClusterClient<Result>(
 let spreadKeys = ["foo", "bar", "test"]
 
 extension ServerTests {
-    @Suite("The client with a cluster")
+    @Suite("The client with a cluster", .serialized)
     struct ClusterTests {
         @Test("commands, pipelines, transactions and scripts go to the masters of their keys")
         func operations() async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension ServerTests {
-    @Suite("Sharded subscriptions of a cluster", .needs(command: "ssubscribe"))
+    @Suite("Sharded subscriptions of a cluster", .serialized, .needs(command: "ssubscribe"))
     struct ShardedSubscriptionTests {
         /// Reads events until a message with this text has come, and returns the number of gaps before it.
         private func gaps(before text: String, _ events: Subscription) async throws -> Int {

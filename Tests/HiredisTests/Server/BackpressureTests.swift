@@ -5,7 +5,7 @@ import Testing
 @testable import Hiredis
 
 extension ServerTests {
-    @Suite("More commands than the server takes")
+    @Suite("More commands than the server takes", .serialized)
     struct BackpressureTests {
         @Test("wait without taking memory, and are all carried out in the end", arguments: [false, true])
         func bounded(isOnExecutor: Bool) async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import Hiredis
 
 extension ServerTests {
-    @Suite("Blocking commands on lanes")
+    @Suite("Blocking commands on lanes", .serialized)
     struct BlockingTests {
         @Test("a blocked command does not delay other commands")
         func doesNotBlockOthers() async throws {

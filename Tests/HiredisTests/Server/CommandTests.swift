@@ -3,7 +3,7 @@ import RedisDCTesting
 import Testing
 
 extension ServerTests {
-    @Suite("Commands")
+    @Suite("Commands", .serialized)
     struct CommandTests {
         @Test("10,000 concurrent commands on one connection each get their own reply")
         func concurrentCommands() async throws {

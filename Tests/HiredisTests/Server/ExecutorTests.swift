@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 extension ServerTests {
-    @Suite("The client's executor")
+    @Suite("The client's executor", .serialized)
     struct ExecutorTests {
         private final class Flag: Sendable { let isSet = Atomic(false) }
 

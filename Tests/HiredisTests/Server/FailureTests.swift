@@ -3,7 +3,7 @@ import RedisDCTesting
 import Testing
 
 extension ServerTests {
-    @Suite("Cancellation, timeouts and broken connections")
+    @Suite("Cancellation, timeouts and broken connections", .serialized)
     struct FailureTests {
         @Test("1,000 cancelled commands fail immediately, and 1,000 others get their own replies")
         func cancelThousand() async throws {

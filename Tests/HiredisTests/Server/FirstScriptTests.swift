@@ -6,7 +6,7 @@ import Testing
 @testable import Hiredis
 
 extension ServerTests {
-    @Suite("Scripts that come first")
+    @Suite("Scripts that come first", .serialized)
     struct FirstScriptTests {
         @Test("no other caller has a new connection until the scripts that come first are sent")
         func first() async throws {

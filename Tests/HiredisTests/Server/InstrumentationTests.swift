@@ -8,7 +8,7 @@
     import Tracing
 
     extension ServerTests {
-        @Suite("Logs, metrics and spans", .timeLimit(.minutes(10)))
+        @Suite("Logs, metrics and spans", .serialized, .timeLimit(.minutes(10)))
         struct InstrumentationTests {
             private static let soon: ClosedRange<Duration> = .milliseconds(1)...(.milliseconds(20))
 

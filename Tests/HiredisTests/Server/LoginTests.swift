@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension ServerTests {
-    @Suite("Login, TLS and permissions")
+    @Suite("Login, TLS and permissions", .serialized)
     struct LoginTests {
         @Test("a wrong password fails immediately, with advice and without the password in the error")
         func wrongPassword() async throws {

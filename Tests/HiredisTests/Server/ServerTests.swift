@@ -1,10 +1,11 @@
-// Tests with their own redis-server. They run one after the other, because each may stall, kill or overload its server.
+// Tests with their own redis-server. Those of a suite run one after the other, because each may stall, kill or overload its
+// server.
 import Hiredis
 import RedisDCTesting
 import NIOConcurrencyHelpers
 import Testing
 
-@Suite("The client with a real server", .serialized)
+@Suite("The client with a real server")
 enum ServerTests {}
 
 /// The timeout for events that must happen. All suites run concurrently, and on a small machine an event can take

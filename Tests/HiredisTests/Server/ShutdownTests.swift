@@ -11,7 +11,7 @@ import Testing
 #endif
 
 extension ServerTests {
-    @Suite("Shutdown of the client", .timeLimit(.minutes(10)))
+    @Suite("Shutdown of the client", .serialized, .timeLimit(.minutes(10)))
     struct ShutdownTests {
         #if ServiceLifecycleSupport
             /// Runs a body with a client behind a proxy, its `run()`, and a function that starts its graceful shutdown.

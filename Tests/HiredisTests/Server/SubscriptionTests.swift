@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension ServerTests {
-    @Suite("Publish and subscribe", .timeLimit(.minutes(10)))
+    @Suite("Publish and subscribe", .serialized, .timeLimit(.minutes(10)))
     struct SubscriptionTests {
         // MARK: Delivery
 

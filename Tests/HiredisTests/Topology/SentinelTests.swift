@@ -24,7 +24,7 @@ func directly<Result>(_ server: LocalRedis, _ body: (RedisClient) async throws -
 }
 
 extension ServerTests {
-    @Suite("The client with sentinels")
+    @Suite("The client with sentinels", .serialized)
     struct SentinelTests {
         @Test("commands, scripts, transactions, blocking commands and subscriptions go to the master")
         func operations() async throws {

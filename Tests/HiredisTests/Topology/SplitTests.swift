@@ -6,7 +6,7 @@ import Testing
 extension ServerTests {
     /// The servers are split into the master with one client on one side, and its replicas, the
     /// sentinels and another client on the other.
-    @Suite("A master that is separated from its replicas and the sentinels")
+    @Suite("A master that is separated from its replicas and the sentinels", .serialized)
     struct SplitTests {
         @Test("writes of clients on its side are lost, and those of the others remain")
         func withoutLimit() async throws {

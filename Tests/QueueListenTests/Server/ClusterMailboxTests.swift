@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension QueueListenTests {
-    @Suite("Mailboxes on a cluster")
+    @Suite("Mailboxes on a cluster", .serialized)
     struct ClusterMailboxTests {
         @Test(
             "sends reach all partitions and listeners receive each message once, while slots move and a master fails",

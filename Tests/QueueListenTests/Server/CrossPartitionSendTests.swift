@@ -55,7 +55,7 @@ private func mortal(_ redis: RedisClient, after steps: Int, receivesLast: Bool) 
 }
 
 extension QueueListenTests {
-    @Suite("Cross-partition sends")
+    @Suite("Cross-partition sends", .serialized)
     struct CrossPartitionSendTests {
         @Test("all recipients get the messages once, however often they are sent under one id")
         func all() async throws {

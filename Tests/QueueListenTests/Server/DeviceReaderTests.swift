@@ -7,7 +7,7 @@ import Testing
 
 extension QueueListenTests {
     /// Readers whose position is separate from what their device has acknowledged.
-    @Suite("A reader of a device")
+    @Suite("A reader of a device", .serialized)
     struct DeviceReaderTests {
         /// Runs two post offices, as two processes would have.
         private func withTwoOffices(

@@ -7,7 +7,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    @Suite("A program in another language")
+    @Suite("A program in another language", .serialized)
     struct ForeignNodeTests {
         @Test("the Python program of docs/wire-format.md sends a message and reads it")
         func python() async throws {

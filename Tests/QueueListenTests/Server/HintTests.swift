@@ -8,7 +8,7 @@ import Testing
 extension QueueListenTests {
     /// Small messages are delivered in hints. The saved scripts are counted, and forged hints must
     /// have no effect.
-    @Suite("Hints")
+    @Suite("Hints", .serialized)
     struct HintTests {
         /// The delivery to a listener that waits during a send, the number of scripts, and the
         /// delivery after it.

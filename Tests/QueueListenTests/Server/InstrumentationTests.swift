@@ -11,7 +11,7 @@
     import CoordinationBase
 
     extension QueueListenTests {
-        @Suite("Metrics and traces")
+        @Suite("Metrics and traces", .serialized)
         struct InstrumentationTests {
             @Test("sends, receipts, deliveries, waits and losses are counted, timed and traced without names")
             func counts() async throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    @Suite("Mailbox")
+    @Suite("Mailbox", .serialized)
     struct MailboxTests {
         @Test("messages are delivered in order with contiguous indices, equal ones too")
         func order() async throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    @Suite("While the slot of a partition is being moved")
+    @Suite("While the slot of a partition is being moved", .serialized)
     struct MovingSlotTests {
         @Test("scripts use no key that they have deleted, and each mailbox has its newest messages")
         func mix() async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension QueueListenTests {
-    @Suite("With a Redis that implements only the public protocol", .timeLimit(.minutes(10)))
+    @Suite("With a Redis that implements only the public protocol", .serialized, .timeLimit(.minutes(10)))
     struct PlainRedisTests {
         @Test("a post office wakes its listeners")
         func listening() async throws {

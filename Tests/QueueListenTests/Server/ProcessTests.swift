@@ -8,7 +8,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    @Suite("In several processes")
+    @Suite("In several processes", .serialized)
     struct ProcessTests {
         private static let names = ["alice", "bob", "carol"]
         private static let devices = ["phone", "laptop"]

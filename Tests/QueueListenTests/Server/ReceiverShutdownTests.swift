@@ -23,7 +23,7 @@
     private struct Refusal: Error {}
 
     extension QueueListenTests {
-        @Suite("Graceful shutdown of a receiver")
+        @Suite("Graceful shutdown of a receiver", .serialized)
         struct ReceiverShutdownTests {
             /// Starts a receiver of "alice" that can be shut down.
             private func start(

@@ -29,7 +29,7 @@ private struct Move: Codable, Sendable {
 }
 
 extension QueueListenTests {
-    @Suite("Receiver")
+    @Suite("Receiver", .serialized)
     struct ReceiverTests {
         private static func receiver(
             _ office: PostOffice, _ log: Log, store: (any CursorStore)? = nil, onFailure: FailurePolicy = .retry()

@@ -18,7 +18,7 @@ private func withManualTime(_ body: (PostOffice, ManualClock) async throws -> Vo
 private struct Refusal: Error {}
 
 extension QueueListenTests {
-    @Suite("Time of a reader")
+    @Suite("Time of a reader", .serialized)
     struct ReceiverTimeTests {
         @Test("a slow loop acknowledges finished messages after a second, a fast one at the end of its page")
         func slowLoop() async throws {

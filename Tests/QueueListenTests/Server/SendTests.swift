@@ -7,7 +7,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    @Suite("Sending")
+    @Suite("Sending", .serialized)
     struct SendTests {
         @Test("messages reach all recipients once, also those that are named twice")
         func recipients() async throws {

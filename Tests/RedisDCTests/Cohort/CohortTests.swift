@@ -34,7 +34,7 @@ private func commands(_ redis: RedisClient) async throws -> Int {
 }
 
 extension PrimitiveTests {
-    @Suite("Cohort")
+    @Suite("Cohort", .serialized)
     struct CohortTests {
         @Test("tasks of one process hand the mutex over, one at a time, without asking Redis")
         func handsOver() async throws {

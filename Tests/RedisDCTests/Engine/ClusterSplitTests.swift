@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension EngineTests {
-    @Suite("A master of a cluster that is separated from the other nodes", .timeLimit(.minutes(5)))
+    @Suite("A master of a cluster that is separated from the other nodes", .serialized, .timeLimit(.minutes(5)))
     struct ClusterSplitTests {
         @Test("a holder on its side is notified during the separation, and goes on with the others afterwards")
         func holder() async throws {

@@ -9,7 +9,7 @@
     import Tracing
 
     extension EngineTests {
-        @Suite("Instrumentation of the engine")
+        @Suite("Instrumentation of the engine", .serialized)
         struct InstrumentationTests {
             @Test("grants, waits, holds and losses are counted, timed and traced without the names of resources")
             func counts() async throws {

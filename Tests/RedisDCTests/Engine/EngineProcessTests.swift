@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 extension EngineTests {
-    @Suite("Several processes")
+    @Suite("Several processes", .serialized)
     struct Processes {
         @Test("processes killed at random with SIGKILL leave no claims, and a held mutex has one holder")
         func killed() async throws {

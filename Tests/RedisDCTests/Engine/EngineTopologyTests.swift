@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension EngineTests {
-    @Suite("Sentinel and cluster")
+    @Suite("Sentinel and cluster", .serialized)
     struct TopologyTests {
         /// Takes and releases mutexes until the body has returned, and checks that their fences grow.
         private func locking(

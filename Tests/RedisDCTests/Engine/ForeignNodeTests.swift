@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension EngineTests {
-    @Suite("Nodes in other languages")
+    @Suite("Nodes in other languages", .serialized)
     struct ForeignNodeTests {
         @Test("a node that has only the scripts signals, waits, is woken and confirms")
         func takesPart() async throws {

@@ -7,7 +7,7 @@ import CoordinationBase
 @testable import RedisDC
 
 extension EngineTests {
-    @Suite("Races")
+    @Suite("Races", .serialized)
     struct RaceTests {
         @Test("cancelling a random half of 10,000 waiters during signals loses no permit")
         func manyWaiters() async throws {
@@ -136,7 +136,7 @@ extension EngineTests {
         }
     }
 
-    @Suite("Fairness and reentrancy")
+    @Suite("Fairness and reentrancy", .serialized)
     struct PolicyTests {
         @Test("with barging, a request overtakes waiters while permits are free, and waiters are served too")
         func barging() async throws {

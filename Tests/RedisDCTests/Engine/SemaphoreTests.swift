@@ -4,26 +4,11 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
-@Suite("Engine", .serialized)
+@Suite("Engine")
 enum EngineTests {}
 
-/// Runs `body` with a private server and two coordinators of one namespace, each with its own
-/// connection.
-func withCoordinators<Result>(
-    _ server: LocalRedis.Configuration = .init(), configuration: CoordinatorConfiguration = .init(),
-    _ body: (LocalRedis, _ one: Coordinator, _ two: Coordinator, _ redis: RedisClient) async throws -> Result
-) async throws -> Result {
-    try await withServer(server) { server, redis, other in
-        try await withCoordinator(redis: redis, configuration: configuration) { one in
-            try await withCoordinator(redis: other, configuration: configuration) { two in
-                try await body(server, one, two, redis)
-            }
-        }
-    }
-}
-
 extension EngineTests {
-    @Suite("Semaphore")
+    @Suite("Semaphore", .serialized)
     struct SemaphoreTests {
         @Test("two coordinators take and add permits of one semaphore")
         func takeAndAdd() async throws {
@@ -196,7 +181,7 @@ extension EngineTests {
         }
     }
 
-    @Suite("Mutex")
+    @Suite("Mutex", .serialized)
     struct MutexTests {
         @Test("one task at a time holds a mutex, among tasks and coordinators")
         func exclusion() async throws {

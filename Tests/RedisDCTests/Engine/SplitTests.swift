@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension EngineTests {
-    @Suite("A master that is separated from its replicas and the sentinels", .timeLimit(.minutes(5)))
+    @Suite("A master that is separated from its replicas and the sentinels", .serialized, .timeLimit(.minutes(5)))
     struct SplitTests {
         @Test("a holder on its side stays a holder, another process gets the lock, and the fences tell them apart")
         func withoutLimit() async throws {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Barrier")
+    @Suite("Barrier", .serialized)
     struct BarrierTests {
         @Test(
             "no party passes before all have arrived, in any of thousands of generations, and a fast party laps no other"
@@ -185,7 +185,7 @@ extension PrimitiveTests {
         }
     }
 
-    @Suite("Phaser")
+    @Suite("Phaser", .serialized)
     struct PhaserTests {
         @Test("a phase ends when all parties that are registered then have arrived")
         func phases() async throws {
@@ -249,7 +249,7 @@ extension PrimitiveTests {
         }
     }
 
-    @Suite("Double barrier")
+    @Suite("Double barrier", .serialized)
     struct DoubleBarrierTests {
         @Test("no body begins before all parties have arrived, and no run returns before all bodies have ended")
         func together() async throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Bounded buffer")
+    @Suite("Bounded buffer", .serialized)
     struct BoundedBufferTests {
         @Test("items leave in the order in which they came, and never exceed the places")
         func order() async throws {

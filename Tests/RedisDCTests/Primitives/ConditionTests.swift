@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Condition")
+    @Suite("Condition", .serialized)
     struct ConditionTests {
         @Test("producers and consumers of several processes miss no notification")
         func buffer() async throws {

@@ -61,7 +61,7 @@ struct DeadlockCycleTests {
 }
 
 extension PrimitiveTests {
-    @Suite("Deadlocks of processes")
+    @Suite("Deadlocks of processes", .serialized)
     struct DeadlockTests {
         @Test(
             "two processes that hold what the other waits for are found with the locks' names, and mere waiters are not"

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Documented examples")
+    @Suite("Documented examples", .serialized)
     struct ExampleTests {
         @Test("each line of an example is in a program that is compiled and run here", arguments: pages)
         func arePrograms(page: String) throws {

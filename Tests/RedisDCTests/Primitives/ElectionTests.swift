@@ -6,7 +6,7 @@ import Testing
 @testable import RedisDC
 
 extension PrimitiveTests {
-    @Suite("Election")
+    @Suite("Election", .serialized)
     struct ElectionTests {
         @Test("one candidate leads at a time, terms grow, and observers are notified of each change without polling")
         func turns() async throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Exchanger")
+    @Suite("Exchanger", .serialized)
     struct ExchangerTests {
         @Test("two parties meet, and each receives the other's value")
         func two() async throws {

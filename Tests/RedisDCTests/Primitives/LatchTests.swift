@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Latch")
+    @Suite("Latch", .serialized)
     struct LatchTests {
         @Test("a latch opens when it has been counted down, for current and later waiters")
         func opens() async throws {
@@ -94,7 +94,7 @@ extension PrimitiveTests {
         }
     }
 
-    @Suite("Turnstile")
+    @Suite("Turnstile", .serialized)
     struct TurnstileTests {
         @Test("a turnstile passes as many as are admitted, in their order, and all while it is open")
         func passes() async throws {

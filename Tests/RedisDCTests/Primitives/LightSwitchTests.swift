@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Light switch")
+    @Suite("Light switch", .serialized)
     struct LightSwitchTests {
         @Test("the first member acquires the mutex for the group, and the last one releases it")
         func together() async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Several locks")
+    @Suite("Several locks", .serialized)
     struct MultiLockTests {
         @Test("tasks that lock the same mutexes in different orders do not deadlock, and hold all of them")
         func ordered() async throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Ownership of locks")
+    @Suite("Ownership of locks", .serialized)
     struct OwnershipTests {
         @Test("a task enters a reentrant mutex again, also through the bodies of other primitives")
         func reentry() async throws {

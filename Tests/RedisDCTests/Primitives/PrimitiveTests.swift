@@ -3,7 +3,7 @@ import RedisDC
 import RedisDCTesting
 import Testing
 
-@Suite("Primitives", .serialized)
+@Suite("Primitives")
 enum PrimitiveTests {}
 
 /// A private server and a coordinator with a short TTL, for tests that kill other processes.

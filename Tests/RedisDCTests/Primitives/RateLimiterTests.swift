@@ -6,7 +6,7 @@ import Testing
 @testable import RedisDC
 
 extension PrimitiveTests {
-    @Suite("Rate limiter")
+    @Suite("Rate limiter", .serialized)
     struct RateLimiterTests {
         @Test("a burst passes, then as many as the rate allows, by the server's clock, over all nodes")
         func rate() async throws {

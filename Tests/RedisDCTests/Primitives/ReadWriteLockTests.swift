@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Read-write lock")
+    @Suite("Read-write lock", .serialized)
     struct ReadWriteLockTests {
         private static let policies: [ReadWriteLock.Policy] = [.fifo, .preferReaders, .preferWriters]
 

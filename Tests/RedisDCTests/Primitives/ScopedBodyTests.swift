@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension PrimitiveTests {
-    @Suite("Bodies that hold a lease")
+    @Suite("Bodies that hold a lease", .serialized)
     struct ScopedBodyTests {
         @Test("a body runs on the actor that calls, and uses its state without copies")
         func isolation() async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension ServerTests {
-    @Suite("Subscriptions under failures", .timeLimit(.minutes(10)))
+    @Suite("Subscriptions under failures", .serialized, .timeLimit(.minutes(10)))
     struct SubscriptionFailureTests {
         static let soon: ClosedRange<Duration> = .milliseconds(1)...(.milliseconds(20))
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension QueueListenTests {
-    @Suite("A master of a cluster that is separated from the other nodes", .timeLimit(.minutes(5)))
+    @Suite("A master of a cluster that is separated from the other nodes", .serialized, .timeLimit(.minutes(5)))
     struct ClusterSplitTests {
         @Test("messages that only the separated master has confirmed are lost, and all readers are notified")
         func split() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import QueueListen
 
 extension QueueListenTests {
-    @Suite("Failures")
+    @Suite("Failures", .serialized)
     struct FailureTests {}
 }
 

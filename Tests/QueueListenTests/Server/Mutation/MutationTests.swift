@@ -18,7 +18,7 @@ struct MailHazard: Sendable, CustomTestStringConvertible {
 }
 
 extension QueueListenTests {
-    @Suite("Each safeguard of the scripts")
+    @Suite("Each safeguard of the scripts", .serialized)
     struct MutationTests {
         @Test("prevents its hazard, and nothing else does", arguments: MailHazard.all)
         func hazard(_ hazard: MailHazard) async throws {

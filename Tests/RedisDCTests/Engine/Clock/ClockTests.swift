@@ -16,7 +16,7 @@ private let short: CoordinatorConfiguration = {
 }()
 
 extension EngineTests {
-    @Suite("Wrong clocks", .enabled(if: ShiftedClock.isAvailable, "\(ShiftedClock.requirement)"))
+    @Suite("Wrong clocks", .serialized, .enabled(if: ShiftedClock.isAvailable, "\(ShiftedClock.requirement)"))
     struct ClockTests {
         // MARK: Clients
 

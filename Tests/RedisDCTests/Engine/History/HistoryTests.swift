@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 extension EngineTests {
-    @Suite("Recorded histories")
+    @Suite("Recorded histories", .serialized)
     struct HistoryTests {
         @Test("histories of processes with lost replies and a kill are linearizable")
         func processes() async throws {

@@ -23,7 +23,7 @@ extension Hazard {
 }
 
 extension EngineTests {
-    @Suite("Safeguards of the scripts")
+    @Suite("Safeguards of the scripts", .serialized)
     struct MutationTests {
         @Test("a fact holds with its safeguard and fails without it", arguments: Hazard.all)
         func safeguard(_ hazard: Hazard) async throws {
