@@ -17,7 +17,8 @@ public struct MailboxInspection: Sendable, Hashable {
     public let last: Int
     /// The devices that have listened and are not forgotten.
     public let devices: [MailboxDevice]
-    /// The number of processes that are registered to be notified.
+    /// The number of processes that are registered to be notified. A process that has stopped listening is counted for up to
+    /// four times its ``PostOfficeConfiguration/recheckInterval``.
     public let listeningProcesses: Int
     /// The mailbox's own limits; `nil` if it has none.
     public let limits: MailboxLimits?

@@ -161,6 +161,34 @@ struct ProcessTests {
         }
     }
 
+    @Test("SIGTERM ends a thousand sockets with bye and 1001, then the process; the clients continue at another node")
+    func drainedSockets() async throws {
+        try await withLocalRedis { server in
+            let (node, other) = (try GatewayProcess.node(server), try GatewayProcess.node(server))
+            let (url, otherURL) = (try await node.url(), try await other.url())
+            let count = 1000
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<count {
+                    let alice = try await login(server, url, "user\(number)")
+                    let socket = try await TestSocket.open(alice)
+                    group.addTask {
+                        let isBye = try await socket.json()?["bye"]?["reason"] == "restart"
+                        guard isBye, try await socket.closeCode() == 1001 else { return false }
+                        return try await alice.at(otherURL).mail().status == 200
+                    }
+                }
+                let page = try await page(node, "/metrics")
+                #expect(page.contains("gateway_streams \(Double(count))"), "\(page)")
+                node.terminate()
+                var drained = 0
+                for try await isDrained in group where isDrained { drained += 1 }
+                #expect(drained == count)
+            }
+            try await until("the node has ended") { !node.isRunning }
+            #expect(node.status == 0)
+        }
+    }
+
     @Test("a node that ends does not wait for ever for a client that never completes its request")
     func incompleteRequest() async throws {
         try await withLocalRedis { server in
