@@ -10,7 +10,7 @@ PATH="$PATH:$tools"
 
 # The maximum number of tests that run at once; without it, all of them do. On a small machine each would take as long as
 # the whole run, and a process that cannot run for its TTL loses its session.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-12}"
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-8}"
 
 # Prints a message and exits with 69, which sysexits(3) defines for a service or program that is not available.
 unavailable() {

@@ -27,6 +27,34 @@ from selenium.webdriver.support.wait import WebDriverWait
 KEY = "a key of the operators"
 MARKUP = "<img src=x onerror=document.title=1>"
 
+# The visible texts whose contrast with what is behind them is below 4.5 : 1, which WCAG 2 demands (1.4.3). The ratio is its
+# definition of "contrast ratio".
+POOR_CONTRAST = """
+const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+const luminance = (color) => color.slice(0, 3)
+    .map((value) => value / 255)
+    .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, value, index) => sum + value * [0.2126, 0.7152, 0.0722][index], 0);
+const behind = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+        const color = parts(getComputedStyle(one).backgroundColor);
+        if (color.length === 3 || color[3] === 1) return color;
+    }
+    return [255, 255, 255];
+};
+const found = [];
+let count = 0;
+for (const element of document.body.querySelectorAll("*")) {
+    const hasText = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    if (!hasText || !element.checkVisibility()) continue;
+    count += 1;
+    const [one, other] = [parts(getComputedStyle(element).color), behind(element)].map(luminance).sort((a, b) => b - a);
+    const ratio = (one + 0.05) / (other + 0.05);
+    if (ratio < 4.5) found.push(`${element.textContent.trim()}: ${ratio.toFixed(2)}`);
+}
+return [count, found];
+"""
+
 
 def free_port():
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
@@ -116,6 +144,8 @@ class Board:
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         if folder:
             self.browser.save_screenshot(str(pathlib.Path(folder) / f"dashboard-{scheme}.png"))
+        count, poor = self.browser.execute_script(POOR_CONTRAST)
+        assert count > 30 and not poor, (scheme, count, poor)
         return self.browser.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
 
 
@@ -147,7 +177,7 @@ def run(board, folder):
 
     colors = {board.picture(scheme, folder) for scheme in ["dark", "light"]}
     assert len(colors) == 2, colors
-    print("ok: light and dark")
+    print("ok: light and dark differ, and every text has enough contrast in both")
 
     before = board.keys("release backup ")[0]
     board.tab_to("release backup ")

@@ -13,6 +13,8 @@ struct PlainRedisTests {
             var configuration = CoordinatorConfiguration()
             // Without a wake-up a waiter would ask again after this time.
             configuration.pollInterval = .seconds(600)
+            // This is no test of sessions that expire on a busy machine.
+            configuration.ttl = .seconds(120)
             try await withCoordinator(redis: PlainRedis(redis), configuration: configuration) { plain in
                 try await withCoordinator(redis: other, configuration: configuration) { direct in
                     let inside = Inside()

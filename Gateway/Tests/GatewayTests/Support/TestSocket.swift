@@ -157,6 +157,18 @@ final class TestSocket: Sendable {
         }
     }
 
+    /// The next JSON, with an answer to each ping before it, as a browser gives it; `nil` if the socket is closed.
+    func jsonAnsweringPings() async throws -> JSON? {
+        while true {
+            switch try await next() {
+            case .json(let json): return json
+            case .ping: try await send(.pong, [])
+            case .pong: continue
+            case .close, .end: return nil
+            }
+        }
+    }
+
     /// Reads until the socket is closed, and returns the code.
     func closeCode() async throws -> Int? {
         while true {
