@@ -121,7 +121,7 @@ extension EngineTests {
                     default:
                         do {
                             // A wait that must succeed gets enough time.
-                            try await semaphore.wait(count, timeout: free >= count ? .seconds(20) : .milliseconds(1))
+                            try await semaphore.wait(count, timeout: free >= count ? .seconds(120) : .milliseconds(1))
                             #expect(free >= count, "step \(step)")
                             free -= count
                         } catch let error as RedisDCError {
@@ -151,7 +151,7 @@ extension EngineTests {
                 #expect(try await other.value == 0)
                 #expect(await errorOf { try await two.semaphore("s", permits: 2).wait() }?.code == .conflict)
                 for _ in 0..<100 {
-                    async let waiting: Void = semaphore.wait(timeout: .seconds(20))
+                    async let waiting: Void = semaphore.wait(timeout: .seconds(120))
                     try await other.signal()
                     try await waiting
                 }
