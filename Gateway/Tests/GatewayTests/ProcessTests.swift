@@ -172,7 +172,7 @@ struct ProcessTests {
                     let alice = try await login(server, url, "user\(number)")
                     let socket = try await TestSocket.open(alice)
                     group.addTask {
-                        let isBye = try await socket.jsonAnsweringPings()?["bye"]?["reason"] == "restart"
+                        let isBye = try await socket.json()?["bye"]?["reason"] == "restart"
                         guard isBye, try await socket.closeCode() == 1001 else { return false }
                         return try await alice.at(otherURL).mail().status == 200
                     }

@@ -146,19 +146,8 @@ final class TestSocket: Sendable {
         return .end
     }
 
-    /// The next JSON; `nil` if the socket is closed.
+    /// The next JSON; `nil` if the socket is closed. Answers each ping before it, as a browser does.
     func json() async throws -> JSON? {
-        while true {
-            switch try await next() {
-            case .json(let json): return json
-            case .ping, .pong: continue
-            case .close, .end: return nil
-            }
-        }
-    }
-
-    /// The next JSON, with an answer to each ping before it, as a browser gives it; `nil` if the socket is closed.
-    func jsonAnsweringPings() async throws -> JSON? {
         while true {
             switch try await next() {
             case .json(let json): return json
