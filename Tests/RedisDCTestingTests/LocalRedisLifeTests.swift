@@ -90,6 +90,28 @@ struct LocalRedisLifeTests {
         withExtendedLifetime(reservation) {}
     }
 
+    /// A replica that was started before its master's port turned out to be another server's would replicate that one.
+    @Test("of servers that are started together, none starts if the port of one is another server's")
+    func takenTogether() async throws {
+        let folder = try TemporaryFolder(prefix: "taken")
+        defer { folder.remove() }
+        let program = try await makeProgram(
+            """
+            touch '\(folder.file("started"))'
+            exec '\(try #require(ServerProgram.find()))' "$@"
+            """, in: folder)
+        let other = LocalRedis.Configuration(binary: program)
+        try await withLocalRedis { redis in
+            let free = try #require(ServerEndpoints.distinct(2, in: ServerEndpoints.ports).first { $0 != redis.port })
+            let started = try await startServers([(.init(), redis.port), (other, free)])
+            #expect(started == nil && !folder.has("started"))
+        }
+        // The check can fail: this program leaves the file.
+        let server = try await LocalRedis.start(other)
+        await server.stop()
+        #expect(folder.has("started"))
+    }
+
     @Test("a shutdown saves a snapshot, and a kill loses the writes after the last SAVE")
     func snapshot() async throws {
         try await withLocalRedis(.init(persistence: .snapshot)) { redis in

@@ -34,11 +34,16 @@ extension LocalRedis {
 /// - Throws: the error of the first server that cannot be started. No server is running then.
 func startServers(_ servers: [(configuration: LocalRedis.Configuration, port: Int)]) async throws -> [LocalRedis]? {
     typealias Start = (index: Int, result: Result<LocalRedis?, any Error>)
+    // All ports first: a replica or a sentinel must not connect to another server, whose port its master was meant to have.
+    let reservations = servers.compactMap { PortReservation([$0.port]) }
+    guard reservations.count == servers.count else { return nil }
     let results = await withTaskGroup(of: Start.self) { group in
         for (index, server) in servers.enumerated() {
             group.addTask {
                 do {
-                    return (index, .success(try await LocalRedis.start(server.configuration, port: server.port)))
+                    let started = try await LocalRedis.start(
+                        server.configuration, port: server.port, reservations[index])
+                    return (index, .success(started))
                 } catch {
                     return (index, .failure(error))
                 }

@@ -53,14 +53,14 @@ public final class LocalRedis: Sendable {
     private let binary: String
     let configuration: Configuration
     private let endpoints: ServerEndpoints
-    private let reservation: PortReservation
+    private let reservations: [PortReservation]
     private let folder: TemporaryFolder
     private let serverLog: ServerLog
     private let allowsDebug: Bool
     private let state: NIOLockedValueBox<State>
 
-    private init(_ launch: ServerLaunch, _ reservation: PortReservation, process: LeashedProcess) {
-        self.reservation = reservation
+    private init(_ launch: ServerLaunch, _ reservations: [PortReservation], process: LeashedProcess) {
+        self.reservations = reservations
         self.binary = launch.binary
         self.configuration = launch.configuration
         self.endpoints = launch.endpoints
@@ -97,13 +97,21 @@ public final class LocalRedis: Sendable {
     ///
     /// - Returns: the running server, or nil if one of its ports is in use.
     static func start(_ configuration: Configuration, port: Int) async throws -> LocalRedis? {
+        guard let reservation = PortReservation([port]) else { return nil }
+        return try await self.start(configuration, port: port, reservation)
+    }
+
+    /// Starts a server on a port that is reserved already.
+    static func start(
+        _ configuration: Configuration, port: Int, _ reservation: PortReservation
+    ) async throws -> LocalRedis? {
         guard let binary = ServerProgram.find(configuration.binary) else {
             throw LocalRedisError.serverNotFound(ServerProgram.chosen(configuration.binary))
         }
         let folder = try TemporaryFolder(prefix: "local-redis")
         do {
             for (name, text) in configuration.files { try folder.write(text, to: name) }
-            if let server = try await self.start(configuration, port: port, binary: binary, folder: folder) {
+            if let server = try await self.start(configuration, port: port, reservation, binary, folder) {
                 return server
             }
         } catch {
@@ -115,18 +123,23 @@ public final class LocalRedis: Sendable {
     }
 
     private static func start(
-        _ configuration: Configuration, port: Int, binary: String, folder: TemporaryFolder
+        _ configuration: Configuration, port: Int, _ reservation: PortReservation, _ binary: String,
+        _ folder: TemporaryFolder
     ) async throws -> LocalRedis? {
         let endpoints = ServerEndpoints(
             port: port, withTLS: configuration.tls != nil, socketPath: folder.file(ServerLaunch.socketName))
-        guard let reservation = PortReservation(Set([port, endpoints.tlsPort].compactMap(\.self))) else { return nil }
+        var reservations = [reservation]
+        if let tlsPort = endpoints.tlsPort {
+            guard let another = PortReservation([tlsPort]) else { return nil }
+            reservations.append(another)
+        }
         var allowsDebug = true
         while true {
             let launch = ServerLaunch(
                 binary: binary, configuration: configuration, endpoints: endpoints, folder: folder,
                 log: ServerLog(path: folder.file("server.log")), allowsDebug: allowsDebug)
             do {
-                return LocalRedis(launch, reservation, process: try await launch.run())
+                return LocalRedis(launch, reservations, process: try await launch.run())
             } catch ServerLaunch.Failure.portTaken {
                 return nil
             } catch ServerLaunch.Failure.debugUnknown {

@@ -18,10 +18,13 @@ extension ServerTests {
             return gaps
         }
 
-        /// Publishes a text until a subscriber receives it.
+        /// Publishes a text until a subscriber receives it, also when the node that publishes it dies.
         private func publish(_ text: String, to channel: String, _ redis: RedisClient) async throws {
             try await until("there is a subscriber of \(channel)") {
-                try await redis.publish(.string(text), to: .shard(channel)) == 1
+                do { return try await redis.publish(.string(text), to: .shard(channel)) == 1 } catch let error
+                    as RedisError
+                    where error.code == .connectionLost
+                { return false }
             }
         }
 
