@@ -42,7 +42,7 @@ func withServer<Result>(
 /// Runs `body` with a private server and two coordinators of one namespace, each with its own
 /// connection.
 func withCoordinators<Result>(
-    _ server: LocalRedis.Configuration = .init(), configuration: CoordinatorConfiguration = .init(),
+    _ server: LocalRedis.Configuration = .init(), configuration: CoordinatorConfiguration = longTTL,
     _ body: (LocalRedis, _ one: Coordinator, _ two: Coordinator, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
     try await withServer(server) { server, redis, other in
@@ -64,7 +64,7 @@ let shortTTL: CoordinatorConfiguration = {
 /// Runs `body` with a server, a coordinator behind a proxy, another one without, and a client that
 /// observes.
 func withProxiedCoordinator<Result>(
-    configuration: CoordinatorConfiguration = .init(),
+    configuration: CoordinatorConfiguration = longTTL,
     _ body: (FaultProxy, _ proxied: Coordinator, _ other: Coordinator, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
     try await withServer { server, _, redis in
@@ -79,6 +79,14 @@ func withProxiedCoordinator<Result>(
         }
     }
 }
+
+/// A TTL within which also a machine on which many tests run at once sends a heartbeat: for tests in
+/// which no session is to expire.
+let longTTL: CoordinatorConfiguration = {
+    var configuration = CoordinatorConfiguration()
+    configuration.ttl = .seconds(60)
+    return configuration
+}()
 
 /// Returns the error that `body` throws, or `nil`.
 func errorOf(_ body: () async throws -> Void) async -> RedisDCError? {

@@ -302,7 +302,7 @@ extension PrimitiveTests {
 
         @Test("without wake-ups the mutex comes back when the linger ends, and after `limit` turns")
         func withoutWakeUps() async throws {
-            var configuration = CoordinatorConfiguration()
+            var configuration = longTTL
             configuration.usesWakeUps = false
             configuration.pollInterval = .milliseconds(20)
             try await withCoordinators(configuration: configuration) { _, one, two, redis in
@@ -341,8 +341,8 @@ extension PrimitiveTests {
         @Test("tasks on the client's executor that use the mutex all the time let others have it", arguments: [1, 4])
         func onExecutor(tasks: Int) async throws {
             try await withServer { _, redis, other in
-                try await withCoordinator(redis: redis) { one in
-                    try await withCoordinator(redis: other) { two in
+                try await withCoordinator(redis: redis, configuration: longTTL) { one in
+                    try await withCoordinator(redis: other, configuration: longTTL) { two in
                         let mutex = try one.mutex("m", locality: .cohort())
                         let stop = Flag()
                         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -437,7 +437,7 @@ extension PrimitiveTests {
         @Test("a dropped lease ends its turn, and a shutdown ends all")
         func dropped() async throws {
             try await withServer { _, redis, other in
-                let failure = try await withCoordinator(redis: redis) { one in
+                let failure = try await withCoordinator(redis: redis, configuration: longTTL) { one in
                     let mutex = try one.mutex("m", locality: .cohort(linger: .seconds(60)))
                     _ = try await mutex.lock()
                     try await mutex.lock(timeout: .seconds(30)).release()

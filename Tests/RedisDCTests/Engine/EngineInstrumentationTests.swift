@@ -14,7 +14,7 @@
             @Test("grants, waits, holds and losses are counted, timed and traced without the names of resources")
             func counts() async throws {
                 let (metrics, tracer) = (TestMetrics(), InMemoryTracer())
-                var configuration = CoordinatorConfiguration()
+                var configuration = longTTL
                 configuration.instruments.metrics = metrics
                 configuration.instruments.tracer = tracer
                 try await withServer { _, redis, other in

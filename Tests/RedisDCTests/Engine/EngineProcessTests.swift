@@ -114,7 +114,7 @@ extension EngineTests {
         @Test("a waiter killed with SIGKILL is passed over")
         func killedWaiter() async throws {
             try await withServer { server, redis, _ in
-                try await withCoordinator(redis: redis) { coordinator in
+                try await withCoordinator(redis: redis, configuration: longTTL) { coordinator in
                     let lease = try await coordinator.mutex("m").lock()
                     let victim = try Child("redisdc-worker", ["engine-hold", server.url, "m"])
                     try await until("the victim is queued") { try await coordinator.inspect("m")?.waiterCount == 1 }

@@ -46,7 +46,7 @@ extension EngineTests {
         private func cluster(movesBy way: SlotMove) async throws {
             try await withLocalCluster { cluster in
                 try await withRedisClient(url: cluster.url) { redis in
-                    var configuration = CoordinatorConfiguration()
+                    var configuration = longTTL
                     configuration.partitions = 3
                     try await withCoordinator(redis: redis, configuration: configuration) { coordinator in
                         try await locking(coordinator) { passes in
@@ -75,7 +75,7 @@ extension EngineTests {
         func sentinel() async throws {
             try await withLocalSentinel(.init(replicas: 1)) { sentinel in
                 try await withRedisClient(url: sentinel.url) { redis in
-                    try await withCoordinator(redis: redis) { coordinator in
+                    try await withCoordinator(redis: redis, configuration: longTTL) { coordinator in
                         try await locking(coordinator) { passes in
                             try await until("the locks are taken") { passes.count > 100 }
                             let old = try await sentinel.master()

@@ -10,7 +10,7 @@ extension PrimitiveTests {
     struct ElectionTests {
         @Test("one candidate leads at a time, terms grow, and observers are notified of each change without polling")
         func turns() async throws {
-            var configuration = CoordinatorConfiguration()
+            var configuration = longTTL
             // Changes must be published: polling would take an hour.
             configuration.pollInterval = .seconds(3600)
             try await withCoordinators(configuration: configuration) { _, one, two, _ in
@@ -60,7 +60,7 @@ extension PrimitiveTests {
         func slowPublication() async throws {
             try await withServer { _, redis, _ in
                 let slow = SlowPublisher(redis)
-                try await withCoordinator(redis: slow) { coordinator in
+                try await withCoordinator(redis: slow, configuration: longTTL) { coordinator in
                     let election = try coordinator.election("e")
                     let hasResigned = Flag()
                     let leading = Task {
@@ -79,7 +79,7 @@ extension PrimitiveTests {
         func polls() async throws {
             try await withServer { _, redis, other in
                 let time = ManualClock()
-                var configuration = CoordinatorConfiguration()
+                var configuration = longTTL
                 configuration.pollInterval = .seconds(3600)
                 let coordinator = try Coordinator(
                     redis: redis, namespace: "default", configuration: configuration, clock: time.clock)
@@ -87,7 +87,7 @@ extension PrimitiveTests {
                 try await until("the observer has read, and sleeps until the next poll") {
                     await seen.last == .some(nil) && time.sleeps == [.seconds(3600)]
                 }
-                try await withCoordinator(redis: other) { node in
+                try await withCoordinator(redis: other, configuration: longTTL) { node in
                     // The mutex of the election: locking it publishes nothing.
                     let term = try await node.mutex("e").lock()
                     #expect(await seen.last == .some(nil))

@@ -27,10 +27,10 @@ extension KindTests {
                         let source = try await cluster.master(ofKey: key)
                         let target = try #require(try await cluster.masters().first { $0 !== source })
                         let slot = try await cluster.slot(of: key)
-                        try await withCoordinator(redis: redis) { one in
+                        try await withCoordinator(redis: redis, configuration: longTTL) { one in
                             // Sessions exist as soon as something has been done.
                             try await one.mutex("first").withLock { _ in }
-                            try await withCoordinator(redis: redis) { two in
+                            try await withCoordinator(redis: redis, configuration: longTTL) { two in
                                 try await two.mutex("first").withLock { _ in }
                                 try await cluster.beginMove(slot: slot, from: source, to: target)
                                 let mix = KindMix(nodes: [one, two], seed: seed, watch: KindWatch())
@@ -47,7 +47,7 @@ extension KindTests {
         private func mix(_ seed: UInt64, _ partitions: Int, on cluster: LocalCluster) async throws {
             try await withRedisClient(url: cluster.url) { first in
                 try await withRedisClient(url: cluster.url) { second in
-                    var configuration = CoordinatorConfiguration()
+                    var configuration = longTTL
                     configuration.partitions = partitions
                     try await withCoordinator(redis: first, configuration: configuration) { one in
                         try await withCoordinator(redis: second, configuration: configuration) { two in

@@ -32,8 +32,8 @@ extension KindTests {
             try await forSeeds { seed in
                 try await withServer { _, redis, other in
                     let moving = [MovingSlotRedis(redis), MovingSlotRedis(other)]
-                    try await withCoordinator(redis: moving[0]) { one in
-                        try await withCoordinator(redis: moving[1]) { two in
+                    try await withCoordinator(redis: moving[0], configuration: longTTL) { one in
+                        try await withCoordinator(redis: moving[1], configuration: longTTL) { two in
                             let mix = KindMix(nodes: [one, two], seed: seed, watch: KindWatch(), cancels: true)
                             try await judge(mix, redis)
                         }
@@ -55,7 +55,7 @@ extension KindTests {
 
         @Test("keeps its guarantees without wake-ups")
         func noWakeUps() async throws {
-            var configuration = CoordinatorConfiguration()
+            var configuration = longTTL
             configuration.usesWakeUps = false
             configuration.pollInterval = .milliseconds(10)
             try await forSeeds { [configuration] seed in
@@ -145,7 +145,7 @@ extension KindTests {
                 let faults = try await withServer { _, redis, _ in
                     let altered = AlteredRedis(redis, words[0], without: words[1])
                     let watch = KindWatch()
-                    try await withCoordinator(redis: altered) { node in
+                    try await withCoordinator(redis: altered, configuration: longTTL) { node in
                         // With the altered script nothing else is guaranteed, not even that the mix ends.
                         let mix = Task { try await KindMix(nodes: [node], seed: seed, watch: watch).run() }
                         let end = ContinuousClock.now + .seconds(5)

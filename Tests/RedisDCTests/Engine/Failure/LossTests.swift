@@ -202,8 +202,8 @@ extension EngineTests.FailureTests {
     @Test("a coordinator that ends releases its leases at once")
     func cleanEnd() async throws {
         try await withServer { _, redis, other in
-            try await withCoordinator(redis: other) { stays in
-                let waiting = try await withCoordinator(redis: redis) { goes in
+            try await withCoordinator(redis: other, configuration: longTTL) { stays in
+                let waiting = try await withCoordinator(redis: redis, configuration: longTTL) { goes in
                     _ = try await goes.semaphore("s", permits: 3).acquireLease(3)
                     let mutex = try await goes.mutex("m").lock()
                     let waiting = Task { try await stays.mutex("m").lock() }

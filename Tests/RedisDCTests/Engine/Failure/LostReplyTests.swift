@@ -90,7 +90,7 @@ extension EngineTests.FailureTests {
 
     @Test("without wake-ups waiters poll and are served")
     func noWakeUps() async throws {
-        var configuration = CoordinatorConfiguration()
+        var configuration = longTTL
         configuration.usesWakeUps = false
         configuration.pollInterval = .milliseconds(20)
         try await withCoordinators(configuration: configuration) { _, one, two, redis in

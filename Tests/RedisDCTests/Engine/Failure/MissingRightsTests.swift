@@ -24,7 +24,7 @@ extension EngineTests.FailureTests {
             _ = try await admin.send(
                 "ACL", "SETUSER", "few", "on", ">rights", "~*", "&*", "+@all", .string("-" + right.command))
             try await withRedisClient(url: "redis://few:rights@127.0.0.1:\(server.port)") { few in
-                try await withCoordinator(redis: redis) { other in
+                try await withCoordinator(redis: redis, configuration: longTTL) { other in
                     try await withCoordinator(redis: few, configuration: shortTTL) { coordinator in
                         let waiting = Task {
                             try await coordinator.semaphore("s", permits: 0).wait(timeout: .seconds(60))

@@ -63,7 +63,9 @@ extension EngineTests.FailureTests {
                 // The permit is granted at the time of the replica, and confirmed later.
                 await pair.proxy.stall(.toClient)
                 try await withRedisClient(url: pair.server.url) { direct in
-                    try await withCoordinator(redis: direct) { try await $0.semaphore("s", permits: 0).signal() }
+                    try await withCoordinator(redis: direct, configuration: longTTL) {
+                        try await $0.semaphore("s", permits: 0).signal()
+                    }
                 }
                 try await pair.cutReplication()
                 await pair.proxy.unstall(.toClient)

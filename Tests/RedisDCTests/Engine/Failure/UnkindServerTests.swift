@@ -69,7 +69,7 @@ extension EngineTests.FailureTests {
             try await withServer { _, redis, other in
                 let name = "rdc:{default:0}:\(key)"
                 _ = try await other.send("SET", .string(name), "mine")
-                try await withCoordinator(redis: redis) { coordinator in
+                try await withCoordinator(redis: redis, configuration: longTTL) { coordinator in
                     let error = await errorOf { try await coordinator.mutex("m").withLock { _ in } }
                     #expect(error?.code == .wrongType)
                     #expect(error?.message.contains(name) == true)
@@ -148,7 +148,7 @@ extension EngineTests.FailureTests {
         try await withServer { _, redis, other in
             _ = try await other.send(
                 "HSET", "rdc:{default:0}:book", "epoch", "e", "clock", "12345678", "partitions", "1")
-            try await withCoordinator(redis: redis) { coordinator in
+            try await withCoordinator(redis: redis, configuration: longTTL) { coordinator in
                 let error = await errorOf { try await coordinator.mutex("m").withLock { _ in } }
                 #expect(error?.code == .conflict)
                 #expect(error?.message.contains("layout 1") == true && error?.message.contains("layout 2") == true)
@@ -170,11 +170,11 @@ extension EngineTests.FailureTests {
     @Test("a different number of partitions is refused with an error that names both")
     func partitions() async throws {
         try await withServer { _, redis, other in
-            var eight = CoordinatorConfiguration()
+            var eight = longTTL
             eight.partitions = 8
             try await withCoordinator(redis: redis, configuration: eight) { first in
                 for number in 0..<20 { try await first.mutex("m\(number)").withLock { _ in } }
-                try await withCoordinator(redis: other) { second in
+                try await withCoordinator(redis: other, configuration: longTTL) { second in
                     let error = await errorOf { try await second.mutex("m").withLock { _ in } }
                     #expect(error?.code == .conflict)
                     #expect(error?.message.contains("8 partitions") == true)

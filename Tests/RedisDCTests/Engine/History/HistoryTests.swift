@@ -62,7 +62,7 @@ extension EngineTests {
                         #expect(proxy.counters.droppedReplies > 3)
                         try await until("the permits of the killed process are free") {
                             // A new session's heartbeats end the claims of dead sessions.
-                            try await withCoordinator(redis: redis) { coordinator in
+                            try await withCoordinator(redis: redis, configuration: longTTL) { coordinator in
                                 try await coordinator.semaphore("pool", permits: 3)
                                     .withPermits(3, timeout: .seconds(60)) { _ in true }
                             }
@@ -79,7 +79,7 @@ extension EngineTests {
             try await withHistoryFolder { folder in
                 try await withServer { _, redis, _ in
                     let altered = AlteredRedis(redis, mutation?.safeguard ?? " ", without: mutation?.replacement ?? " ")
-                    try await withCoordinator(redis: altered) { coordinator in
+                    try await withCoordinator(redis: altered, configuration: longTTL) { coordinator in
                         let recorder = HistoryRecorder(path: folder + "/0")
                         try await HistoryMix(coordinator: coordinator, recorder: recorder, seed: seed)
                             .run(tasks: 8, steps: 60)
