@@ -29,7 +29,8 @@ extension AsyncParsableCommand {
         signals.forEach { $0.cancel() }
         guard case .failure(let error) = result else { return }
         guard let error = error as? any ExitError else { exit(withError: error) }
-        FileHandle.standardError.write(Data("\(_commandName): \(error.message)\n".utf8))
+        let message = error.exitStatus == .interrupted ? "interrupted" : error.message
+        FileHandle.standardError.write(Data("\(_commandName): \(message)\n".utf8))
         Foundation.exit(error.exitStatus.rawValue)
     }
 }

@@ -48,7 +48,8 @@ public struct Inspection: Sendable {
     /// The total number of permits, as created or last resized.
     public var permits: Int
     /// The number of permits available now. Negative after ``Semaphore/resize(to:)`` lowered
-    /// ``permits`` below the number in use.
+    /// ``permits`` below the number in use. Almost 2^50 when
+    /// the resource is open for all, as a latch is that has been counted down.
     public var available: Int
     /// The number of permits added by `signal` since the resource was created.
     public var signalled: Int

@@ -13,6 +13,8 @@ extension RedisDecorator {
 
     package func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
 
+    package var connectionFailure: RedisError? { redis.connectionFailure }
+
     package func drain(
         _ subscription: Subscription, isolation: isolated (any Actor)?,
         into sink: @escaping @Sendable (SubscriptionEvent) -> Void

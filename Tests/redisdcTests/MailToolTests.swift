@@ -62,7 +62,9 @@ struct MailToolTests {
             }
             listening.interrupt()
             let end = try await listening.end()
-            #expect(end.status == 130)
+            #expect(end.status == 130 && end.error == "redisdc: interrupted")
+            let empty = try await tool.run("mail", "inspect", "alice").output
+            #expect(empty.hasPrefix("alice: 0 messages (0 bytes), the last was 2\n"))
             #expect(try lines(end.output).compactMap(\.body) == ["one", "two"])
         }
     }

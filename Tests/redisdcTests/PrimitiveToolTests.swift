@@ -120,6 +120,8 @@ struct PrimitiveToolTests {
             #expect(try await tool.run("latch", "down", "l", "--count", "3").status == 65)
             #expect(try await tool.run("latch", "down", "l", "--count", "2", "--id", "b").output == "0")
             #expect(try await waiting.result() == "open")
+            #expect(
+                try await tool.run("inspect", "l").output == "l: latch, open for all, 0 holding, 0 waiting")
             #expect(try await tool.run("latch", "destroy", "l", "--count", "2").output == "destroyed")
             #expect(try await tool.run("latch", "remaining", "l", "--count", "2").output == "2")
         }

@@ -19,6 +19,15 @@ final class CommandLink: Sendable {
         var lastError: RedisError?
         var isRunning = false
         var stopped: RedisError?
+
+        /// Why there is no connection.
+        var failure: RedisError? {
+            if connection != nil { return nil }
+            return lastError
+                ?? RedisError(
+                    .cannotConnect,
+                    isRunning ? "the first attempt to connect has not ended" : "the client's run() is not running")
+        }
     }
 
     private let transport: Transport
@@ -43,6 +52,9 @@ final class CommandLink: Sendable {
 
     /// The connection, if there is one now.
     var current: RedisConnection? { state.withLockedValue { $0.connection } }
+
+    /// Why there is no connection now; `nil` when there is one.
+    var failure: RedisError? { state.withLockedValue { $0.failure } }
 
     /// Carries out `operation` on a connection, and again on the next one if the connection ended
     /// before the command was sent.
@@ -114,11 +126,8 @@ final class CommandLink: Sendable {
     }
 
     private static func timedOut(_ state: State) -> RedisError {
-        let reason =
-            state.lastError.map { "no connection within the deadline: \($0.message)" }
-            ?? (state.isRunning
-                ? "no connection within the deadline" : "no connection: the client's run() is not running")
-        return RedisError(.timedOut, reason, underlying: state.lastError)
+        let reason = state.failure.map { ": \($0.message)" } ?? ""
+        return RedisError(.timedOut, "no connection within the deadline\(reason)", underlying: state.lastError)
     }
 
     private func finish(_ id: UInt64, _ result: Result<RedisConnection, RedisError>) {

@@ -20,6 +20,9 @@ struct EventLoopAdapter: EventLoopRedis {
         if isCurrent { body() } else { eventLoop.execute(body) }
     }
 
+    /// Not known.
+    var connectionFailure: RedisError? { nil }
+
     func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void

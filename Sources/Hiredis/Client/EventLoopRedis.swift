@@ -16,6 +16,10 @@ package protocol EventLoopRedis: Redis {
     /// possible. `body` must not block.
     func execute(_ body: @escaping @Sendable () -> Void)
 
+    /// Why there is no connection for commands now: the error of the last attempt. `nil` when there
+    /// is one, and when it is not known.
+    var connectionFailure: RedisError? { get }
+
     /// Runs a script for a caller on `serialExecutor` and calls `completion` there, instead of
     /// suspending the caller.
     func post(
@@ -57,6 +61,13 @@ extension RedisClient: EventLoopRedis {
 
     package func execute(_ body: @escaping @Sendable () -> Void) {
         if isCurrent { body() } else { eventLoop.execute(body) }
+    }
+
+    package var connectionFailure: RedisError? {
+        switch servers {
+        case .one(let node, _): node.link.failure
+        case .cluster(let cluster): cluster.connectionFailure
+        }
     }
 
     package func post(

@@ -21,6 +21,8 @@ final class Cluster: Sendable {
         var nextMap: SlotMap?
         var nodes: [Endpoint: Node] = [:]
         var refresh: Task<RedisError?, Never>?
+        /// Why the last refresh failed; `nil` if it succeeded.
+        var refreshFailure: RedisError?
         var hints: [Int: Hint] = [:]
         var isStopped = false
     }
@@ -91,6 +93,12 @@ final class Cluster: Sendable {
 
     private var nodes: [Node] { state.withLockedValue { Array($0.nodes.values) } }
 
+    /// Why there is no connection to a master or no map now; `nil` when nothing of this is known.
+    var connectionFailure: RedisError? {
+        let (failure, nodes) = state.withLockedValue { ($0.refreshFailure, $0.nodes.values) }
+        return failure ?? nodes.lazy.compactMap { $0.link.failure }.first
+    }
+
     var serverVersion: ServerVersion? { nodes.lazy.compactMap { $0.link.serverVersion }.first }
 
     /// Returns the address of a server as a server has named it. An empty host is the host of the server
@@ -127,7 +135,7 @@ final class Cluster: Sendable {
             if let current = state.refresh { return current }
             let task = Task {
                 let error = await self.readMap()
-                self.state.withLockedValue { $0.refresh = nil }
+                self.state.withLockedValue { ($0.refresh, $0.refreshFailure) = (nil, error) }
                 return error
             }
             state.refresh = task

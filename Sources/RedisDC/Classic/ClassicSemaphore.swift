@@ -221,7 +221,8 @@ public struct ClassicSemaphore: Sendable {
     }
 
     private func timedOut(_ timeout: Duration?) -> RedisDCError {
-        .timedOut("take a permit of semaphore \"\(name)\"", after: timeout)
+        let error = RedisDCError.timedOut("take a permit of semaphore \"\(name)\"", after: timeout)
+        return error.explained(by: (redis as? any EventLoopRedis)?.connectionFailure)
     }
 
     private var giveBack: ClassicGiveBack { ClassicGiveBack(redis: redis, keys: keys) }

@@ -94,7 +94,7 @@ extension Engine {
             switch action {
             case .sessionEnded(let end): perform(end)
             case .send(let request): send(request)
-            case .fail(let id, let error): finish(id, .failure(error))
+            case .fail(let id, let error): fail(id, error)
             }
         }
         arm()
@@ -113,11 +113,16 @@ extension Engine {
         for action in actions {
             switch action {
             case .event(let event): publish(event)
-            case .fail(let id, let error): finish(id, .failure(error))
+            case .fail(let id, let error): fail(id, error)
             case .lose(let claim, let error): lose(claim, error)
             case .subscribe(let life): subscribe(life)
             }
         }
+    }
+
+    /// Ends an operation that may have run out of time because Redis cannot be reached.
+    private func fail(_ id: UInt64, _ error: RedisDCError) {
+        finish(id, .failure(error.explained(by: redis.connectionFailure)))
     }
 
     /// Watches a lease before its caller has it, so that no loss is missed.

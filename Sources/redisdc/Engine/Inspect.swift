@@ -141,8 +141,13 @@ private struct InspectionText {
 
     private var headline: String {
         let permits =
-            inspection.kind == .mutex
-            ? "" : ", \(inspection.available) of \(inspection.permits) permits available"
+            if inspection.kind == .mutex {
+                ""
+            } else if isOpen(available: inspection.available) {
+                ", open for all"
+            } else {
+                ", \(inspection.available) of \(inspection.permits) permits available"
+            }
         return
             "\(inspection.name): \(inspection.kind)\(permits), \(inspection.holderCount) holding, \(inspection.waiterCount) waiting"
     }
@@ -152,6 +157,11 @@ private struct InspectionText {
         return [""] + table.lines + (count > shown ? ["and \(count - shown) more"] : [])
     }
 }
+
+/// Whether a resource admits everybody, as a latch does that has been counted down.
+///
+/// It has 2^50 permits then, of which those who have passed are subtracted.
+func isOpen(available: Int) -> Bool { available >= 1 << 49 }
 
 /// An ISO 8601 date with milliseconds.
 ///

@@ -137,7 +137,8 @@ private struct ResourceListReport: Encodable {
         let room = height.map { max(1, $0 - 4) } ?? resources.count
         for resource in resources.prefix(room) {
             table.add([
-                resource.name, resource.kind, "\(resource.permits)", "\(resource.available)", "\(resource.held)",
+                resource.name, resource.kind, "\(resource.permits)",
+                isOpen(available: resource.available) ? "open" : "\(resource.available)", "\(resource.held)",
                 "\(resource.waiting)",
                 resource.longestWait.map { Duration.seconds($0).readable } ?? "",
             ])

@@ -85,9 +85,10 @@ struct MailInspect: AsyncParsableCommand {
                 throw Failure(.badData, "there is no mailbox \"\(name)\"")
             }
             let devices = found.devices.sorted { $0.name < $1.name }
+            let range = found.count == 0 ? ", the last was \(found.last)" : ", \(found.first) to \(found.last)"
             let lines =
                 [
-                    "\(name): \(found.count) messages (\(found.bytes) bytes), \(found.first) to \(found.last)",
+                    "\(name): \(found.count) messages (\(found.bytes) bytes)\(found.last == 0 ? "" : range)",
                     "listening processes: \(found.listeningProcesses)",
                 ]
                 + devices.map {

@@ -154,7 +154,7 @@ function resourceRow(resource) {
         make("li", {}, make("span", { textContent: waiter.node }), muted(age(waiter.age))));
     if (waiters.length && waiting > waiters.length) waits.push(more(waiting - waiters.length));
     return make("tr", {}, make("th", { scope: "row", textContent: name }), cell(kind),
-        number(`${available}/${permits}`), number(waiting), number(longestWait === undefined ? "" : age(longestWait)),
+        number(available >= 2 ** 49 ? "open" : `${available}/${permits}`), number(waiting), number(longestWait === undefined ? "" : age(longestWait)),
         cell(make("ul", {}, ...held)), cell(make("ul", {}, ...waits)));
 }
 
