@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Examples" / "chat"))
+from servers import free_port  # noqa: E402
+
 CONFIGURATION = """
 load_module /usr/lib/nginx/modules/ngx_nchan_module.so;
 daemon off;
@@ -41,11 +44,6 @@ http {
     }
 }
 """
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def connect(port):

@@ -6,13 +6,11 @@ usage: dashboard.py REDISDC-GATEWAY REDISDC REDIS-SERVER [FOLDER]
 The first three are the paths of programs. With FOLDER, pictures of the page are written there.
 """
 import atexit
-import contextlib
 import hashlib
 import hmac
 import json
 import pathlib
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,9 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Examples" / "chat"))
+from servers import free_port  # noqa: E402
 
 KEY = "a key of the operators"
 MARKUP = "<img src=x onerror=document.title=1>"
@@ -54,11 +55,6 @@ for (const element of document.body.querySelectorAll("*")) {
 }
 return [count, found];
 """
-
-
-def free_port():
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return server.getsockname()[1]
 
 
 def start(*command, ready=None):
