@@ -236,7 +236,7 @@ public struct Mailbox: Sendable {
         QueueListenError(refusal: reply, partitions: partition.total).prefixed(failure(action))
     }
 
-    private func read(_ reply: RESPValue, _ action: String) throws(QueueListenError) -> ReadReply {
+    func read(_ reply: RESPValue, _ action: String) throws(QueueListenError) -> ReadReply {
         do { return try ReadReply(reply, partitions: partition.total) } catch {
             throw error.prefixed(failure(action))
         }

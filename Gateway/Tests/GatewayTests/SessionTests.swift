@@ -326,6 +326,35 @@ struct SessionTests {
         }
     }
 
+    @Test("a device that logs in while an older session of it logs out stays known", .timeLimit(.minutes(3)))
+    func loginDuringLogout() async throws {
+        try await withNodes(2) { nodes, _ in
+            let rounds = 300
+            let forgotten = try await withThrowingTaskGroup(of: Bool.self) { group in
+                var forgotten = 0
+                for number in 0..<rounds {
+                    if number >= 8, try await group.next() == true { forgotten += 1 }
+                    group.addTask {
+                        let user = "user-\(number)"
+                        let older = try await TestClient(nodes[0].url, user)
+                        async let logout = older.call("DELETE", "/v1/sessions")
+                        // At a different moment of the logout in each round.
+                        try await Task.sleep(for: .microseconds(number % 50 * 100))
+                        let newer = try await TestClient(nodes[1].url, user)
+                        let status = try await logout.status
+                        #expect(status == 204 || status == 401)
+                        let isForgotten = try await nodes[0].office.mailbox(user).devices().isEmpty
+                        #expect(try await newer.mail().status == 200)
+                        return isForgotten
+                    }
+                }
+                for try await wasForgotten in group where wasForgotten { forgotten += 1 }
+                return forgotten
+            }
+            #expect(forgotten == 0, "of \(rounds)")
+        }
+    }
+
     @Test("the token is in the login's reply and nowhere else")
     func tokenStaysSecret() async throws {
         try await withNodes { nodes, _ in

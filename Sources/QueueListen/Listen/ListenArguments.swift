@@ -10,6 +10,8 @@ extension Partition {
         case begins = 1
         /// There is no poll, only an acknowledgement.
         case acknowledges = 2
+        /// There is no poll: the device becomes known, or is seen again.
+        case registers = 3
     }
 
     /// The arguments of mail_listen.lua.

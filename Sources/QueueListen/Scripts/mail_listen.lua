@@ -10,8 +10,8 @@
 
 -- REQUEST:
 --   phase          BEGINS: the poll begins, or may have begun; CONTINUES: it reads again; ACKNOWLEDGES: there is no
---                  poll, only an acknowledgement. Plus READS_AHEAD: the cursor is only the position after which to
---                  read, and acknowledges nothing
+--                  poll, only an acknowledgement; REGISTERS: neither, the device becomes known, or is seen again. Plus
+--                  READS_AHEAD: the cursor is only the position after which to read, and acknowledges nothing
 --   process        16 characters
 --   poll           the poll's number, which grows with each poll of the process: us since 1970
 --   registration   ms for which the process is registered, 0: not at all
@@ -21,7 +21,7 @@
 --   max_bytes      maximum number of bytes, but always one message
 --   and LIMITS from the time to live on
 local REQUEST = '<Bc16dddc8c8dddddd'
-local CONTINUES, BEGINS, ACKNOWLEDGES, READS_AHEAD = 0, 1, 2, 4
+local CONTINUES, BEGINS, ACKNOWLEDGES, REGISTERS, READS_AHEAD = 0, 1, 2, 3, 4
 -- epoch, index and tag of the message before the first one, ms now
 local POSITION, HEADER_SIZE = '<c8dc8d', 2
 local MAX_DEVICES, MAX_POLLS = 64, 4
@@ -42,13 +42,13 @@ if own_size > 0 then
 end
 
 -- The devices, without those that have not been seen for too long.
-local mine_index, mine_tag, polls, least = nil, nil, '', nil
+local mine_index, mine_tag, mine_seen, polls, least = nil, nil, 0, '', nil
 local others, number, at = '', 0, 1
 while at <= #devices do
   local start, name, index, tag, seen, its_polls = at, nil, nil, nil, nil, nil
   name, index, tag, seen, its_polls, at = unpacked(DEVICE, devices, at)
   if name == device then
-    mine_index, mine_tag, polls = index, tag, its_polls
+    mine_index, mine_tag, mine_seen, polls = index, tag, seen, its_polls
   elseif device_ttl == 0 or seen + device_ttl > now then
     others, number = others .. sub(devices, start, at - 1), number + 1
     if not least or index < least then least = index end
@@ -113,8 +113,8 @@ if status == 'ok' then
 else
   -- The reply may be lost, and the process may end: until the device acknowledges a position after the gap, each process
   -- that begins without a cursor is notified. A truncated device is behind the first message in any case. An invalid
-  -- acknowledgement changes nothing.
-  if status ~= 'truncated' and phase ~= ACKNOWLEDGES and mine_index ~= UNAWARE then
+  -- acknowledgement changes nothing, nor does a registration.
+  if status ~= 'truncated' and phase < ACKNOWLEDGES and mine_index ~= UNAWARE then
     mine_index, has_moved = UNAWARE, true
   end
   index, tag = from, from_tag

@@ -1,7 +1,8 @@
 -- The part of a listen that writes what has changed.
 local is_waiting = #reply == HEADER_SIZE and status == 'ok' and registration > 0
 local is_due, is_freed = ttl > 0 and due <= now, ttl == 0 and due > 0
-if is_due or is_freed or is_new or drop > 0 or begins or is_mine_new or has_moved or is_waiting then
+if is_due or is_freed or is_new or drop > 0 or begins or is_mine_new or has_moved or is_waiting
+  or phase == REGISTERS then
   -- The first write removes something, which Redis allows at maxmemory: acknowledging frees memory.
   if drop > 0 then call('LTRIM', mail, format('%d', 2 * drop), '-1') else call('HDEL', box, '') end
   if history then call('HSET', box, 'h', history) end
@@ -33,7 +34,9 @@ if is_due or is_freed or is_new or drop > 0 or begins or is_mine_new or has_move
       end
     end
   end
-  call('HSET', box, 'd', others .. pack(DEVICE, #device, device, mine_index, mine_tag, now, #polls, polls),
+  -- It grows with every write, so that a forget that expects an older one does not apply.
+  local seen = math.max(now, mine_seen + 1)
+  call('HSET', box, 'd', others .. pack(DEVICE, #device, device, mine_index, mine_tag, seen, #polls, polls),
     'm', pack(STATE, partitions, epoch, last, last_tag, from, from_tag, last_sum, from_sum, hollow, keyed, due,
       own_size) .. rest)
   if is_due then

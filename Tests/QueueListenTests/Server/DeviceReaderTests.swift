@@ -207,5 +207,75 @@ extension QueueListenTests {
                 #expect(error?.code == .invalidArgument)
             }
         }
+
+        @Test("a registered device is known, its readers go on, and messages are kept for it")
+        func registered() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                #expect(try await mailbox.register(device: "phone").index == 0)
+                try await office.send(texts(3), to: ["alice"])
+                let tablet = try await mailbox.look(device: "tablet")
+                try await mailbox.acknowledge(tablet.cursor, device: "tablet")
+                #expect(try await mailbox.count == 3)
+                let reader = try mailbox.reader(device: "phone")
+                let all = try await reader.listen()
+                #expect(all.messages.count == 3)
+                let waiting = Task { try await reader.listen(after: all.cursor, timeout: .seconds(60)) }
+                try await until("the reader waits") { try await mailbox.inspect()?.listeningProcesses == 1 }
+                try await mailbox.acknowledge(all.messages[0].cursor, device: "phone")
+                #expect(try await mailbox.register(device: "phone") == all.messages[0].cursor)
+                try await office.send(texts(1), to: ["alice"])
+                #expect(try await waiting.value.messages.count == 1)
+            }
+        }
+
+        @Test("a registration reports no position after a loss, and hides the loss from no reader")
+        func registeredAfterLoss() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                var limits = MailboxLimits()
+                (limits.maxMessages, limits.whenFull) = (3, .dropOldest)
+                try await mailbox.setLimits(limits)
+                let first = try await mailbox.register(device: "phone")
+                for _ in 1...5 { try await office.send(texts(1), to: ["alice"]) }
+                #expect(try await mailbox.register(device: "phone") == .none)
+                #expect(try await mailbox.look(device: "phone").word == "truncated 3")
+                try await mailbox.delete()
+                let again = try await mailbox.register(device: "phone")
+                #expect(again.index == 0 && again != first)
+            }
+        }
+
+        @Test("a registration with 64 other devices is refused, and one of a known device is not")
+        func tooManyDevices() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                for number in 0..<64 { try await mailbox.register(device: "\(number)") }
+                #expect(await errorOf { try await mailbox.register(device: "more") }?.code == .conflict)
+                try await mailbox.register(device: "63")
+                #expect(try await mailbox.devices().count == 64)
+            }
+        }
+
+        @Test("a device that was seen since its forgetting was decided is not forgotten")
+        func forgottenUnlessSeen() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                for round in 0..<200 {
+                    try await mailbox.register(device: "phone")
+                    let known = try #require(await mailbox.devices().first)
+                    if round.isMultiple(of: 2) {
+                        try await mailbox.register(device: "phone")
+                    } else {
+                        _ = try await mailbox.look(device: "phone")
+                    }
+                    #expect(try await !mailbox.forget(known))
+                    let seen = try #require(await mailbox.devices().first)
+                    #expect(try await mailbox.forget(seen))
+                    #expect(try await !mailbox.forget(seen))
+                    #expect(try await mailbox.devices().isEmpty)
+                }
+            }
+        }
     }
 }

@@ -2,7 +2,6 @@
 -- KEYS[1] session  KEYS[2] device  as in session_login.lua
 -- ARGV[1] the session's id  [2] as in session_login.lua, the channel of ended sessions
 -- ARGV[3] ms for which the logout can be repeated
--- Reply: 1 if the device has no other session, else 0.
 local call = redis.call
 local fields = call('HMGET', KEYS[1], 'token', 'ended')
 if fields[1] and not fields[2] then
@@ -11,9 +10,4 @@ if fields[1] and not fields[2] then
   if call('PTTL', KEYS[1]) > tonumber(ARGV[3]) then call('PEXPIRE', KEYS[1], ARGV[3]) end
   redis.pcall('PUBLISH', ARGV[2], ARGV[1])
 end
-local current = call('GET', KEYS[2])
-if current == ARGV[1] then
-  call('DEL', KEYS[2])
-  return 1
-end
-return current and 0 or 1
+if call('GET', KEYS[2]) == ARGV[1] then call('DEL', KEYS[2]) end

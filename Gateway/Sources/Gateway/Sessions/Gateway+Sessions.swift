@@ -74,61 +74,59 @@ extension Gateway {
     /// Names of limits have no braces and a maximum length; a hash fits any name.
     private static func hash(_ text: String) -> String { SHA256.hash(data: Array(text.utf8)).hexadecimal }
 
-    /// Makes the device known to the mailbox.
-    ///
-    /// The end of the older session ends the older readers of the device. To begin a poll for that could end those of a newer
-    /// login, if this one was held up: their clients would not come back.
+    /// Makes the device known to the mailbox, and ends none of its readers: those of older sessions end with these, and one of
+    /// a newer login must not end, if this login was held up.
     ///
     /// - Returns: the position up to which the device has acknowledged.
     func makeKnown(_ reader: DeviceReader) async throws(Problem) -> Cursor {
-        if let known = try await acknowledged(by: reader) { return known }
-        do throws(QueueListenError) {
-            _ = try await reader.listen(limit: 1, maxBytes: 1, timeout: .zero)
-        } catch {
-            guard error.code == .conflict else { throw Problem(error) }
-            try await replaceOldestDevice(reader)
-        }
-        return try await acknowledged(by: reader) ?? .none
-    }
-
-    private func acknowledged(by reader: DeviceReader) async throws(Problem) -> Cursor? {
-        do throws(QueueListenError) {
-            // By bytes, as the mailbox distinguishes them.
-            return try await reader.mailbox.devices().first { $0.name.utf8.elementsEqual(reader.device.utf8) }?
-                .acknowledged
-        } catch { throw Problem(error) }
-    }
-
-    /// Makes room for a device: forgets the one that was not seen for the longest time, and ends its session.
-    private func replaceOldestDevice(_ reader: DeviceReader) async throws(Problem) {
-        let mailbox = reader.mailbox
         // Another login may take the place that has become free.
         for _ in 1...10 {
-            let oldest: MailboxDevice?
-            do throws(QueueListenError) {
-                oldest = try await mailbox.devices().min { $0.lastSeen < $1.lastSeen }
-            } catch { throw Problem(error) }
-            if let oldest { try await sessions.logout(user: mailbox.name, device: oldest.name) }
-            do throws(QueueListenError) {
-                if let oldest { try await mailbox.forget(device: oldest.name) }
-                _ = try await reader.listen(limit: 1, maxBytes: 1, timeout: .zero)
-                return
-            } catch {
+            do throws(QueueListenError) { return try await reader.mailbox.register(device: reader.device) } catch {
                 guard error.code == .conflict else { throw Problem(error) }
             }
+            try await forgetOldestDevice(of: reader.mailbox)
         }
         throw .unavailable("too many devices of the user log in at the same time", mayHaveRun: true)
+    }
+
+    /// Ends the session of the device that was not seen for the longest time, and forgets the device.
+    private func forgetOldestDevice(of mailbox: Mailbox) async throws(Problem) {
+        let oldest: MailboxDevice?
+        do throws(QueueListenError) { oldest = try await mailbox.devices().min { $0.lastSeen < $1.lastSeen } } catch {
+            throw Problem(error)
+        }
+        guard let oldest else { return }
+        try await sessions.logout(user: mailbox.name, device: oldest.name)
+        try await forget(oldest.name, of: mailbox)
+    }
+
+    /// Forgets a device whose session has ended, unless it logs in meanwhile.
+    ///
+    /// No message is lost to a login at the same moment: it registers the device after its session has begun. Either that
+    /// session is found here, or the registration comes after the device was read here, which therefore stays.
+    private func forget(_ device: String, of mailbox: Mailbox) async throws(Problem) {
+        for _ in 1...10 {
+            let known: MailboxDevice?
+            do throws(QueueListenError) {
+                // By bytes, as the mailbox distinguishes them.
+                known = try await mailbox.devices().first { $0.name.utf8.elementsEqual(device.utf8) }
+            } catch { throw Problem(error) }
+            guard let known, try await !sessions.exists(user: mailbox.name, device: device) else { return }
+            do throws(QueueListenError) { if try await mailbox.forget(known) { return } } catch { throw Problem(error) }
+            // It was seen meanwhile, by a last read of the session that has ended for example.
+        }
+        throw .unavailable("the device is in use", mayHaveRun: true)
     }
 
     /// Ends the session of a device, if it has one, and forgets the device: after a ban, for example, or when a user leaves.
     ///
     /// The nodes end its streams and polls.
     ///
-    /// - Throws: `RedisError` if Redis cannot be reached, `QueueListenError` if the device cannot be forgotten. Both may
-    ///   have taken effect; repeat the call.
+    /// - Throws: the problem with which the gateway would answer a call. The logout may have taken effect; repeat it.
+    ///   `QueueListenError` if the user's name is none.
     public func logout(_ caller: Caller) async throws {
         try await sessions.logout(user: caller.user, device: caller.device)
-        try await office.mailbox(caller.user).forget(device: caller.device)
+        try await forget(caller.device, of: office.mailbox(caller.user))
     }
 
     /// Checks that the session of a caller has not ended since the call was verified: after the wait for a lock, for example,
@@ -143,13 +141,10 @@ extension Gateway {
     /// DELETE /v1/sessions
     func logout(_ request: Request, _ address: String?) async throws -> Response {
         let (session, _) = try await verified(request, isLogout: true)
-        if try await sessions.logout(session) {
-            // The nodes end the streams of the session when they receive its end (`run()`). To begin a poll here, which would
-            // end them too, could end those of a login that came meanwhile.
-            do throws(QueueListenError) {
-                try await office.mailbox(session.user).forget(device: session.device)
-            } catch { throw Problem(error) }
-        }
+        // The nodes end the streams of the session when they receive its end (`run()`). To begin a poll here, which would end
+        // them too, could end those of a login that came meanwhile.
+        try await sessions.logout(session)
+        try await forget(session.device, of: office.mailbox(session.user))
         var response = Response.noContent
         response.headers[.setCookie] = cookie("", maxAge: 0)
         return response

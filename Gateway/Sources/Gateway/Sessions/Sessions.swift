@@ -74,10 +74,8 @@ struct Sessions: Sendable {
     private static let logoutTime = 10 * 60 * 1000
 
     /// Ends a session.
-    ///
-    /// - Returns: whether the device has no other one.
-    func logout(_ session: Session) async throws(Problem) -> Bool {
-        do throws(RedisError) { return try await end(session.id, user: session.user, device: session.device) } catch {
+    func logout(_ session: Session) async throws(Problem) {
+        do throws(RedisError) { try await end(session.id, user: session.user, device: session.device) } catch {
             throw Problem(error)
         }
     }
@@ -85,17 +83,26 @@ struct Sessions: Sendable {
     /// Ends the session of a device, if it has one.
     func logout(user: String, device: String) async throws(Problem) {
         do throws(RedisError) {
-            let text = try await redis.send("GET", .string(key(user: user, device: device))).string
-            guard let id = text.flatMap({ SessionID($0) }) else { return }
-            _ = try await end(id, user: user, device: device)
+            guard let id = try await current(user: user, device: device) else { return }
+            try await end(id, user: user, device: device)
         } catch { throw Problem(error) }
     }
 
-    private func end(_ id: SessionID, user: String, device: String) async throws(RedisError) -> Bool {
-        try await redis.script(
+    /// Whether a device has a session.
+    func exists(user: String, device: String) async throws(Problem) -> Bool {
+        do throws(RedisError) { return try await current(user: user, device: device) != nil } catch {
+            throw Problem(error)
+        }
+    }
+
+    private func current(user: String, device: String) async throws(RedisError) -> SessionID? {
+        try await redis.send("GET", .string(key(user: user, device: device))).string.flatMap { SessionID($0) }
+    }
+
+    private func end(_ id: SessionID, user: String, device: String) async throws(RedisError) {
+        _ = try await redis.script(
             Self.logoutScript, keys: [key(id), key(user: user, device: device)],
-            arguments: [.string(id.description), .string(endedChannel), .integer(Self.logoutTime)]
-        ).integer == 1
+            arguments: [.string(id.description), .string(endedChannel), .integer(Self.logoutTime)])
     }
 
     // MARK: Verify

@@ -89,7 +89,7 @@ extension MailHazard {
         MailHazard(
             invariant: "M2",
             testDescription: "a device is unaware of a loss until it has acknowledged a later position",
-            guardian: "if status ~= 'truncated' and phase ~= ACKNOWLEDGES and mine_index ~= UNAWARE then",
+            guardian: "if status ~= 'truncated' and phase < ACKNOWLEDGES and mine_index ~= UNAWARE then",
             without: "mine_index, mine_tag, has_moved = from, from_tag, true if false then", scenario: lossIsReported
         ),
         MailHazard(
