@@ -45,7 +45,7 @@ struct SlowReaderTests {
     }
 
     #if os(Linux)
-        /// Checks the setting alone: a client that loses its network would need a network that loses packets.
+        /// Checks the setting alone. Tests/Network/vanished.py takes the network of a client away.
         @Test("the system closes a connection whose client acknowledges no bytes for a while")
         func unacknowledged() async throws {
             try await withNodes(configure: { $0.maxWriteTime = .seconds(8) }) { nodes, _ in
