@@ -79,7 +79,7 @@ enum Idle {
     }
 }
 
-/// The time from a send to its receipt, by an event stream and by a reader in process.
+/// The time from a send to its receipt, by an event stream, by a long poll that waits, and by a reader in process.
 enum Latency {
     static func measure(_ redis: LocalRedis) async throws -> [Figure] {
         let server = try ServerProcess(redis.url)
@@ -88,7 +88,35 @@ enum Latency {
             Figure(
                 name: "signed POST to receipt by an event stream, \(name)", value: posts.percentile(share), unit: "µs")
         }
-        return try await inProcess(redis, server) + figures
+        return try await inProcess(redis, server) + figures + [try await poll(redis, server)]
+    }
+
+    /// The time until a poll that waits has its reply. The next poll begins afterwards: its request is not in the time.
+    private static func poll(_ redis: LocalRedis, _ server: ServerProcess) async throws -> Figure {
+        try await withRedisClient(url: redis.url) { client in
+            try await withPostOffice(redis: client) { office in
+                try await Connection.with(port: server.port) { connection in
+                    let dora = try await Client("dora", &connection)
+                    var (cursor, times): (String, [Double]) = (dora.cursor, [])
+                    for number in 0..<1100 {
+                        let mailbox = try office.mailbox("dora")
+                        let seen = try await mailbox.devices().first?.lastSeen
+                        try await connection.write(dora.request("GET", "/v1/mail?after=\(cursor)&wait=30"))
+                        // The begin of a poll changes it.
+                        while try await mailbox.devices().first?.lastSeen == seen {}
+                        let start = ContinuousClock.now
+                        try await office.send("hello", to: "dora")
+                        let reply = try await connection.call("")
+                        if number >= 100 { times.append((.now - start) / .microseconds(1)) }
+                        let fields = reply.body.components(separatedBy: "\"cursor\":\"")
+                        cursor = String(fields[fields.count - 1].prefix { $0 != "\"" })
+                        try await mailbox.acknowledge(Cursor(cursor) ?? .none, device: "bench")
+                    }
+                    return Figure(
+                        name: "send to receipt by a poll that waits, p50", value: times.percentile(0.5), unit: "µs")
+                }
+            }
+        }
     }
 
     private static func posts(_ server: ServerProcess) async throws -> [Double] {
