@@ -71,6 +71,11 @@ struct Problem: Error, Sendable {
     }
 }
 
+extension Problem: CustomStringConvertible {
+    /// For an application that calls the gateway itself, and logs the error.
+    var description: String { "\(kind.title): \(detail) [\(kind.rawValue)]" }
+}
+
 extension Problem.Kind {
     var status: HTTPResponse.Status {
         switch self {

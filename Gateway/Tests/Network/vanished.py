@@ -31,10 +31,6 @@ def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
 
-def connect():
-    return socket.create_connection((NODE, PORT), timeout=20, source_address=(CLIENT, 0))
-
-
 def request(method, target, body=b"", session=None):
     head = {"Host": "node", "Content-Type": "application/json", "Content-Length": str(len(body))}
     if session:
@@ -46,32 +42,46 @@ def request(method, target, body=b"", session=None):
     return "\r\n".join(lines).encode() + body
 
 
-def read_to(connection, end):
-    text = b""
-    while end not in text:
-        data = connection.recv(65536)
-        if not data:
-            raise SystemExit(f"the node has closed a connection after {text!r}")
-        text += data
-    return text
+class Connection:
+    """A connection of the client, with everything that it has received and that was not taken yet."""
+
+    def __init__(self):
+        self.socket, self.text = socket.create_connection((NODE, PORT), timeout=20, source_address=(CLIENT, 0)), b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def take(self, is_complete):
+        """Waits for a text, and takes it. A stream has comments, which must not prolong the wait."""
+        limit = time.monotonic() + 60
+        while not is_complete(self.text):
+            data = self.socket.recv(65536)
+            if not data or time.monotonic() > limit:
+                raise SystemExit(f"the node has {'sent' if data else 'closed the connection after'} {self.text!r}")
+            self.text += data
+        text, self.text = self.text, b""
+        return text
+
+
+def is_reply(text):
+    head, separator, body = text.partition(b"\r\n\r\n")
+    lengths = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
+    return bool(separator) and len(body) >= lengths[0]
 
 
 def call(target, body, session=None):
-    with connect() as connection:
-        connection.sendall(request("POST", target, json.dumps(body).encode(), session))
-        head = read_to(connection, b"\r\n\r\n")
-        head, _, rest = head.partition(b"\r\n\r\n")
-        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
-        while len(rest) < length:
-            rest += connection.recv(65536)
-        return json.loads(rest)
+    with Connection() as connection:
+        connection.socket.sendall(request("POST", target, json.dumps(body).encode(), session))
+        return json.loads(connection.take(is_reply).partition(b"\r\n\r\n")[2])
 
 
 def open_stream(session, after):
-    connection = connect()
-    connection.sendall(request("GET", f"/v1/events?after={after}", session=session))
-    read_to(connection, b"retry:")
-    return connection
+    stream = Connection()
+    stream.socket.sendall(request("GET", f"/v1/events?after={after}", session=session))
+    return stream
 
 
 def node_has(client_port):
@@ -92,9 +102,10 @@ def main(gateway, redis):
         alice = call("/v1/sessions", {"user": "alice", "device": "phone", "credential": None})
         bob = call("/v1/sessions", {"user": "bob", "device": "phone", "credential": None})
         gone, stays = open_stream(alice, alice["cursor"]), open_stream(bob, bob["cursor"])
-        ports = gone.getsockname()[1], stays.getsockname()[1]
+        ports = gone.socket.getsockname()[1], stays.socket.getsockname()[1]
         call("/v1/send", {"to": ["alice", "bob"], "id": "1", "messages": [{"text": "one"}]}, bob)
-        read_to(gone, b'"one"'), read_to(stays, b'"one"')
+        for stream in (gone, stays):
+            stream.take(lambda text: b'"one"' in text)
         assert all(node_has(port) for port in ports), "the node has the streams"
         ip("route", "add", "blackhole", CLIENT, "table", "local")
         start_time = time.monotonic()
@@ -107,7 +118,7 @@ def main(gateway, redis):
         # The network is back: nothing is lost, also what was sent meanwhile.
         call("/v1/send", {"to": ["alice"], "id": "2", "messages": [{"text": "two"}]}, bob)
         with open_stream(alice, alice["cursor"]) as again:
-            text = read_to(again, b'"two"')
+            text = again.take(lambda text: b'"two"' in text)
             assert text.count(b"event: message") == 2 and text.index(b'"one"') < text.index(b'"two"'), text
         print("the client resumes with everything in order")
 
