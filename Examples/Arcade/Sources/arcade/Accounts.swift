@@ -120,7 +120,7 @@ struct Accounts: Authenticator {
         }
         gateway.addCall("/account/verify", to: router) { (verify: Verify, caller) in
             guard try await mayTry("verify \(caller.user)", 20),
-                try await redeem(verify.code, "verify", of: caller.user, ["verified", "1"])
+                try await redeem(verify.code, "verify", of: caller.user, ["verified", "1"]) != .wrong
             else {
                 throw CallRefusal("code", "the code is wrong or has expired")
             }
@@ -142,19 +142,21 @@ struct Accounts: Authenticator {
                 return HTTPResponse.Status.badRequest
             }
             // The hash of a password takes long: only for the right code.
-            guard try await mayTry("reset \(reset.name)", 100),
-                try await redis.send(RedisCommand("GET", .string(codeKey("reset", reset.name)))).string
-                    == Self.hash(reset.code)
+            guard try await mayTry("reset \(reset.name)", 100), try await isCode(reset.code, "reset", of: reset.name)
             else { return .forbidden }
-            let password = try PasswordHash(of: reset.password).description
-            // Every device must log in with the new password, also a browser that kept the name by its secret. The code is
-            // used up last: if the node dies before, the reset can be repeated.
-            let account = RedisArgument(key(reset.name))
-            _ = try await redis.send(RedisCommand("HSET", account, "password", .string(password)))
-            _ = try await redis.send(RedisCommand("HDEL", account, "secret"))
+            let hash = try PasswordHash(of: reset.password).description
+            switch try await redeem(reset.code, "reset", of: reset.name, ["password", hash], deleting: "secret") {
+            case .wrong: return .forbidden
+            case .used:
+                guard let stored = try await field("password", of: reset.name),
+                    try PasswordHash(stored)?.matches(reset.password) == true
+                else { return .forbidden }
+            case .right: break
+            }
+            // Every device must log in with the new password, also a browser that kept the name by its secret. If the node
+            // dies before, or the reply is lost, the same call can be repeated.
             try await endSessions(of: reset.name, gateway)
-            let isRedeemed = try await redeem(reset.code, "reset", of: reset.name, ["password", password])
-            return isRedeemed ? .noContent : .forbidden
+            return .noContent
         }
     }
 
@@ -242,21 +244,35 @@ struct Accounts: Authenticator {
         try await mail.send("\(text), \(name): \(code)", to: address)
     }
 
-    /// KEYS[1] the code, KEYS[2] the account. ARGV[1] the hash of the code, ARGV[2] and ARGV[3] a field to set.
+    /// KEYS[1] the code, KEYS[2] the account. ARGV[1] the hash of the code, ARGV[2] and ARGV[3] a field to set, ARGV[4] a
+    /// field to delete. Replies 1 if it has set the field, 2 if it had done so before, else 0.
     private static let redeemScript = RedisScript(
         """
-        if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-        redis.call('DEL', KEYS[1])
+        local code = redis.call('GET', KEYS[1])
+        if code == 'used ' .. ARGV[1] then return 2 end
+        if code ~= ARGV[1] then return 0 end
+        redis.call('SET', KEYS[1], 'used ' .. code, 'KEEPTTL')
         redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
+        if ARGV[4] then redis.call('HDEL', KEYS[2], ARGV[4]) end
         return 1
         """)
 
-    /// Sets a field of an account if a code is right, which is then used up.
-    private func redeem(_ code: String, _ purpose: String, of name: String, _ field: [String]) async throws -> Bool {
+    private enum Redemption: Int { case wrong, right, used }
+
+    /// Changes an account if a code is right, which is then used up.
+    private func redeem(
+        _ code: String, _ purpose: String, of name: String, _ field: [String], deleting other: String? = nil
+    ) async throws -> Redemption {
+        let words = [Self.hash(code)] + field + (other.map { [$0] } ?? [])
         let reply = try await redis.script(
-            Self.redeemScript, keys: [codeKey(purpose, name), key(name)],
-            arguments: [.string(Self.hash(code))] + field.map { .string($0) })
-        return reply.integer == 1
+            Self.redeemScript, keys: [codeKey(purpose, name), key(name)], arguments: words.map { .string($0) })
+        return reply.integer.flatMap { Redemption(rawValue: $0) } ?? .wrong
+    }
+
+    /// Whether a code is right, used or not.
+    private func isCode(_ code: String, _ purpose: String, of name: String) async throws -> Bool {
+        let stored = try await redis.send(RedisCommand("GET", .string(codeKey(purpose, name)))).string
+        return stored == Self.hash(code) || stored == "used \(Self.hash(code))"
     }
 
     // MARK: Leaving
