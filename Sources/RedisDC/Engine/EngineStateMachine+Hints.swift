@@ -105,11 +105,12 @@ extension EngineStateMachine {
             return nil
         }
         live.reconciliation = .running(again: false)
-        var known: [UInt64: UInt64?] = [:]
+        var known: [UInt64: Session.KnownClaim] = [:]
+        for number in unconfirmed() { known[number] = .consumed }
         for claim in claims.values {
             switch claim.state {
-            case .queued(let number): known[number] = .some(nil)
-            case .held(let number, let fence): known[number] = fence
+            case .queued(let number): known[number] = .queued
+            case .held(let number, let fence): known[number] = .held(fence: fence)
             case .idle, .requested, .abandoned, .releasing: break
             }
         }
@@ -119,11 +120,10 @@ extension EngineStateMachine {
     /// Handles a page of the list of claims, and compares the claims with it after the last page.
     ///
     /// - Parameters:
-    ///   - known: the numbers of the claims that were queued when the first page was requested, and of those that were
-    ///     held, with the fence.
+    ///   - known: the claims by number, as they were when the first page was requested.
     ///   - before: the lines of the earlier pages.
     mutating func reconcileAnswered(
-        _ known: [UInt64: UInt64?], _ before: [EngineReply.Line], _ reply: EngineReply, _ now: Duration
+        _ known: [UInt64: Session.KnownClaim], _ before: [EngineReply.Line], _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
         guard case .page(let next, let lines) = reply else {
             live.reconciliation = .none
@@ -134,13 +134,16 @@ extension EngineStateMachine {
             return [.send(makeRequest(.reconcile(from: next), .reconcile(known: known, found: found)))]
         }
         var actions: [ReplyAction] = []
-        // Leases that Redis has as waiters, or with another fence, are not the leases that it once granted.
+        // Leases and consumed permits that Redis has as waiters, or with another fence, are not those that it once granted.
         func isReplaced(_ line: EngineReply.Line) -> Bool {
-            guard case .some(.some(let fence)) = known[line.number] else { return false }
-            return line.state == .waiting || line.state == .held && line.fence != fence
+            switch known[line.number] {
+            case .held(let fence): line.state == .waiting || line.state == .held && line.fence != fence
+            case .consumed: line.state == .waiting
+            case .queued, nil: false
+            }
         }
         let replaced = found.filter(isReplaced)
-        for line in replaced { actions += leaseReplaced(line.number) }
+        for line in replaced { actions += grantReplaced(line) }
         actions += claimsFound(replaced.isEmpty ? found : found.filter { !isReplaced($0) }, now)
         let missing = Set(known.keys).subtracting(found.map(\.number))
         var isLost = !replaced.isEmpty
@@ -162,14 +165,9 @@ extension EngineStateMachine {
 
     /// Handles the claims that Redis has listed: accepts grants, and releases claims that no caller waits for.
     private mutating func claimsFound(_ found: [EngineReply.Line], _ now: Duration) -> [ReplyAction] {
-        // Consumed permits whose confirmation is not sent, in flight, or carried by a request in the same slot. Those
-        // whose confirmation Redis has lost are confirmed again.
-        var unconfirmed: [(slot: Int, number: UInt64)] = []
-        var confirming = Set(live.slots.unconfirmed.values)
-        for entry in live.pending.values {
-            if let number = entry.confirms { confirming.insert(number) }
-            if case .confirm(let claims) = entry.request.operation { confirming.formUnion(claims.map(\.number)) }
-        }
+        // Those whose confirmation Redis has lost are confirmed again.
+        var lost: [(slot: Int, number: UInt64)] = []
+        let confirming = unconfirmed()
         var actions: [ReplyAction] = []
         for line in found {
             guard let id = live.claimIDs[line.number] else {
@@ -179,11 +177,9 @@ extension EngineStateMachine {
                     continue
                 }
                 if line.state == .granted, !live.refused.contains(line.number) {
-                    unconfirmed.append((line.slot, line.number))
+                    lost.append((line.slot, line.number))
                 } else {
-                    let claim = ClaimID(session: life.id, slot: line.slot, number: line.number)
-                    let end = Operation.end(claim, name: line.name, line.family, isForced: true)
-                    actions.append(.send(makeRequest(end, .background)))
+                    actions.append(.send(end(line)))
                 }
                 continue
             }
@@ -193,17 +189,37 @@ extension EngineStateMachine {
             case .ended(let word): if let claim = claims[id] { actions += wordSeen(id, claim, word[...]) }
             }
         }
-        for start in stride(from: 0, to: unconfirmed.count, by: Self.maxConfirmations) {
-            let share = Array(unconfirmed[start..<min(start + Self.maxConfirmations, unconfirmed.count)])
+        for start in stride(from: 0, to: lost.count, by: Self.maxConfirmations) {
+            let share = Array(lost[start..<min(start + Self.maxConfirmations, lost.count)])
             actions.append(.send(makeRequest(.confirm(share), .background)))
         }
         return actions
     }
 
-    /// Handles a lease that Redis has lost and granted again, or has as a waiter: others may have held the resource since.
-    /// It ends, and what Redis has in its place ends too.
-    private mutating func leaseReplaced(_ number: UInt64) -> [ReplyAction] {
-        guard let id = live.claimIDs[number], let claim = claims[id], case .held = claim.state else { return [] }
+    /// The numbers of consumed permits whose confirmation is not sent, in flight, or carried by a request in the same slot.
+    private func unconfirmed() -> Set<UInt64> {
+        var numbers = Set(live.slots.unconfirmed.values)
+        for entry in live.pending.values {
+            if let number = entry.confirms { numbers.insert(number) }
+            if case .confirm(let claims) = entry.request.operation { numbers.formUnion(claims.map(\.number)) }
+        }
+        return numbers
+    }
+
+    /// Ends a claim that Redis has, and that no caller wants.
+    private mutating func end(_ line: EngineReply.Line) -> EngineRequest {
+        let claim = ClaimID(session: life.id, slot: line.slot, number: line.number)
+        return makeRequest(.end(claim, name: line.name, line.family, isForced: true), .background)
+    }
+
+    /// Handles a grant that Redis has lost, and has given again or not: others may have held the resource since. A lease
+    /// ends, and what Redis has in its place ends too. Permits that are consumed stay so, but their claim must not wait any
+    /// more: nobody would receive what it is granted.
+    private mutating func grantReplaced(_ line: EngineReply.Line) -> [ReplyAction] {
+        let number = line.number
+        guard let id = live.claimIDs[number], let claim = claims[id], case .held = claim.state else {
+            return line.state == .waiting && live.claimIDs[number] == nil ? [.send(end(line))] : []
+        }
         forget(id)
         let error = RedisDCError(
             .lost,

@@ -15,12 +15,20 @@ extension EngineStateMachine {
             /// `notices`: those that the session knew when it was sent.
             case heartbeat(sent: Duration, notices: UInt64)
             /// See `reconcileAnswered`.
-            case reconcile(known: [UInt64: UInt64?], found: [EngineReply.Line])
+            case reconcile(known: [UInt64: KnownClaim], found: [EngineReply.Line])
             /// Sweeps an expired session. `hasClaims`: an earlier page of this pass had claims. `isSecond`: the pass
             /// follows one that has ended all claims, to delete the session.
             case sweep(hasClaims: Bool, isSecond: Bool)
             /// No caller waits for the reply.
             case background
+        }
+
+        /// A claim as the process knew it when it requested the list of its claims.
+        enum KnownClaim {
+            case queued
+            case held(fence: UInt64)
+            /// Its permits have arrived and are consumed, which Redis may not know yet.
+            case consumed
         }
 
         /// A request in flight.

@@ -56,6 +56,34 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send force 9 of session1:1"])
     }
 
+    @Test("consumed permits whose grant Redis has lost wait no more, with their confirmation due, in flight or carried")
+    func consumedGrantLost() {
+        var run = MachineRun.live()
+        for id: UInt64 in 1...4 { run.acquire(id, mode: .consume) }
+        for number: UInt64 in 1...3 { run.reply(number, .granted(fence: 1)) }
+        run.reply(4, .queued())
+        // This request uses the slot of 3 again.
+        run.acquire(5)
+        run.advance(EngineStateMachine.Settings().confirmationDelay)
+        run.acquire(6, mode: .consume)
+        run.reply(7, .granted(fence: 1))
+        _ = run.taken()
+        run.apply { $0.gap($1, now: $2) }
+        #expect(run.taken() == ["send reconcile 8"])
+        // The hint of this grant overtakes the list, in which its claim still waits.
+        run.apply { $0.hint($1, "1 4 1", now: $2) }
+        _ = run.taken()
+        let listed = [1, 2, 3, 4, 7].map {
+            EngineReply.Line(slot: Int($0) - 1, number: $0, state: .waiting, fence: 1, name: "x")
+        }
+        run.reply(8, .page(next: 0, listed))
+        #expect(
+            run.taken() == [
+                "send force 9 of session1:1", "send force 10 of session1:2", "send force 11 of session1:3",
+                "send force 12 of session1:7", "event dataLost",
+            ])
+    }
+
     @Test("a lease that Redis has as a waiter, or with another fence, is lost: others may have held the resource since")
     func replaced() {
         var run = MachineRun.live()
