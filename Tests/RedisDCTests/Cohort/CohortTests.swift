@@ -193,12 +193,13 @@ extension PrimitiveTests {
                 let mutex = try one.mutex("m", locality: .cohort())
                 let lease = try await two.mutex("m").lock()
                 #expect(await errorOf { _ = try await mutex.lock(timeout: .milliseconds(50)) }?.code == .timedOut)
-                #expect(try await two.inspect("m")?.waiterCount == 0)
+                // A server that takes more than 250 ms to answer may have a claim for a moment longer.
+                try await until("nobody waits") { try await two.inspect("m")?.waiterCount == 0 }
                 let waiters = (0..<20).map { _ in Task { await errorOf { _ = try await mutex.lock() } } }
                 try await until("one claim stands for all") { try await two.inspect("m")?.waiterCount == 1 }
                 for waiter in waiters { waiter.cancel() }
                 for waiter in waiters { #expect(await waiter.value?.code == .cancelled) }
-                #expect(try await two.inspect("m")?.waiterCount == 0)
+                try await until("nobody waits") { try await two.inspect("m")?.waiterCount == 0 }
                 // One who comes while the request is being cancelled.
                 let first = Task { await errorOf { _ = try await mutex.lock() } }
                 try await until("it waits") { try await two.inspect("m")?.waiterCount == 1 }

@@ -76,7 +76,8 @@ extension EngineTests {
                     #expect(error?.code == .timedOut)
                 }
                 try await semaphore.signal()
-                #expect(try await semaphore.value == 1)
+                // A server that takes more than 250 ms to answer may have a claim for a moment longer.
+                try await until("the permit is free") { try await semaphore.value == 1 }
                 #expect(try await one.inspect("s")?.waiterCount == 0)
             }
         }
