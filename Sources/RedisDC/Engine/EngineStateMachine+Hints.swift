@@ -165,7 +165,7 @@ extension EngineStateMachine {
 
     /// Handles the claims that Redis has listed: accepts grants, and releases claims that no caller waits for.
     private mutating func claimsFound(_ found: [EngineReply.Line], _ now: Duration) -> [ReplyAction] {
-        // Those whose confirmation Redis has lost are confirmed again.
+        // Consumed permits whose confirmation Redis has lost. They are confirmed again.
         var lost: [(slot: Int, number: UInt64)] = []
         let confirming = unconfirmed()
         var actions: [ReplyAction] = []
