@@ -4,9 +4,10 @@
 usage: extract.py OWN_FOLDER FILE...
 
 Each block ```swift of a Markdown file or a documentation comment becomes the body of a function. Its imports go to the top,
-an ellipsis stands for nothing, and messages of the compiler name the place in the documentation. A block that is a program
-(@main) becomes a file in OWN_FOLDER, and a package manifest the Package.swift of a folder in it. Left out are parts of
-manifests, and what uses the package Gateway.
+an ellipsis stands for nothing, the address of a local server is replaced by that of the test, and messages of the compiler
+name the place in the documentation. An array of all functions follows. A block that is a program (@main) becomes a file in
+OWN_FOLDER, and a package manifest the Package.swift of a folder in it. Left out are parts of manifests, and what uses the
+package Gateway.
 """
 import os
 import re
@@ -17,6 +18,9 @@ LEFT_OUT = re.compile(r"^ *\.(package|product)\(|\bGateway\(")
 
 # Most examples do not show these.
 MODULES = ["Hiredis", "GameServices", "QueueListen", "RedisDC", "RedisDCTesting", "ServiceLifecycle", "Testing"]
+
+# What the documentation writes for a server at its usual place.
+LOCAL_SERVER = '"redis://127.0.0.1:6379"'
 
 
 def blocks(path):
@@ -47,10 +51,11 @@ def main():
     for path in paths:
         if path.endswith(".swift"):
             with open(path, encoding="utf-8") as file:
-                sources.append(file.read())
+                sources.append("".join(line for line in file if not line.lstrip().startswith("///")))
     imports = {"import " + name for name in MODULES}
-    functions, programs, manifests, left_out = [], 0, 0, []
+    functions, examples, programs, manifests, left_out = [], [], 0, 0, []
     for path in paths:
+        ordinal = 0
         # Examples have their own modules and tests.
         if path.startswith("Examples/") and path.endswith(".swift"):
             continue
@@ -75,10 +80,13 @@ def main():
                 found = [line for line in lines if re.match(r" *import ", line)]
                 imports.update(line.strip() for line in found)
                 body = "\n".join("" if line in found else line for line in lines)
-                body = re.sub(r"\bstatic let\b", "let", body).replace("…", "")
+                body = re.sub(r"\bstatic let\b", "let", body).replace("…", "").replace(LOCAL_SERVER, "url")
+                ordinal += 1
+                examples.append(f'    Example(place: "{path} {ordinal}", run: example{len(functions)}),\n')
                 functions.append(f"func example{len(functions)}() async throws {{\n{location}{body}\n}}\n")
     print("\n".join(sorted(imports)))
     print("\n".join(functions))
+    print(f"#sourceLocation()\nlet examples: [Example] = [\n{''.join(examples)}]")
     counts = f"{len(functions)} examples, {programs} programs, {manifests} packages"
     print(f"{counts}; not checked: {', '.join(left_out) or 'none'}", file=sys.stderr)
 

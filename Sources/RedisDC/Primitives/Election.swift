@@ -9,7 +9,12 @@ import Hiredis
 /// try await election.withLeadership { term in          // on every node that may lead
 ///     while term.isHeld { try await schedule(fence: term.fence) }
 /// }
-/// for await leader in election.changes() { show(leader) }  // on any node
+/// ```
+///
+/// On any node, to follow who leads:
+///
+/// ```swift
+/// for await leader in election.changes() { show(leader) }
 /// ```
 ///
 /// The leader is the holder of the ``DistributedMutex`` of the same name.
