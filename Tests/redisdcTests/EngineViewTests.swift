@@ -18,7 +18,7 @@ struct EngineViewTests {
     func nothing() async throws {
         try await withEngineTool { tool in
             let text = try await tool.run("inspect", "m")
-            #expect(text.status == 0 && text.output.contains("\"m\" has no holders and no waiters"))
+            #expect(text.status == 0 && text.output.contains("\"m\" is free: it has no holders and no waiters"))
             let found = try await tool.inspect("m")
             #expect(found.kind == "none" && found.holders.isEmpty && found.waiters.isEmpty)
             #expect(try await tool.run("top", "--once").output == "default: 0 sessions, 0 names")

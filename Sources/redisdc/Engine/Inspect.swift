@@ -29,7 +29,7 @@ struct Inspect: AsyncParsableCommand {
             let found = try await coordinator.inspect(name, limit: limit)
             try engine.global.report(
                 found.map(InspectionText.init)?.text
-                    ?? "\"\(name)\" has no holders and no waiters, and is not a semaphore",
+                    ?? "\"\(name)\" is free: it has no holders and no waiters, and no semaphore has this name",
                 InspectionReport(name: name, found))
         }
     }
