@@ -12,8 +12,8 @@ extension EngineStateMachine {
             /// Releases a claim, or removes it from the queue, and frees its slot.
             case end(ID)
             case call(ID)
-            /// `notices`: those that the session knew when it was sent.
-            case heartbeat(sent: Duration, notices: UInt64)
+            /// `notices`: those that the session knew when it was sent. `isEarly`: as in ``Heartbeat``.
+            case heartbeat(sent: Duration, notices: UInt64, isEarly: Bool)
             /// See `reconcileAnswered`.
             case reconcile(known: [UInt64: KnownClaim], found: [EngineReply.Line])
             /// Sweeps an expired session. `hasClaims`: an earlier page of this pass had claims. `isSecond`: the pass
@@ -42,7 +42,8 @@ extension EngineStateMachine {
         }
 
         enum Heartbeat {
-            case due(at: Duration)
+            /// `isEarly`: sooner than usual, because another session expires then.
+            case due(at: Duration, isEarly: Bool = false)
             /// `next`: when the next heartbeat is due.
             case inFlight(next: Duration)
         }

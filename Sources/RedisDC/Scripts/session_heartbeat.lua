@@ -8,10 +8,12 @@
 --       replica lacks the end of the history, never a part in between. Or [3] empty.
 --   [6] fence: the highest that the session has seen
 --   [7] connection: the number of the process's connection, which grows with each one and has notices of its own.
--- Reply: {'ok', notices (see s:SID), 1 if data was lost, expired, rechecks, 1 if session_list must run}, or a refusal
---   as in slot.lua.
+-- Reply: {'ok', notices (see s:SID), 1 if data was lost, expired, rechecks, 1 if session_list must run, next_expiry}, or
+--   a refusal as in slot.lua.
 --   expired: {SID, …}, expired sessions for session_sweep. Nobody else gets them for a second.
 --   rechecks: {NAME, …}, resources for recheck.lua
+--   next_expiry: microseconds until the next session expires, if that is within a third of the ttl, as when a process
+--     has missed a heartbeat. The caller should send its next heartbeat then; nobody else is asked to. Otherwise 0.
 local sid = ARGV[1]
 local session = call('HGET', state, SESSION_FIELD .. sid)
 if not session or #session ~= SESSION_SIZE then return {'lost'} end
@@ -57,9 +59,23 @@ if ARGV[3] ~= '' then
     if not is_ended then is_data_lost = 1 end
   end
 end
--- An expired session is hidden from others for a second: its negative score is the time until then.
-local expired = call('ZRANGEBYSCORE', sessions, format('%d', -now), format('%d', now), 'LIMIT', '0', '64')
-for i = 1, #expired do call('ZADD', sessions, format('%d', -now - 1000000), expired[i]) end
+-- An expired session is hidden from others for a second: its negative score is the time until then. The score of one
+-- that expires soon ends in .5 once a process has been asked to look at it then.
+local due = call('ZRANGEBYSCORE', sessions, format('%d', -now), format('%d', now + ARGV[2] / 3), 'WITHSCORES',
+  'LIMIT', '0', '64')
+local expired, next_expiry = {}, 0
+for i = 1, #due, 2 do
+  local score = tonumber(due[i + 1])
+  if score > now then
+    if score == math.floor(score) then
+      call('ZADD', sessions, format('%.1f', score + 0.5), due[i])
+      next_expiry = score - now
+    end
+    break
+  end
+  expired[#expired + 1] = due[i]
+  call('ZADD', sessions, format('%d', -now - 1000000), due[i])
+end
 local rechecks = call('ZRANGEBYLEX', index, '[' .. RECHECK_LINE, '(' .. ENTERING_LINE, 'LIMIT', '0', '16')
 for i = 1, #rechecks do rechecks[i] = string.sub(rechecks[i], 2) end
-return {'ok', notices, is_data_lost, expired, rechecks, is_unlisted}
+return {'ok', notices, is_data_lost, expired, rechecks, is_unlisted, next_expiry}

@@ -21,6 +21,59 @@ struct MaintenanceStateMachineTests {
         }
     }
 
+    @Test("a heartbeat is sent when another session expires, unless the next one is due before")
+    func expiryOfAnother() {
+        for (expiry, wait) in [(Duration.seconds(3), Duration.milliseconds(3001)), (.seconds(6), .seconds(5))] {
+            var run = MachineRun.live()
+            run.advance(.seconds(5))
+            run.reply(
+                1, .heartbeat(notices: 0, isDataLost: false, .init(expired: [], names: [], nextExpiry: expiry)))
+            run.advance(wait - .milliseconds(1))
+            #expect(run.taken() == ["send heartbeat 1"])
+            run.advance(.milliseconds(1))
+            #expect(run.taken() == ["send heartbeat 2"])
+        }
+    }
+
+    @Test("an early heartbeat is followed by another only when it has found an expired session, and not at once")
+    func earlyHeartbeats() {
+        func live(_ first: EngineReply.MaintenanceWork, after wait: Duration) -> MachineRun {
+            var run = MachineRun.live()
+            run.advance(.seconds(5))
+            run.reply(1, .heartbeat(notices: 0, isDataLost: false, first))
+            run.advance(wait)
+            return run
+        }
+        /// Expects the next heartbeat after this time.
+        func expect(heartbeat number: Int, after wait: Duration, _ run: inout MachineRun) {
+            run.advance(wait - .milliseconds(1))
+            #expect(run.taken() == [])
+            run.advance(.milliseconds(1))
+            #expect(run.taken() == ["send heartbeat \(number)"])
+        }
+        let next = EngineReply.MaintenanceWork(expired: [], names: [], nextExpiry: .milliseconds(400))
+        var found = live(next, after: .milliseconds(401))
+        #expect(found.taken() == ["send heartbeat 1", "send heartbeat 2"])
+        // Sessions that have ended almost at the same time are found together.
+        let more = EngineReply.MaintenanceWork(expired: ["dead"], names: [], nextExpiry: .milliseconds(1))
+        found.reply(2, .heartbeat(notices: 0, isDataLost: false, more))
+        #expect(found.taken() == ["send sweep 3 of dead"])
+        expect(heartbeat: 4, after: .milliseconds(251), &found)
+        // A session that still exists after its sweep is listed again after a second.
+        let last = EngineReply.MaintenanceWork(expired: ["dead"], names: [])
+        found.reply(4, .heartbeat(notices: 0, isDataLost: false, last))
+        #expect(found.taken() == ["send sweep 5 of dead"])
+        expect(heartbeat: 6, after: .milliseconds(1001), &found)
+        found.reply(6, .heartbeat(notices: 0, isDataLost: false, .none))
+        expect(heartbeat: 7, after: .seconds(5), &found)
+
+        // The session was extended, or another process has received it.
+        var unfound = live(next, after: .milliseconds(401))
+        #expect(unfound.taken() == ["send heartbeat 1", "send heartbeat 2"])
+        unfound.reply(2, .heartbeat(notices: 0, isDataLost: false, next))
+        expect(heartbeat: 3, after: .seconds(5), &unfound)
+    }
+
     @Test(
         "a claim of a dead session that three attempts could not end is set aside, and reported by the process that did so",
         arguments: [0, 1])

@@ -65,6 +65,8 @@ enum EngineReply: Sendable {
         var names: [String]
         /// Whether this session was not listed: it has just joined, or the list must be made again.
         var isUnlisted = false
+        /// When the next session expires, if the next heartbeat should be sent then. Its process has probably died.
+        var nextExpiry: Duration?
     }
 
     /// A claim of an expired session, which must be ended.
@@ -116,11 +118,12 @@ extension EngineReply {
             guard let values = parts.last?.array else { return nil }
             self = .values(values.compactMap(\.bytes))
         case ("ok", .heartbeat):
-            guard parts.count == 6, let notices = number(1), let lost = number(2), let expired = parts[3].array,
-                let names = parts[4].array, let unlisted = number(5)
+            guard parts.count == 7, let notices = number(1), let lost = number(2), let expired = parts[3].array,
+                let names = parts[4].array, let unlisted = number(5), let next = number(6)
             else { return nil }
             let work = MaintenanceWork(
-                expired: expired.compactMap(\.string), names: names.compactMap(\.string), isUnlisted: unlisted == 1)
+                expired: expired.compactMap(\.string), names: names.compactMap(\.string), isUnlisted: unlisted == 1,
+                nextExpiry: next > 0 ? .microseconds(next) : nil)
             self = .heartbeat(notices: UInt64(max(0, notices)), isDataLost: lost == 1, work)
         case ("ok", .reconcile):
             guard parts.count == 3, let next = number(1), let lines = parts[2].array.flatMap(Self.lines) else {
