@@ -156,6 +156,21 @@ has_valgrind() {
     command -v valgrind >/dev/null
 }
 
+# use_package FOLDER [OWNER]: sets `package` to the arguments by which swift builds another package, and `programs` to the
+# folder of its programs.
+#
+# In CI all packages are built in one folder, so that what they have in common is built once. But the package manager
+# takes another package in a folder for the same one until its plan is removed, and removes what this one does not need.
+# So on a developer's machine the package is built in the folder of OWNER, by default its own.
+# shellcheck disable=SC2034
+use_package() {
+    local folder="$root/${2:-$1}/.build"
+    [ -z "${CI:-}" ] || folder="$root/.build"
+    package=(--package-path "$root/$1" --scratch-path "$folder")
+    programs="$folder/debug"
+    rm -f "$folder/debug.yaml" "$folder/release.yaml"
+}
+
 # The libraries whose interface and documentation are published.
 # shellcheck disable=SC2034
 libraries="Hiredis RedisDC QueueListen GameServices RedisDCTesting"

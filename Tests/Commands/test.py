@@ -4,6 +4,7 @@ of their own beside the repository. Commands of the tool have a test of their ow
 
 usage: test.py library PROGRAMS SCRATCH   (the folder of the package's programs, and one for builds)
        test.py gateway SCRATCH            (the folder in which the package Gateway was built)
+       test.py tool SCRATCH               (the folder in which the tool was built for release)
 
 The documentation names a Redis server at its usual place, and ports. So the commands run in a network namespace, where these
 are free whatever else this system runs. That needs Linux.
@@ -293,11 +294,26 @@ def follow_gateway(folder, scratch):
         gateway.interrupt()
 
 
+def follow_tool(folder, scratch):
+    pathlib.Path(folder, "bin").mkdir()
+    pathlib.Path(folder, "bin", "redisdc").symlink_to(pathlib.Path(scratch, "release", "redisdc").resolve())
+    with Reader(folder) as reader:
+        reader.start_server()
+        text = reader.run("redisdc lock backup --timeout 60 -- echo alone", documented=False)
+        check("a command runs under a lock", text == "alone\n", text)
+        reader.run("redisdc mail send --to alice --id order-7 hello", documented=False)
+        text = reader.run("redisdc mail listen alice --device phone", documented=False)
+        check("a message arrives", re.search(r"\bhello$", text, re.M), text)
+        reader.run("redisdc sem create seats --permits 1", documented=False)
+        reader.run("redisdc sem wait seats --timeout 2.5", documented=False)
+        reader.start("redisdc sem wait seats --timeout 0.1", documented=False).end(status=75)
+
+
 def main():
     part, arguments = sys.argv[1], sys.argv[2:]
     if part == "inside":
         folder, scratch = arguments[1:]
-        {"library": follow_library, "gateway": follow_gateway}[arguments[0]](folder, scratch)
+        {"library": follow_library, "gateway": follow_gateway, "tool": follow_tool}[arguments[0]](folder, scratch)
         return
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         if part == "library":

@@ -38,7 +38,10 @@ static void wait_one(Side *side, const char *name) {
     Request wait = engine_append(&side->engine, ACQUIRE, name, "sf", "0", "c", NULL);
     if (engine_answer(&side->engine) == 0) {
         redisReply *message = redis_message(side->wakeups);
-        long woken = strtol(message->element[2]->str, NULL, 10);
+        // The session's notices, then the number of the request and its fence.
+        char *end;
+        strtol(message->element[2]->str, &end, 10);
+        long woken = strtol(end, NULL, 10);
         freeReplyObject(message);
         if (woken != wait.number) fail(EXIT_INTERNAL, "wait %ld was woken instead of %ld", woken, wait.number);
     }

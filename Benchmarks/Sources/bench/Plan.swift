@@ -29,17 +29,19 @@ struct Plan {
 
     init(_ arguments: [String]) throws {
         var arguments = arguments[...]
+        var isQuick = false
         while let argument = arguments.popFirst() {
             switch argument {
             case "--repeats": repeats = try Self.number(arguments.popFirst())
-            case "--quick": (repeats, sizes) = (1, .quick)
+            case "--quick": (repeats, sizes, isQuick) = (1, .quick, true)
             case "--only": groups.append(try Self.group(arguments.popFirst()))
             case "--json": json = arguments.popFirst()
             case "--root": root = URL(fileURLWithPath: arguments.popFirst() ?? ".")
             default: throw BenchError(Self.usage)
             }
         }
-        if groups.isEmpty { groups = Group.allCases }
+        // The counts of instructions take longer than all others together.
+        if groups.isEmpty { groups = Group.allCases.filter { !isQuick || $0 != .clusterCost && $0 != .serverCost } }
     }
 
     private static func number(_ word: String?) throws -> Int {
