@@ -20,9 +20,18 @@ public enum Locality: Sendable, Hashable {
     ///   it, which costs it one message more than a free mutex. While the notification channel does
     ///   not work, it waits for the rest of `linger`.
     ///
-    /// Exclusion, fences, timeouts, cancellation, loss, and death of the process are the same as
-    /// with ``strict``. Fences grow with every grant of this mutex, but fences of different mutexes
-    /// can be equal.
+    /// Exclusion, fences, timeouts, cancellation, and death of the process are the same as with
+    /// ``strict``. Fences grow with every grant of this mutex, but fences of different mutexes can
+    /// be equal.
+    ///
+    /// A body that ends after the end of the process's session throws `.lost`, as with ``strict``.
+    /// The two differ in what a normal end says after a forced release, or after Redis has lost the
+    /// lock (FLUSHALL, a failover): the release of a strict lock asks Redis and throws `.lost` at
+    /// once, while a body that hands the mutex over asks nobody. The process asks for all its tasks,
+    /// every 250 ms while they take turns. Bodies that end before the answer return normally although
+    /// another process may have held the lock too. The one that is running then throws `.lost`, and
+    /// after a loss of data ``Coordinator/events()`` yields the loss. Use ``Lease/fence`` where this
+    /// matters, or ``strict``.
     ///
     /// The algorithm is lock cohorting (Dice, Marathe and Shavit, *Lock Cohorting*, 2012), with
     /// recalls as in distributed file systems.

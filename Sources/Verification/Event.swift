@@ -86,8 +86,11 @@ package struct Event: Codable, Sendable, Equatable {
     package var message: String?
     /// The mailboxes to which a send goes.
     package var recipients: [String]?
-    /// The kind of a gap, the code of an error, or the kind of a failover.
+    /// The kind of a gap, the code of an error, the kind of a failover, or ``turn``.
     package var note: String?
+
+    /// The note of a claim that is the turn of a cohort.
+    package static let turn = "turn"
 
     package init(
         _ kind: Kind, at time: UInt64, process: Int, _ resource: String? = nil, operation: Int? = nil,

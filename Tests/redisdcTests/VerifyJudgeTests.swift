@@ -20,12 +20,13 @@ struct VerifyJudgeTests {
     /// A claim that is held between two times.
     private func claim(
         _ process: Int, operation: Int = 1, resource: String = "mutex", verb: Event.Verb = .lock,
-        called: Double? = nil, from: Double, to: Double, fence: UInt64, count: Int = 1, limit: Int = 1
+        called: Double? = nil, from: Double, to: Double, fence: UInt64, count: Int = 1, limit: Int = 1,
+        note: String? = nil
     ) -> [Event] {
         [
             Event(
                 .enter, at: at(from), process: process, resource, operation: operation, verb: verb,
-                called: at(called ?? from), fence: fence, count: count, limit: limit),
+                called: at(called ?? from), fence: fence, count: count, limit: limit, note: note),
             Event(.held, at: at(to), process: process, operation: operation),
         ]
     }
@@ -58,6 +59,21 @@ struct VerifyJudgeTests {
             let verdict = judged(both + [lost(process, at: 2.5)])
             #expect(verdict[.exclusion].violations == 0)
             #expect(verdict[.exclusion].announced == 1)
+        }
+    }
+
+    @Test("a turn of a cohort is announced as lost by what its process is notified of, a strict claim is not")
+    func announcedTurn() {
+        for (note, violations) in [(Event.turn, 0), (nil, 1)] as [(String?, Int)] {
+            let both = claim(1, from: 0, to: 1, fence: 1, note: note) + claim(2, from: 0.9, to: 2, fence: 2)
+            for kind in [Event.Kind.dataLost, .sessionLost] {
+                let verdict = judged(both + [Event(kind, at: at(2.5), process: 1)])
+                #expect(verdict[.exclusion].violations == violations)
+                #expect(verdict[.exclusion].announced == 1 - violations)
+                // Before the other holder came, or of another process.
+                #expect(judged(both + [Event(kind, at: at(0.8), process: 1)])[.exclusion].violations == 1)
+                #expect(judged(both + [Event(kind, at: at(2.5), process: 3)])[.exclusion].violations == 1)
+            }
         }
     }
 

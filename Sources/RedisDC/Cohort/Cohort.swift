@@ -126,6 +126,10 @@ final class Cohort: Sendable {
     /// For tests: the number of tasks that wait for their turn.
     var waiterCount: Int { state.withLock { $0.machine.waiterCount } }
 
+    private var lostTurn: RedisDCError {
+        RedisDCError(.lost, "\(resource) is no longer held: it was lost before the lease was released")
+    }
+
     private var notAvailable: RedisDCError { .timedOut("acquire \(resource)", after: .zero) }
 
     // MARK: Release
@@ -134,16 +138,17 @@ final class Cohort: Sendable {
     ///
     /// - Throws: what ``Lease/release()`` throws.
     func release(_ turn: UInt64) async throws(RedisDCError) {
-        if let claim = endTurn(turn) { try await engine.release(claim) }
+        if let claim = try endTurn(turn) { try await engine.release(claim) }
     }
 
     /// Ends a turn without waiting for the outcome.
     func releaseSoon(_ turn: UInt64) {
-        if let claim = endTurn(turn) { engine.releaseSoon(claim) }
+        if let claim = try? endTurn(turn) { engine.releaseSoon(claim) }
     }
 
     /// - Returns: the claim to release.
-    private func endTurn(_ turn: UInt64) -> UInt64? {
+    /// - Throws: `.lost` when the claim was lost, or the session had expired, before the turn ended.
+    private func endTurn(_ turn: UInt64) throws(RedisDCError) -> UInt64? {
         let now = engine.now
         let (action, watch, pause) = state.withLock {
             state -> (CohortStateMachine.ReleaseAction, LeaseWatch?, Duration?) in
@@ -151,13 +156,17 @@ final class Cohort: Sendable {
             switch action {
             case .none: break
             case .begin: state.turnWatch = LeaseWatch()
-            case .linger, .release, .replace: state.turnWatch = nil
+            case .linger, .release, .replace, .lost: state.turnWatch = nil
             }
             return (action, state.turnWatch, pauseUntilTick(&state, now))
         }
         if let pause { tick(after: pause) }
         switch action {
-        case .none, .linger: return nil
+        case .linger: return nil
+        case .none, .lost(request: nil): throw lostTurn
+        case .lost(let claim?):
+            request(claim)
+            throw lostTurn
         case .begin(let id, let turn, let life):
             finish(id, .success(Lease(turn, of: self, life: life, watch: watch!)))
             return nil

@@ -23,6 +23,8 @@ struct CohortStateMachine {
         var linger: Duration
         /// The interval at which a held claim is compared with Redis, in case a recall was lost.
         var checkInterval: Duration
+        /// The same while turns begin and end: nothing else tells whether Redis still has the claim.
+        var checkIntervalInUse = Duration.milliseconds(250)
         /// The operation in the error messages of the tasks, such as `acquire mutex "orders"`.
         var purpose: String
     }
@@ -54,6 +56,8 @@ struct CohortStateMachine {
         /// The number of turns since the demand is what it is.
         var turns = 0
         var check: Check
+        /// When the claim was granted, or last compared with Redis.
+        var comparedAt: Duration
 
         /// Whether a turn may begin.
         func allowsTurn(_ settings: Settings, _ now: Duration) -> Bool {
@@ -168,8 +172,9 @@ struct CohortStateMachine {
         tenure.claim.lastFence = turn.fence
         tenure.turns += 1
         tenure.use = .turn(turn.number)
-        if case .due(let at) = tenure.check, tenure.endOfFences - turn.fence < Self.fences / 2 {
-            tenure.check = .due(at: min(at, now))
+        if case .due(let at) = tenure.check {
+            let isShort = tenure.endOfFences - turn.fence < Self.fences / 2
+            tenure.check = .due(at: min(at, isShort ? now : max(now, tenure.comparedAt + settings.checkIntervalInUse)))
         }
         state = .held(tenure)
         return turn
@@ -210,7 +215,7 @@ struct CohortStateMachine {
             Tenure(
                 claim: claim, id: grant.claim, life: grant.life, use: .lingering(since: now),
                 endOfFences: reservation == .unknown ? grant.fence : grant.fence + Self.fences - 1,
-                demand: max(demand, claim.demand), check: .due(at: now + settings.checkInterval)))
+                demand: max(demand, claim.demand), check: .due(at: now + settings.checkInterval), comparedAt: now))
         return settleLeaving() + next(now) + failAttempts(.timedOut(settings.purpose, after: .zero))
     }
 
@@ -264,13 +269,18 @@ struct CohortStateMachine {
         case release(ID)
         /// Requests another claim, behind those who wait, and then releases this one.
         case replace(CohortClaim, releasing: ID)
+        /// The session had expired when the turn ended, so the turn is lost. Another claim must be requested for the
+        /// waiters, if there are any.
+        case lost(request: CohortClaim?)
     }
 
     /// Handles the end of a turn.
     mutating func release(_ turn: UInt64, now: Duration) -> ReleaseAction {
         guard case .held(var tenure) = state, case .turn(turn) = tenure.use else { return .none }
+        // The engine ends the session, and all its claims, at its next event.
+        if now >= tenure.life.end { return .lost(request: endTenure()) }
         if waiters.isEmpty {
-            if tenure.demand != .waiting, settings.linger > .zero, now < tenure.life.end {
+            if tenure.demand != .waiting, settings.linger > .zero {
                 tenure.use = .lingering(since: now)
                 state = .held(tenure)
                 return .linger
@@ -393,6 +403,7 @@ struct CohortStateMachine {
     mutating func checked(_ claim: CohortClaim, end: UInt64?, now: Duration) {
         guard case .held(var tenure) = state, tenure.claim === claim else { return }
         tenure.check = .due(at: now + settings.checkInterval)
+        tenure.comparedAt = now
         if let end { tenure.endOfFences = max(tenure.endOfFences, end) }
         state = .held(tenure)
     }

@@ -13,6 +13,8 @@ struct RecordedClaim {
     var fence: UInt64
     var count: Int
     var limit: Int
+    /// Whether it is the turn of a cohort, whose end does not ask Redis.
+    var isTurn: Bool
 
     var text: String { "process \(id.process)'s claim \(id.operation)" }
 
@@ -29,7 +31,8 @@ struct RecordedClaim {
                 found[resource, default: []].append(
                     RecordedClaim(
                         id: id, verb: verb, called: event.called ?? event.time, from: event.time, to: event.time,
-                        fence: event.fence ?? 0, count: event.count ?? 1, limit: event.limit ?? 1))
+                        fence: event.fence ?? 0, count: event.count ?? 1, limit: event.limit ?? 1,
+                        isTurn: event.note == Event.turn))
             case .held:
                 guard let (resource, place) = places[id] else { continue }
                 found[resource]![place].to = event.time
@@ -44,7 +47,8 @@ struct RecordedClaim {
 ///
 /// Only times count at which a holder has read that its lease is held. Too many holders are allowed when enough of them
 /// were notified afterwards that their claims are lost: after a failover that lost grants, a holder does not know it
-/// until its first contact with the new master.
+/// until its first contact with the new master. The turn of a cohort may end normally before that: then it is enough
+/// that its process was notified afterwards of the loss of data or of its session.
 struct ExclusionCheck {
     let verb: Event.Verb
     var finding: Finding
@@ -61,7 +65,11 @@ struct ExclusionCheck {
             active.append(claim)
             finding.checks += 1
             guard active.reduce(0, { $0 + $1.count }) > claim.limit else { continue }
-            let notices = active.map { announcements.notice(of: $0.id, after: claim.from) }
+            let notices = active.map { holder in
+                let own = announcements.notice(of: holder.id, after: claim.from)
+                guard holder.isTurn, own == .missing else { return own }
+                return announcements.notice(to: holder.id.process, after: claim.from)
+            }
             // The claims of which nobody was notified must be few enough to be allowed.
             func remaining(_ isCounted: (Announcements.Notice) -> Bool) -> Int {
                 zip(active, notices).reduce(0) { isCounted($1.1) ? $0 + $1.0.count : $0 }

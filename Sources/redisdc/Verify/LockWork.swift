@@ -79,7 +79,7 @@ struct Holding {
         recorder.record(
             Event(
                 .enter, at: start, process: process, name, operation: operation, verb: verb, called: called,
-                fence: lease.fence, count: count, limit: limit))
+                fence: lease.fence, count: count, limit: limit, note: name == Workload.cohort ? Event.turn : nil))
         lease.onLoss { _ in lost() }
         // Some holders stay during a failover.
         let length = choices.oneIn(20) ? 500...2000 : choices.oneIn(5) ? 10...60 : 0...5

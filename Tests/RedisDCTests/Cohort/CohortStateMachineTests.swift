@@ -23,6 +23,10 @@ private struct CohortRun {
     var fence: UInt64 = 1000
     var fences: [UInt64] = []
     var ended: [UInt64: String] = [:]
+    /// The turns that were told at their end that they are lost.
+    var lostTurns = 0
+    /// The comparisons with Redis.
+    var checks = 0
     /// The turns since the demand was reported.
     var turnsSinceRecall: Int?
     var faults: [String] = []
@@ -107,6 +111,11 @@ private struct CohortRun {
         case .begin(let id, let new, _): next(id, new)
         case .release(let claim): released(claim)
         case .replace(let claim, let releasing): request(claim, releasing: releasing)
+        case .lost(let next):
+            lostTurns += 1
+            // The engine ends the session with all its claims.
+            (current, turnsSinceRecall, claims) = (nil, nil, [])
+            if let next { request(next) }
         }
     }
 
@@ -171,7 +180,9 @@ private struct CohortRun {
             switch action {
             case .abandon(let id, let error): abandon(id, error)
             case .release(let claim): released(claim)
-            case .check(_, let claim): machine.checked(claim, end: claim.lastFence + 100, now: now)
+            case .check(_, let claim):
+                checks += 1
+                machine.checked(claim, end: claim.lastFence + 100, now: now)
             }
         }
     }
@@ -303,6 +314,42 @@ struct CohortStateMachineTests {
         run.life.extend(to: run.now)
         run.lock()
         #expect(run.turn == nil && run.requests.count == 1 && run.faults.isEmpty)
+    }
+
+    @Test("a turn that ends after its session's end is lost, whether other tasks wait or not", arguments: 0..<4)
+    func endsTooLate(waiters: Int) {
+        var run = CohortRun(limit: 1000)
+        for round in 0..<100 {
+            run.life.extend(to: run.now + .seconds(1))
+            while run.waiting.count <= waiters { run.lock() }
+            run.grant()
+            // Suspended in the turn, as by SIGSTOP. What the process does first is to end the turn.
+            run.now += .seconds(round % 2 == 0 ? 1 : 100)
+            run.release()
+            #expect(run.lostTurns == round + 1 && run.turn == nil)
+            #expect(run.requests.count == (waiters == 0 ? 0 : 1))
+        }
+        #expect(run.faults.isEmpty)
+    }
+
+    @Test("while tasks take turns, the claim is compared with Redis four times a second, else with each heartbeat")
+    func compared() {
+        var run = CohortRun(limit: 1000, linger: .seconds(1))
+        run.lock()
+        run.grant()
+        for _ in 0..<1000 {
+            run.now += .milliseconds(10)
+            run.release()
+            run.lock()
+            run.tick()
+        }
+        #expect((38...40).contains(run.checks))
+        let before = run.checks
+        for _ in 0..<1000 {
+            run.now += .milliseconds(60)
+            run.tick()
+        }
+        #expect((11...13).contains(run.checks - before) && run.faults.isEmpty)
     }
 
     @Test("an attempt that fails does not end the wait of another task")
