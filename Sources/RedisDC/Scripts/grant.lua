@@ -62,7 +62,9 @@ if grants_wanted and kind and waiting > 0 and free > 0 and kind ~= DESTROYED and
             waiter_state = DONE
           end
           if waiter_state == DONE or session.expires <= now then
-            -- A waiter whose session has expired is passed over. Its slot keeps nothing for the sweep to end.
+            -- A waiter whose session has expired is passed over. Its slot keeps nothing for the sweep to end. From now on
+            -- the session has expired for every script: see layout.lua.
+            if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end
             zrem[#zrem + 1] = line
             if waiter_state == WAITING then hdel[#hdel + 1] = waiter_field end
             waiting = waiting - 1

@@ -111,7 +111,8 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN and waiting >
             if members[note] > 0 then wanted = 0 end
           end
           if not is_waiting or session.expires <= now then
-            -- A waiter whose session has expired is passed over. Its slot keeps nothing for the sweep to end.
+            -- As in grant.lua.
+            if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end
             zrem[#zrem + 1] = line
             zrem[#zrem + 1] = other_line
             if is_waiting then hdel[#hdel + 1] = waiter_field end

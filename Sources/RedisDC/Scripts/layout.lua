@@ -31,7 +31,8 @@ local format = string.format
 --               + 1, or Redis's TIME in microseconds if that is later. Between two ticks the clock may be behind TIME.
 --   i:SID       how the session describes itself
 --   s:SID       session: expires; notices; slots, a number that all its slots are below. A record of another size is
---               corrupt, and counts as expired. notices: the number of the process's connection times CONNECTION, plus
+--               corrupt, and counts as expired. A script that acts on the expiry of a session, because TIME has passed
+--               `expires`, sets that to 0: then it has expired for every other script too, whatever TIME is. notices: the number of the process's connection times CONNECTION, plus
 --               the number of the session's claims that others have granted or ended since the connection's first
 --               heartbeat.
 --   c:SID:SLOT  slot: its state, the NUMBER of the last request that it has served, and a claim or a kept reply

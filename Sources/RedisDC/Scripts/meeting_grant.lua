@@ -13,8 +13,6 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
     local time = call('TIME')
     now = time[1] * 1000000 + time[2]
   end
-  -- Whether each session is alive, by SID.
-  local alive = {}
   local leaving = zrem[1]
   if free == 0 and limit > 0 and waiting >= limit then
     local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1536')
@@ -25,11 +23,18 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
       if line ~= leaving then
         local claim_id = string.sub(line, claim_at)
         local owner = string.sub(claim_id, 1, string.find(claim_id, ':', 1, true) - 1)
-        if alive[owner] == nil then
-          local session = call('HGET', state, SESSION_FIELD .. owner)
-          alive[owner] = session and #session == SESSION_SIZE and decode(NUMBER, session) > now or false
+        local session = sessions_read[owner]
+        if not session then
+          session = {expires = 0}
+          local record = call('HGET', state, SESSION_FIELD .. owner)
+          if record and #record == SESSION_SIZE then
+            session.expires, session.notices, session.slots = decode(SESSION, record)
+          end
+          sessions_read[owner] = session
         end
-        if alive[owner] then
+        -- As in grant.lua.
+        if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end
+        if session.expires > 0 then
           living, last = living + 1, line
           if living == limit then break end
         else
@@ -89,6 +94,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
         local arrival = (signalled - 1) * 1024 + decode(NUMBER, tail, 9) - free
         free = free - 1
         if in_slot ~= tonumber(claim_number) or session.expires <= now then
+          if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end
           if party_state == WAITING and in_slot == tonumber(claim_number) then hdel[#hdel + 1] = party_field end
         else
           local fence, note, granted_state, claim_tick = '1', '', GRANTED, created

@@ -5,7 +5,7 @@
 --   [3] the field of the claim's resource: t:NAME
 --   [4] NUMBER of the claim
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck;
---   {'alive'}: its session has not expired; {'family', FAMILY}: the script of this family must run instead.
+--   {'alive'}: no sweep has ended its session; {'family', FAMILY}: the script of this family must run instead.
 local slot_field, resource_field, claim_number = ARGV[1], ARGV[3], tonumber(ARGV[4])
 local name, claim_id = string.sub(resource_field, 3), string.sub(slot_field, 3) .. ':' .. ARGV[4]
 local sid = string.match(claim_id, '^[^:]+')
@@ -17,10 +17,8 @@ if resource then
   kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, resource)
   tail = string.sub(resource, TAIL)
 end
-if ARGV[2] == '' and session and #session == SESSION_SIZE then
-  local time = call('TIME')
-  if decode(NUMBER, session) > time[1] * 1000000 + time[2] then return {'alive'} end
-end
+-- Not by the clock: of a session whose sweep began while the clock was ahead, all claims are ended, or none.
+if ARGV[2] == '' and session and #session == SESSION_SIZE and decode(NUMBER, session) > 0 then return {'alive'} end
 local claim_state, slot_number = DONE, 0
 if slot then claim_state, slot_number = decode(SLOT, slot) end
 -- The record of a mutex names the holder: see release_mutex.lua.

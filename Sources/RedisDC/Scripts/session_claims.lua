@@ -3,11 +3,12 @@
 --   [1] SID
 --   [2] from: the first slot of the page
 -- Reply: {'ok', from of the next page or 0 after the last, {SLOT, NUMBER, state, tick, count, mode, NAME or, in state
---   d, the word of its end, …}}, or {'lost'}. The state is that of the slot.
+--   d, the word of its end, …}}, {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot.
 local sid, first = ARGV[1], tonumber(ARGV[2])
 local session = call('HGET', state, SESSION_FIELD .. sid)
 if not session or #session ~= SESSION_SIZE then return {'lost'} end
-local _, _, slots = decode(SESSION, session)
+local expires, _, slots = decode(SESSION, session)
+if expires == 0 then return {'lost', 'ended'} end
 local stop = math.min(slots, first + 500)
 local fields, page = {}, {}
 for slot = first, stop - 1 do fields[#fields + 1] = SLOT_FIELD .. sid .. ':' .. format('%d', slot) end

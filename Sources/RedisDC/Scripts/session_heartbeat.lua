@@ -20,7 +20,13 @@ if not session or #session ~= SESSION_SIZE then return {'lost'} end
 local expires, notices, slots = decode(SESSION, session)
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if expires <= now then return {'lost', 'ended'} end
+if expires <= now then
+  -- From now on it has expired for every script, and is swept by the next heartbeat.
+  call('HDEL', state, '')
+  call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, 0, notices, slots))
+  call('ZADD', sessions, '0', sid)
+  return {'lost', 'ended'}
+end
 -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
 call('HDEL', state, '')
 expires = now + tonumber(ARGV[2])

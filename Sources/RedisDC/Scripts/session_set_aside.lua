@@ -5,14 +5,11 @@
 --   [1] SID of the expired session
 --   [2] SLOT
 --   [3] NUMBER of the claim
--- Reply: 1; 0: there is no such claim; {'alive'}: the session has not expired.
+-- Reply: 1; 0: there is no such claim; {'alive'}: no sweep has ended the session.
 local sid, slot_field = ARGV[1], SLOT_FIELD .. ARGV[1] .. ':' .. ARGV[2]
 local stored = call('HMGET', state, SESSION_FIELD .. sid, slot_field)
 local session, record = stored[1], stored[2]
-local time = call('TIME')
-if session and #session == SESSION_SIZE and decode(NUMBER, session) > time[1] * 1000000 + time[2] then
-  return {'alive'}
-end
+if session and #session == SESSION_SIZE and decode(NUMBER, session) > 0 then return {'alive'} end
 if not record or #record < SLOT_SIZE then return 0 end
 local _, number = decode(SLOT, record)
 if number ~= tonumber(ARGV[3]) then return 0 end

@@ -1,5 +1,6 @@
--- Lists claims of an expired session for other_claim.lua, from the last slots to the first. Deletes what else is left
--- of it, and at last the session. Anyone may run it, without a session.
+-- Ends an expired session for every script, whatever the clock says later. Lists its claims for other_claim.lua, from
+-- the last slots to the first. Deletes what else is left of it, and at last the session. Anyone may run it, without a
+-- session.
 -- KEYS: state, index, sessions
 -- ARGV
 --   [1] SID of the expired session
@@ -34,6 +35,8 @@ if #session ~= SESSION_SIZE or slots ~= math.floor(slots) or slots < 0 or slots 
 end
 local time = call('TIME')
 if expires > time[1] * 1000000 + time[2] then return {'alive'} end
+local has_ended = expires == 0
+expires = 0
 local below = ARGV[2] == '' and slots or math.min(tonumber(ARGV[2]), slots)
 local is_top = below == slots
 local claims = {}
@@ -73,7 +76,7 @@ end
 if slots == 0 then
   call('HDEL', state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
   call('ZREM', sessions, sid)
-elseif is_top then
+elseif is_top or not has_ended then
   call('HDEL', state, '')
   call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots))
 end

@@ -38,7 +38,12 @@ else
   local expires, notices, slots = decode(SESSION, session)
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
-  if expires <= now then return {'lost', 'ended'} end
+  if expires <= now then
+    -- From now on it has expired for every script.
+    call('HDEL', state, '')
+    call('HSET', state, session_field, encode(SESSION, 0, notices, slots))
+    return {'lost', 'ended'}
+  end
   local slots_used = slot_of_session + 1
   if slots_used > slots then session_record = encode(SESSION, expires, notices, slots_used) end
 end

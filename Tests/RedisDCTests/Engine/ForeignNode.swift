@@ -94,16 +94,21 @@ final class ForeignNode: Sendable {
         _ = try await run("confirm", [.string(session), .string("\(await requests.slot(of: claim)):\(claim)")])
     }
 
-    /// Lets the session expire now, as if it had sent no heartbeat.
-    func expire() async throws {
+    /// Lets the session expire now, as if it had sent no heartbeat and a sweep had begun.
+    func expire() async throws { try await setExpiry(0) }
+
+    /// Sets the time until which the session lasts, in microseconds since 1970. 1 has passed, but no script has acted
+    /// on it yet.
+    func setExpiry(_ expires: Int) async throws {
         let script = """
             local session = SESSION_FIELD .. ARGV[1]
             local _, notices, slots = decode(SESSION, call('HGET', state, session))
-            call('HSET', state, session, encode(SESSION, 1, notices, slots))
-            return call('ZADD', sessions, 'XX', 1, ARGV[1])
+            call('HSET', state, session, encode(SESSION, ARGV[2], notices, slots))
+            return call('ZADD', sessions, 'XX', ARGV[2], ARGV[1])
             """
         _ = try await redis.script(
-            RedisScript(Self.source("layout") + "\n" + script), keys: Self.keys, arguments: [.string(session)])
+            RedisScript(Self.source("layout") + "\n" + script), keys: Self.keys,
+            arguments: [.string(session), .integer(expires)])
     }
 
     var channel: SubscriptionTopic { .channel("rdc:{default:0}:wake:\(session)") }
@@ -132,6 +137,7 @@ final class ForeignNode: Sendable {
         "leave": ["session_leave"],
         "heartbeat": ["session_heartbeat"],
         "sweep": ["session_sweep"],
+        "setAside": ["session_set_aside"],
         "claims": ["session_claims"],
         "confirm": ["session_confirm"],
         "inspect": ["inspect"],

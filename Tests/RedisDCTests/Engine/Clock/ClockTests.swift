@@ -123,6 +123,26 @@ extension EngineTests {
             }
         }
 
+        @Test("no wait remains without a grant after the server's clock was ahead for a moment")
+        func ahead() async throws {
+            try await withClock { clock, one, two, redis in
+                let waiters = try (0..<20).map { number in
+                    let semaphore = try one.semaphore("s\(number)", permits: 0)
+                    return Task { try await semaphore.wait(timeout: .seconds(110)) }
+                }
+                let signalling = try (0..<20).map { try two.semaphore("s\($0)", permits: 0) }
+                try await until("all wait") {
+                    try await redis.send("ZLEXCOUNT", "rdc:{default:0}:index", "[q", "(r").integer == 20
+                }
+                // The sessions of both have slots already, so the signals are served.
+                try await signalling[0].signal()
+                try await set(clock, .seconds(60), redis)
+                for semaphore in signalling.dropFirst() { try await semaphore.signal() }
+                try await set(clock, .zero, redis)
+                for waiter in waiters { try await waiter.value }
+            }
+        }
+
         @Test(
             "when the server's clock jumps back, leases are kept, fences grow and dead sessions seem alive")
         func backward() async throws {
