@@ -11,9 +11,9 @@ enum Scripts {
 
     // MARK: Sessions
 
-    static let join = engine([.sessionJoin])
+    static let join = engine([.sessionJoin, .sessionWatch])
     static let leave = engine([.sessionLeave])
-    static let heartbeat = engine([.sessionHeartbeat])
+    static let heartbeat = engine([.sessionHeartbeat, .sessionWatch])
     static let sweep = engine([.sessionSweep])
     static let setAside = engine([.sessionSetAside])
     static let listSessions = engine([.sessionList])
@@ -105,7 +105,8 @@ private enum Part: Equatable {
         latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
-        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, setTurnstile, signal, slot, write
+        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, signal, slot,
+        write
 
     var source: String {
         let bytes =
@@ -157,6 +158,7 @@ private enum Part: Equatable {
             case .sessionList: PackageResources.session_list_lua
             case .sessionSetAside: PackageResources.session_set_aside_lua
             case .sessionSweep: PackageResources.session_sweep_lua
+            case .sessionWatch: PackageResources.session_watch_lua
             case .setTurnstile: PackageResources.set_turnstile_lua
             case .signal: PackageResources.signal_lua
             case .slot: PackageResources.slot_lua

@@ -187,8 +187,12 @@ extension Engine {
         do throws(RedisError) {
             let reply = try await redis.script(
                 Scripts.join, keys: keys.all, arguments: arguments, timeout: settings.heartbeatInterval)
-            switch (reply.array?.first?.string, reply.array?.last?.string) {
-            case ("ok", let epoch?): perform(machine.joined(life.id, epoch: epoch, now: now))
+            let parts = reply.array ?? []
+            switch (parts.first?.string, parts.dropFirst().first?.string) {
+            case ("ok", let epoch?):
+                let next = parts.last?.integer ?? 0
+                let after = next > 0 ? Duration.microseconds(next) : nil
+                perform(machine.joined(life.id, epoch: epoch, next: after, now: now))
             case ("lost", _): perform(machine.joinedTooLate(life.id))
             case ("conflict", let layout?): await joinFailed(life, .fatal(namespace.conflict(with: layout)))
             default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply: \(reply.form)")))

@@ -13,10 +13,14 @@ extension EngineStateMachine {
     }
 
     /// Handles a message on the wake-up channel: the session's notices, then pairs of a claim's number and a fence, or of
-    /// a number and a word.
+    /// a number and a word; or `look` alone.
     mutating func hint(_ id: String, _ text: String, now: Duration) -> [HintAction] {
         if isExpired(at: now) { return [.sessionEnded(endSession(.expired, now))] }
         guard isLive, id == life.id else { return [] }
+        if text == "look" {
+            looksNow(now)
+            return []
+        }
         let words = text.split(separator: " ")
         let counted = stride(from: 2, to: words.count, by: 2).count { words[$0] != "try" && words[$0] != "recall" }
         let conclusion = live.notices.receive(counted, upTo: words.first.flatMap { UInt64($0) } ?? .max)

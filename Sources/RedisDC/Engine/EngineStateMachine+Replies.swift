@@ -157,8 +157,7 @@ extension EngineStateMachine {
                 actions.append(.send(request))
             }
             return actions + requestForWaiters(operation, reply)
-        case .heartbeat(let sent, let notices, let isEarly):
-            return heartbeatAnswered(sent, notices: notices, isEarly: isEarly, reply, now)
+        case .heartbeat(let sent, let notices): return heartbeatAnswered(sent, notices: notices, reply, now)
         case .reconcile(let known, let found): return reconcileAnswered(known, found, reply, now)
         case .sweep(let hasClaims, let isSecond): return sweepAnswered(operation, reply, hasClaims, isSecond)
         case .background:

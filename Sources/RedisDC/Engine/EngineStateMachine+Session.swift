@@ -12,8 +12,8 @@ extension EngineStateMachine {
             /// Releases a claim, or removes it from the queue, and frees its slot.
             case end(ID)
             case call(ID)
-            /// `notices`: those that the session knew when it was sent. `isEarly`: as in ``Heartbeat``.
-            case heartbeat(sent: Duration, notices: UInt64, isEarly: Bool)
+            /// `notices`: those that the session knew when it was sent.
+            case heartbeat(sent: Duration, notices: UInt64)
             /// See `reconcileAnswered`.
             case reconcile(known: [UInt64: KnownClaim], found: [EngineReply.Line])
             /// Sweeps an expired session. `hasClaims`: an earlier page of this pass had claims. `isSecond`: the pass
@@ -42,8 +42,7 @@ extension EngineStateMachine {
         }
 
         enum Heartbeat {
-            /// `isEarly`: sooner than usual, because another session expires then.
-            case due(at: Duration, isEarly: Bool = false)
+            case due(at: Duration)
             /// `next`: when the next heartbeat is due.
             case inFlight(next: Duration)
         }
@@ -135,10 +134,14 @@ extension EngineStateMachine {
     }
 
     /// Handles a successful join: the session is live, and the backlog is sent.
-    mutating func joined(_ id: String, epoch new: String, now: Duration) -> [JoinAction] {
+    ///
+    /// - Parameter next: as in ``EngineReply/MaintenanceWork``.
+    mutating func joined(_ id: String, epoch new: String, next: Duration? = nil, now: Duration) -> [JoinAction] {
         guard id == life.id, case .joining(let since, let channel) = phase else { return [] }
         life.extend(to: since + settings.ttl - settings.margin)
-        phase = .live(Session(heartbeat: .due(at: since + settings.heartbeatInterval), channel: channel))
+        let regular = since + settings.heartbeatInterval
+        let heartbeat = Session.Heartbeat.due(at: next.map { min(regular, now + $0 + .milliseconds(1)) } ?? regular)
+        phase = .live(Session(heartbeat: heartbeat, channel: channel))
         var actions: [JoinAction] = []
         if let epoch, epoch != new { actions.append(.event(.dataLost)) }
         epoch = new

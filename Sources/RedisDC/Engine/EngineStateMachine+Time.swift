@@ -19,7 +19,7 @@ extension EngineStateMachine {
         guard case .live(let session) = phase else { return next }
         consider(life.end)
         consider(session.slots.dueAt)
-        if case .due(let at, _) = session.heartbeat { consider(at) }
+        if case .due(let at) = session.heartbeat { consider(at) }
         if case .unsubscribed(let pollAt) = session.channel { consider(pollAt) }
         return next
     }
@@ -92,17 +92,26 @@ extension EngineStateMachine {
 
     /// Returns a heartbeat when it is due. Only one is in flight at a time.
     private mutating func heartbeatIfDue(_ now: Duration) -> EngineRequest? {
-        guard case .due(let at, let isEarly) = live.heartbeat, at <= now else { return nil }
-        return heartbeat(now, isEarly: isEarly)
+        guard case .due(let at) = live.heartbeat, at <= now else { return nil }
+        return heartbeat(now)
     }
 
-    private mutating func heartbeat(_ now: Duration, isEarly: Bool = false) -> EngineRequest {
+    /// Handles the request of Redis to look at the sessions now: another process needs this one to look when its session
+    /// expires, which may be before the next heartbeat.
+    mutating func looksNow(_ now: Duration) {
+        switch live.heartbeat {
+        case .due(let at): live.heartbeat = .due(at: min(at, now))
+        case .inFlight: live.heartbeat = .inFlight(next: now)
+        }
+    }
+
+    private mutating func heartbeat(_ now: Duration) -> EngineRequest {
         live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
         // A cohort hands out later fences than the one of its claim.
         for claim in claims.values { highestFence = max(highestFence, claim.request.cohort?.lastFence ?? 0) }
         return makeRequest(
             .heartbeat(seen: live.seen, fence: highestFence, connection: live.notices.connection),
-            .heartbeat(sent: now, notices: live.notices.count, isEarly: isEarly))
+            .heartbeat(sent: now, notices: live.notices.count))
     }
 
     /// Handles a new connection for commands: it may lead to another server, which has lost the last writes.
@@ -126,11 +135,9 @@ extension EngineStateMachine {
 
     /// Handles the reply to a heartbeat: extends the session, compares what was seen, and carries out maintenance work.
     ///
-    /// - Parameters:
-    ///   - known: the notices that the session knew when it sent the heartbeat.
-    ///   - isEarly: whether it was sent because another session would expire.
+    /// - Parameter known: the notices that the session knew when it sent the heartbeat.
     mutating func heartbeatAnswered(
-        _ sent: Duration, notices known: UInt64, isEarly: Bool, _ reply: EngineReply, _ now: Duration
+        _ sent: Duration, notices known: UInt64, _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
         if case .inFlight(let next) = live.heartbeat { live.heartbeat = .due(at: next) }
         guard case .heartbeat(let notices, let isDataLost, let work) = reply else { return [] }
@@ -153,22 +160,18 @@ extension EngineStateMachine {
         }
         // One reply lists a limited number of expired sessions.
         if work.expired.count >= 64 { live.heartbeat = .due(at: now + .milliseconds(10)) }
-        sendEarlyHeartbeat(after: work, isEarly: isEarly, now)
+        sendEarlyHeartbeat(after: work, now)
         return actions
     }
 
-    /// Lets the next heartbeat come early, when another session expires, or when those that were received for a sweep are
-    /// listed again if they still exist.
-    ///
-    /// Sessions with a shorter TTL may expire within this session's interval although they are alive. An early heartbeat that
-    /// finds no expired session is not followed by another, so there is at most one for each regular one.
-    private mutating func sendEarlyHeartbeat(after work: EngineReply.MaintenanceWork, isEarly: Bool, _ now: Duration) {
-        guard case .due(let regular, _) = live.heartbeat, !isEarly || !work.expired.isEmpty else { return }
+    /// Lets the next heartbeat come early, when Redis asks for it, or when those that were received for a sweep are listed
+    /// again if they still exist.
+    private mutating func sendEarlyHeartbeat(after work: EngineReply.MaintenanceWork, _ now: Duration) {
+        guard case .due(let regular) = live.heartbeat else { return }
         var waits: [Duration] = []
-        if let expiry = work.nextExpiry { waits.append(max(expiry, settings.heartbeatInterval / 20)) }
+        if let next = work.next { waits.append(next) }
         if !work.expired.isEmpty { waits.append(.seconds(1)) }
         guard let wait = waits.min() else { return }
-        let early = now + wait + .milliseconds(1)
-        if early < regular { live.heartbeat = .due(at: early, isEarly: true) }
+        live.heartbeat = .due(at: min(regular, now + wait + .milliseconds(1)))
     }
 }

@@ -23,7 +23,7 @@ import Hiredis
 ///   was paused and has not noticed that it lost the lock. docs/failure-model.md has a script with
 ///   which a Redis key does that.
 /// - When the process dies, the first heartbeat of another live process after the session's TTL
-///   releases the lock, normally at most a third of the TTL later.
+///   releases the lock, normally within a second, whatever the TTLs of the others are.
 /// - The lock belongs to the task that runs the body, and not to child tasks or a `Task {}` made
 ///   there: they wait like any other task. A body that waits for such a child without a timeout
 ///   waits forever.

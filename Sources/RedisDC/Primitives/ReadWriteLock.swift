@@ -20,7 +20,7 @@ import Hiredis
 /// - A writer that becomes a reader (``downgrade(_:)``) admits no other writer in between, and
 ///   keeps its fence.
 /// - When the process dies, the first heartbeat of another live process after the session's TTL
-///   releases its locks, normally at most a third of the TTL later.
+///   releases its locks, normally within a second.
 /// - The lock belongs to the task that runs the body, and not to child tasks or a `Task {}` made
 ///   there: they wait like any other task. Two children of a writer's body exclude each other.
 ///

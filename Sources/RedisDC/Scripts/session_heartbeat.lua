@@ -8,14 +8,13 @@
 --       replica lacks the end of the history, never a part in between. Or [3] empty.
 --   [6] fence: the highest that the session has seen
 --   [7] connection: the number of the process's connection, which grows with each one and has notices of its own.
--- Reply: {'ok', notices (see s:SID), 1 if data was lost, expired, rechecks, 1 if session_list must run, next_expiry}, or
---   a refusal as in slot.lua.
+-- Reply: {'ok', notices (see s:SID), 1 if data was lost, expired, rechecks, 1 if session_list must run, next: see
+--   session_watch.lua}, or a refusal as in slot.lua.
 --   expired: {SID, …}, expired sessions for session_sweep. Nobody else gets them for a second.
 --   rechecks: {NAME, …}, resources for recheck.lua
---   next_expiry: microseconds until the next session expires, if that is within a third of the ttl, as when a process
---     has missed a heartbeat. The caller should send its next heartbeat then; nobody else is asked to. Otherwise 0.
-local sid = ARGV[1]
-local session = call('HGET', state, SESSION_FIELD .. sid)
+local sid, ttl = ARGV[1], tonumber(ARGV[2])
+local stored = call('HMGET', state, SESSION_FIELD .. sid, 'watchers')
+local session, watchers = stored[1], stored[2]
 if not session or #session ~= SESSION_SIZE then return {'lost'} end
 local expires, notices, slots = decode(SESSION, session)
 local time = call('TIME')
@@ -29,7 +28,7 @@ if expires <= now then
 end
 -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
 call('HDEL', state, '')
-expires = now + tonumber(ARGV[2])
+expires = now + ttl
 local first_notice = (ARGV[7] or 0) * CONNECTION
 if not (notices >= first_notice and notices < MAX_TICK) then notices = first_notice end
 call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots))
@@ -65,23 +64,13 @@ if ARGV[3] ~= '' then
     if not is_ended then is_data_lost = 1 end
   end
 end
--- An expired session is hidden from others for a second: its negative score is the time until then. The score of one
--- that expires soon ends in .5 once a process has been asked to look at it then.
-local due = call('ZRANGEBYSCORE', sessions, format('%d', -now), format('%d', now + ARGV[2] / 3), 'WITHSCORES',
-  'LIMIT', '0', '64')
-local expired, next_expiry = {}, 0
-for i = 1, #due, 2 do
-  local score = tonumber(due[i + 1])
-  if score > now then
-    if score == math.floor(score) then
-      call('ZADD', sessions, format('%.1f', score + 0.5), due[i])
-      next_expiry = score - now
-    end
-    break
-  end
-  expired[#expired + 1] = due[i]
-  call('ZADD', sessions, format('%d', -now - 1000000), due[i])
+-- An expired session is hidden from others for a second: its negative score is the time until then.
+local expired = call('ZRANGEBYSCORE', sessions, format('%d', -now), format('%d', now), 'LIMIT', '0', '64')
+if #expired == 0 then
+  -- Sessions that were hidden when the clock was ahead.
+  expired = call('ZRANGEBYSCORE', sessions, '-inf', format('(%d', -now - 1000000), 'LIMIT', '0', '64')
 end
+for i = 1, #expired do call('ZADD', sessions, format('%d', -now - 1000000), expired[i]) end
 local rechecks = call('ZRANGEBYLEX', index, '[' .. RECHECK_LINE, '(' .. ENTERING_LINE, 'LIMIT', '0', '16')
 for i = 1, #rechecks do rechecks[i] = string.sub(rechecks[i], 2) end
-return {'ok', notices, is_data_lost, expired, rechecks, is_unlisted, next_expiry}
+local reply = {'ok', notices, is_data_lost, expired, rechecks, is_unlisted}

@@ -7,9 +7,9 @@
 --   [4] partitions: number of partitions of the namespace, then ' layout 2'
 --   [5] about: how the session describes itself
 --   [6] fence: the highest that the process has seen; later ones are higher. More than a day ahead, it is not believed.
--- Reply: {'ok', epoch}, {'lost'} (the session existed and has expired), or {'conflict', partitions, as in [4]}: of the
---   namespace, without a layout for one of the first layout.
-local sid = ARGV[1]
+-- Reply: {'ok', epoch, next: see session_watch.lua}, {'lost'} (the session existed and has expired), or {'conflict',
+--   partitions, as in [4]}: of the namespace, without a layout for one of the first layout.
+local sid, ttl = ARGV[1], tonumber(ARGV[3])
 for i, expected_type in ipairs({'hash', 'zset', 'zset'}) do
   local type_found = call('TYPE', KEYS[i]).ok
   if type_found ~= expected_type and type_found ~= 'none' then
@@ -18,10 +18,10 @@ for i, expected_type in ipairs({'hash', 'zset', 'zset'}) do
 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local stored = call('HMGET', state, 'epoch', 'partitions', SESSION_FIELD .. sid)
-local epoch, partitions, session = stored[1], stored[2], stored[3]
+local stored = call('HMGET', state, 'epoch', 'partitions', SESSION_FIELD .. sid, 'watchers')
+local epoch, partitions, session, watchers = stored[1], stored[2], stored[3], stored[4]
 if epoch and partitions ~= ARGV[4] then return {'conflict', partitions or ''} end
-local expires, notices, slots = now + tonumber(ARGV[3]), 0, 0
+local expires, notices, slots = now + ttl, 0, 0
 if session and #session == SESSION_SIZE then
   -- A repeated join only extends the session, which may have claims already.
   local old_expires
@@ -41,4 +41,4 @@ local clock = call('HGET', state, 'clock')
 if not clock or #clock ~= #NEVER or fence < now + 86400000000 and decode(NUMBER, clock) < fence then
   call('HSET', state, 'clock', encode(NUMBER, math.max(now, fence < now + 86400000000 and fence or 0)))
 end
-return {'ok', epoch or ARGV[2]}
+local reply = {'ok', epoch or ARGV[2]}

@@ -12,13 +12,15 @@ final class ForeignNode: Sendable {
     private let alter: @Sendable (String) -> String
     private let requests = Requests()
 
-    init(_ redis: RedisClient, alter: @escaping @Sendable (String) -> String = { $0 }) async throws {
+    init(
+        _ redis: RedisClient, ttl: Duration = .seconds(60), alter: @escaping @Sendable (String) -> String = { $0 }
+    ) async throws {
         self.redis = redis
         self.alter = alter
         let reply = try await run(
             "join",
             [
-                .string(session), "epoch of a foreign node", 60_000_000, "1 layout 2",
+                .string(session), "epoch of a foreign node", .integer(Int(ttl / .microseconds(1))), "1 layout 2",
                 "elsewhere 1 foreign",
             ])
         try #require(reply.first == "ok")
@@ -44,6 +46,15 @@ final class ForeignNode: Sendable {
         if let claim { arguments.insert(.integer(claim), at: operation == "pass" ? 2 : 0) }
         return try await run(
             operation, [.string("c:\(session):\(slot)"), .integer(number), .string("t:\(name)")] + arguments)
+    }
+
+    /// Sends a heartbeat.
+    ///
+    /// - Returns: the microseconds after which the next one must be sent, or 0 for the usual time.
+    @discardableResult
+    func heartbeat(ttl: Duration = .seconds(60)) async throws -> Int {
+        let reply = try await run("heartbeat", [.string(session), .integer(Int(ttl / .microseconds(1))), ""])
+        return reply.last.flatMap { Int($0) } ?? -1
     }
 
     /// Ends a claim of an expired session; with a word, by force.
@@ -133,9 +144,9 @@ final class ForeignNode: Sendable {
 
     /// The parts of each script, in the order of Scripts.swift.
     private static let scripts: [String: [String]] = [
-        "join": ["session_join"],
+        "join": ["session_join", "session_watch"],
         "leave": ["session_leave"],
-        "heartbeat": ["session_heartbeat"],
+        "heartbeat": ["session_heartbeat", "session_watch"],
         "sweep": ["session_sweep"],
         "setAside": ["session_set_aside"],
         "claims": ["session_claims"],

@@ -26,11 +26,12 @@ struct MachineRun {
         }
     }
 
-    static func live() -> MachineRun {
+    /// - Parameter next: when Redis asks for the first heartbeat.
+    static func live(next: Duration? = nil) -> MachineRun {
         var run = MachineRun()
         run.apply { $0.start() }
         run.listening()
-        run.joined()
+        run.joined(next: next)
         _ = run.taken()
         return run
     }
@@ -82,10 +83,10 @@ struct MachineRun {
         apply { $0.subscriptionChanged($1, isSubscribed: isSubscribed, now: $2) }
     }
 
-    mutating func joined() {
+    mutating func joined(next: Duration? = nil) {
         wantsJoin = false
         notices = 0
-        apply { $0.joined($1, epoch: "epoch", now: $2) }
+        apply { $0.joined($1, epoch: "epoch", next: next, now: $2) }
     }
 
     /// Begins the next session if the last one was lost.

@@ -27,7 +27,7 @@ struct MaintenanceStateMachineTests {
             var run = MachineRun.live()
             run.advance(.seconds(5))
             run.reply(
-                1, .heartbeat(notices: 0, isDataLost: false, .init(expired: [], names: [], nextExpiry: expiry)))
+                1, .heartbeat(notices: 0, isDataLost: false, .init(expired: [], names: [], next: expiry)))
             run.advance(wait - .milliseconds(1))
             #expect(run.taken() == ["send heartbeat 1"])
             run.advance(.milliseconds(1))
@@ -35,43 +35,56 @@ struct MaintenanceStateMachineTests {
         }
     }
 
-    @Test("an early heartbeat is followed by another only when it has found an expired session, and not at once")
+    @Test("early heartbeats follow one another for as long as Redis asks for them, and for a second after a sweep")
     func earlyHeartbeats() {
-        func live(_ first: EngineReply.MaintenanceWork, after wait: Duration) -> MachineRun {
-            var run = MachineRun.live()
-            run.advance(.seconds(5))
-            run.reply(1, .heartbeat(notices: 0, isDataLost: false, first))
-            run.advance(wait)
-            return run
-        }
+        var run = MachineRun.live()
+        run.advance(.seconds(5))
+        _ = run.taken()
         /// Expects the next heartbeat after this time.
-        func expect(heartbeat number: Int, after wait: Duration, _ run: inout MachineRun) {
+        func expect(heartbeat number: Int, after wait: Duration) {
             run.advance(wait - .milliseconds(1))
             #expect(run.taken() == [])
             run.advance(.milliseconds(1))
             #expect(run.taken() == ["send heartbeat \(number)"])
         }
-        let next = EngineReply.MaintenanceWork(expired: [], names: [], nextExpiry: .milliseconds(400))
-        var found = live(next, after: .milliseconds(401))
-        #expect(found.taken() == ["send heartbeat 1", "send heartbeat 2"])
-        // Sessions that have ended almost at the same time are found together.
-        let more = EngineReply.MaintenanceWork(expired: ["dead"], names: [], nextExpiry: .milliseconds(1))
-        found.reply(2, .heartbeat(notices: 0, isDataLost: false, more))
-        #expect(found.taken() == ["send sweep 3 of dead"])
-        expect(heartbeat: 4, after: .milliseconds(251), &found)
+        let next = EngineReply.MaintenanceWork(expired: [], names: [], next: .milliseconds(400))
+        for number: UInt64 in 1...20 {
+            run.reply(number, .heartbeat(notices: 0, isDataLost: false, next))
+            expect(heartbeat: Int(number) + 1, after: .milliseconds(401))
+        }
         // A session that still exists after its sweep is listed again after a second.
-        let last = EngineReply.MaintenanceWork(expired: ["dead"], names: [])
-        found.reply(4, .heartbeat(notices: 0, isDataLost: false, last))
-        #expect(found.taken() == ["send sweep 5 of dead"])
-        expect(heartbeat: 6, after: .milliseconds(1001), &found)
-        found.reply(6, .heartbeat(notices: 0, isDataLost: false, .none))
-        expect(heartbeat: 7, after: .seconds(5), &found)
+        run.reply(21, .heartbeat(notices: 0, isDataLost: false, .init(expired: ["dead"], names: [])))
+        #expect(run.taken() == ["send sweep 22 of dead"])
+        expect(heartbeat: 23, after: .milliseconds(1001))
+        run.reply(23, .heartbeat(notices: 0, isDataLost: false, .none))
+        expect(heartbeat: 24, after: .seconds(5))
+    }
 
-        // The session was extended, or another process has received it.
-        var unfound = live(next, after: .milliseconds(401))
-        #expect(unfound.taken() == ["send heartbeat 1", "send heartbeat 2"])
-        unfound.reply(2, .heartbeat(notices: 0, isDataLost: false, next))
-        expect(heartbeat: 3, after: .seconds(5), &unfound)
+    @Test("a call to look at the sessions makes the next heartbeat due, also when one is in flight")
+    func called() {
+        var run = MachineRun.live()
+        run.apply { $0.hint($1, "look", now: $2) }
+        run.advance(.zero)
+        #expect(run.taken() == ["send heartbeat 1"])
+        // That heartbeat may have been answered before the session began that is to be watched.
+        run.apply { $0.hint($1, "look", now: $2) }
+        run.advance(.zero)
+        #expect(run.taken() == [])
+        run.reply(1, .heartbeat(notices: 0, isDataLost: false, .none))
+        run.advance(.zero)
+        #expect(run.taken() == ["send heartbeat 2"])
+        run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
+        run.advance(.seconds(5) - .milliseconds(1))
+        #expect(run.taken() == [])
+    }
+
+    @Test("the first heartbeat of a session comes early when Redis asks for it")
+    func earlyAfterJoin() {
+        var run = MachineRun.live(next: .milliseconds(300))
+        run.advance(.milliseconds(300))
+        #expect(run.taken() == [])
+        run.advance(.milliseconds(1))
+        #expect(run.taken() == ["send heartbeat 1"])
     }
 
     @Test(

@@ -65,8 +65,8 @@ enum EngineReply: Sendable {
         var names: [String]
         /// Whether this session was not listed: it has just joined, or the list must be made again.
         var isUnlisted = false
-        /// When the next session expires, if the next heartbeat should be sent then. Its process has probably died.
-        var nextExpiry: Duration?
+        /// When the next heartbeat must be sent, because another session expires then; `nil` for the usual time.
+        var next: Duration?
     }
 
     /// A claim of an expired session, which must be ended.
@@ -123,7 +123,7 @@ extension EngineReply {
             else { return nil }
             let work = MaintenanceWork(
                 expired: expired.compactMap(\.string), names: names.compactMap(\.string), isUnlisted: unlisted == 1,
-                nextExpiry: next > 0 ? .microseconds(next) : nil)
+                next: next > 0 ? .microseconds(next) : nil)
             self = .heartbeat(notices: UInt64(max(0, notices)), isDataLost: lost == 1, work)
         case ("ok", .reconcile):
             guard parts.count == 3, let next = number(1), let lines = parts[2].array.flatMap(Self.lines) else {

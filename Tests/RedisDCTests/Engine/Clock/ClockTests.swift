@@ -136,7 +136,7 @@ extension EngineTests {
                 }
                 // The sessions of both have slots already, so the signals are served.
                 try await signalling[0].signal()
-                try await set(clock, .seconds(60), redis)
+                try await set(clock, hour, redis)
                 for semaphore in signalling.dropFirst() { try await semaphore.signal() }
                 try await set(clock, .zero, redis)
                 for waiter in waiters { try await waiter.value }

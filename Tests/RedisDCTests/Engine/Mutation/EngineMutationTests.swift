@@ -19,7 +19,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
 
 extension Hazard {
     static let all =
-        slots + sessions + expiries + permits + mutexes + cohorts + meetings + latches + groups + buffers
+        slots + sessions + expiries + watchers + permits + mutexes + cohorts + meetings + latches + groups + buffers
 }
 
 extension EngineTests {
