@@ -29,6 +29,7 @@ local format = string.format
 --   partitions  number of partitions of the namespace, then ' layout 2', the version of this layout
 --   clock       the last tick. Every lease, waiter, new resource, item and meeting takes the next one: the last tick
 --               + 1, or Redis's TIME in microseconds if that is later. Between two ticks the clock may be behind TIME.
+--   rechecked   the last name that a heartbeat has handed out to be rechecked
 --   watchers    sessions that look when others expire: see session_watch.lua
 --   i:SID       how the session describes itself
 --   s:SID       session: expires; notices; slots, a number that all its slots are below. A record of another size is

@@ -13,8 +13,8 @@
 --   expired: {SID, …}, expired sessions for session_sweep. Nobody else gets them for a second.
 --   rechecks: {NAME, …}, resources for recheck.lua
 local sid, ttl = ARGV[1], tonumber(ARGV[2])
-local stored = call('HMGET', state, SESSION_FIELD .. sid, 'watchers')
-local session, watchers = stored[1], stored[2]
+local stored = call('HMGET', state, SESSION_FIELD .. sid, 'watchers', 'rechecked')
+local session, watchers, rechecked = stored[1], stored[2], stored[3] or ''
 if not session or #session ~= SESSION_SIZE then return {'lost'} end
 local expires, notices, slots = decode(SESSION, session)
 local time = call('TIME')
@@ -71,6 +71,13 @@ if #expired == 0 then
   expired = call('ZRANGEBYSCORE', sessions, '-inf', format('(%d', -now - 1000000), 'LIMIT', '0', '64')
 end
 for i = 1, #expired do call('ZADD', sessions, format('%d', -now - 1000000), expired[i]) end
-local rechecks = call('ZRANGEBYLEX', index, '[' .. RECHECK_LINE, '(' .. ENTERING_LINE, 'LIMIT', '0', '16')
+-- The names after those of the last heartbeat, and then again from the first one: a name whose recheck fails, because
+-- its record is damaged, stays, and must not keep out the others.
+local rechecks = call('ZRANGEBYLEX', index, '(' .. RECHECK_LINE .. rechecked, '(' .. ENTERING_LINE, 'LIMIT', '0', '16')
+if #rechecks == 0 and rechecked ~= '' then
+  rechecks = call('ZRANGEBYLEX', index, '[' .. RECHECK_LINE, '(' .. ENTERING_LINE, 'LIMIT', '0', '16')
+end
 for i = 1, #rechecks do rechecks[i] = string.sub(rechecks[i], 2) end
+local last = #rechecks == 16 and rechecks[16] or ''
+if last ~= rechecked then call('HSET', state, 'rechecked', last) end
 local reply = {'ok', notices, is_data_lost, expired, rechecks, is_unlisted}

@@ -57,6 +57,23 @@ extension Hazard {
                 .contains(dying.session)
         },
         Hazard(
+            testDescription: "1,000 names whose rechecks fail do not keep a later one from being rechecked",
+            safeguard: "'(' .. RECHECK_LINE .. rechecked", replacement: "'(' .. RECHECK_LINE"
+        ) { nodes, redis in
+            let node = try await nodes()
+            let names = (0..<1000).map { "damaged\($0)" } + ["sound"]
+            let lines = names.flatMap { [RedisArgument.integer(0), .string("t\($0)")] }
+            _ = try await redis.send(RedisCommand(["ZADD", "rdc:{default:0}:index"] + lines))
+            var found: Set<String> = []
+            // 16 names with each heartbeat, twice around.
+            for heartbeat in 1...126 {
+                found.formUnion(try await node.run("heartbeat", [.string(node.session), 60_000_000, ""]))
+                if heartbeat == 63, !found.isSuperset(of: names) { return false }
+                if heartbeat == 63 { found = [] }
+            }
+            return found.isSuperset(of: names)
+        },
+        Hazard(
             testDescription: "a heartbeat finds that Redis has lost the end of the history",
             safeguard: "if slot_number < tonumber(ARGV[4]) then\n    is_data_lost = 1",
             replacement: "if slot_number < tonumber(ARGV[4]) then"
