@@ -274,6 +274,58 @@ extension PrimitiveTests {
                 #expect(all.suffix(3).allSatisfy { $0 == "leaves" })
             }
         }
+
+        @Test(
+            "parties whose bodies throw run again while the others wait, and every round ends",
+            .timeLimit(.minutes(2)), arguments: [2, 5])
+        func throwing(parties: Int) async throws {
+            struct Mishap: Error {}
+            let rounds = 60
+            try await withCoordinators { _, one, two, redis in
+                let ends = RoundEnds()
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<parties {
+                        let together = try (number == 0 ? one : two).doubleBarrier("d", parties: parties)
+                        group.addTask {
+                            for round in 0..<rounds {
+                                // Each round another party, and every fourth round all but one.
+                                let isMishap =
+                                    round % 4 == 0 ? number != round % parties : number == round % parties
+                                do {
+                                    try await together.run {
+                                        await ends.began(round)
+                                        await ends.ended(round)
+                                        if isMishap { throw Mishap() }
+                                    }
+                                    await ends.returned(round, of: parties)
+                                } catch is Mishap {}
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(await ends.faults == [])
+                try await Audit(redis).check()
+            }
+        }
+    }
+}
+
+/// The bodies that have ended, by round.
+private actor RoundEnds {
+    private(set) var faults: [String] = []
+    private var ends: [Int: Int] = [:]
+    private var latest = 0
+
+    func began(_ round: Int) {
+        if round < latest { faults.append("round \(round) after \(latest)") }
+        latest = round
+    }
+
+    func ended(_ round: Int) { ends[round, default: 0] += 1 }
+
+    func returned(_ round: Int, of parties: Int) {
+        if ends[round] != parties { faults.append("returned from round \(round) after \(ends[round] ?? 0) bodies") }
     }
 }
 
