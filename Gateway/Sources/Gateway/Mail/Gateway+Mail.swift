@@ -27,8 +27,13 @@ extension Gateway {
                 if wait > 0, let whileListening = self.whileListening {
                     group.addTask { await whileListening(Caller(session)) }
                 }
-                return try await Self.listen(reader, after: after, limit: limit, timeout: .seconds(wait))
+                let timeout = min(.seconds(wait), max(.zero, session.end - .now))
+                return try await Self.listen(reader, after: after, limit: limit, timeout: timeout)
             }
+        }
+        // What was received after the end of the session is not delivered.
+        guard ContinuousClock.now < session.end else {
+            throw Problem.unauthorized(.unknownSession, "the session has expired", time: session.expires)
         }
         if case .superseded? = delivery?.status ?? .superseded {
             // By a newer reader, a newer login or a logout.
