@@ -47,13 +47,15 @@ enum Envelope {
                 return content
             }
             guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { break }
-            let name = String(decoding: line[line.startIndex..<equals], as: UTF8.self)
+            let name = line[line.startIndex..<equals]
             let value = String(decoding: line[(equals + 1)...], as: UTF8.self)
-            switch name {
-            case "id": content.id = value
-            case "type": content.type = value
-            case _ where name.hasPrefix("+"): content.headers[String(name.dropFirst())] = value
-            default: break
+            // By bytes: in a string, a combining mark after the plus sign would be one character with it.
+            if name.first == UInt8(ascii: "+") {
+                content.headers[String(decoding: name.dropFirst(), as: UTF8.self)] = value
+            } else if name.elementsEqual("id".utf8) {
+                content.id = value
+            } else if name.elementsEqual("type".utf8) {
+                content.type = value
             }
         }
         return Content(body: Array(bytes))

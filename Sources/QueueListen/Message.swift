@@ -26,6 +26,9 @@ public struct Message: Sendable, Hashable {
     /// A later message with the same key replaces this one while it is in the mailbox. The replaced
     /// message is skipped, and counted in ``Delivery/skipped``. 1 to 255 bytes without control
     /// characters.
+    ///
+    /// The key belongs to the mailbox, whoever sends: where senders must not replace messages of one
+    /// another, the key contains the sender's name.
     public var collapseKey: String?
 
     /// Creates a message from bytes.

@@ -158,9 +158,11 @@ public final class PostOffice: Sendable {
     ///   - id: identifies the send, so that it can be repeated safely: within
     ///     ``PostOfficeConfiguration/sendIDLifetime``, a call with the same id, messages and
     ///     recipients has no second effect and returns the indices of the first call; a finished
-    ///     cross-partition send throws `.notDurable` if the call requires more than `.memory`. 1 to
-    ///     256 bytes of UTF-8 without control characters and braces. With `nil` the call generates
-    ///     an id, and uses it for its own retries.
+    ///     cross-partition send throws `.notDurable` if the call requires more than `.memory`. A
+    ///     call with the same id that differs in anything that is stored, of a message its body,
+    ///     type, headers, time to live or collapse key, throws `.conflict`. 1 to 256 bytes of UTF-8
+    ///     without control characters and braces. With `nil` the call generates an id, and uses it
+    ///     for its own retries.
     ///   - durability: how durable the messages must be before the call returns.
     /// - Throws:
     ///   - `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`,

@@ -12,7 +12,8 @@ import RedisDC
 
 /// The user and the device that make a call of the application, as the gateway has verified them.
 ///
-/// Callers with the same user and device are equal.
+/// Callers with the same user and device are equal. Names are compared by their bytes, as Redis does: two spellings of
+/// the same characters are two users.
 public struct Caller: Sendable, Hashable {
     /// The user who has logged in.
     public var user: String
@@ -33,12 +34,16 @@ public struct Caller: Sendable, Hashable {
     }
 
     /// Returns whether two callers have the same user and device, in whichever session.
-    public static func == (one: Caller, other: Caller) -> Bool { one.user == other.user && one.device == other.device }
+    public static func == (one: Caller, other: Caller) -> Bool {
+        one.user.utf8.elementsEqual(other.user.utf8) && one.device.utf8.elementsEqual(other.device.utf8)
+    }
 
     /// Hashes the user and the device.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(user)
-        hasher.combine(device)
+        for name in [user, device] {
+            hasher.combine(name.utf8.count)
+            for byte in name.utf8 { hasher.combine(byte) }
+        }
     }
 }
 

@@ -199,8 +199,7 @@ public final class Gateway: Sendable {
         }
         let session = try await sessions.verify(
             signature, method: request.method.rawValue, target: request.head.path ?? "", body: body,
-            isLogout: isLogout)
-        try await limitRequests(of: session)
+            isLogout: isLogout, within: limitRequests(of:))
         return (session, body)
     }
 

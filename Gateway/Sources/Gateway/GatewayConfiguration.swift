@@ -20,8 +20,13 @@ public struct GatewayConfiguration: Sendable {
     /// The number of signed requests of a session that are allowed in a second, at all nodes
     /// together; `nil` for no limit. Default 50.
     public var requestsPerSecond: Int? = 50
-    /// The number of logins of a user that are allowed in a minute, at all nodes together. Default
-    /// 10.
+    /// The number of logins of a user from one address that are allowed in a minute, at all nodes
+    /// together. Default 10.
+    ///
+    /// Attempts from other addresses do not count, so nobody can keep a user from logging in
+    /// elsewhere. In return, somebody with many addresses may try a credential at each of them: an
+    /// application whose users choose passwords refuses short ones. Where the address is not known,
+    /// all clients count as one address.
     public var loginsOfUserPerMinute = 10
     /// The number of logins from an address that are allowed in a minute, at all nodes together.
     /// Default 120.

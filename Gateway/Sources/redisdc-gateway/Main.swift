@@ -64,8 +64,9 @@ struct GatewayProgram {
         let office = try PostOffice(redis: redis, namespace: settings.namespace, configuration: officeConfiguration)
         let coordinator = try Coordinator(redis: redis, namespace: settings.namespace)
         let authenticator: any Authenticator =
-            if case .anonymous = settings.credentials { AnonymousAuthenticator() } else {
-                try await JWTAuthenticator(settings.credentials)
+            switch settings.credentials {
+            case .tokens(let tokens): try await JWTAuthenticator(tokens)
+            case .anonymous: AnonymousAuthenticator()
             }
         let allowsSends = settings.allowsSends
         let gateway = Gateway(

@@ -9,12 +9,26 @@ struct Settings: Sendable {
 
     /// How users prove who they are.
     enum Credentials: Sendable {
-        /// A JSON Web Token, signed with HMAC-SHA256.
-        case secret(String)
-        /// A JSON Web Token whose signature the public key in this PEM file verifies.
-        case publicKey(path: String)
+        /// By a JSON Web Token.
+        case tokens(Tokens)
         /// Everybody is whom they claim to be. Only on a loopback address.
         case anonymous
+    }
+
+    /// The JSON Web Tokens that are accepted.
+    struct Tokens: Sendable {
+        enum Key: Sendable {
+            /// A token is signed with HMAC-SHA256 and this key.
+            case secret(String)
+            /// The public key in this PEM file verifies a token's signature.
+            case publicKey(path: String)
+        }
+
+        var key: Key
+        /// The claim `iss` of every token.
+        var issuer: String
+        /// The claim `aud` of every token, or one of its values.
+        var audience: String
     }
 
     static let usage = """
@@ -39,6 +53,9 @@ struct Settings: Sendable {
           --behind-proxy true       a proxy in front of this address does TLS, and sets X-Forwarded-For
           --jwt-secret TEXT         the key of tokens by HS256, at least 32 bytes; set it in the environment
           --jwt-public-key FILE     PEM: the key of tokens by ES256 or RS256
+          --jwt-issuer TEXT         the claim iss of every token; required with a key
+          --jwt-audience TEXT       the claim aud of every token, or one of its values; required with a key. Choose one
+                                    that no other service of the issuer has
           --insecure-anonymous true everybody is whom they claim to be; only on a loopback address
           --allow-sends all|none    whether every user may send to every mailbox, none by default
           --allowed-origins LIST    pages that may use the gateway: https://chat.example, separated by commas
@@ -108,13 +125,25 @@ struct Settings: Sendable {
         let secret = reader.string(forKey: "jwt.secret", isSecret: true)
         let path = reader.string(forKey: "jwt.public.key")
         let isAnonymous = try reader.flag("insecure.anonymous")
+        func tokens(_ key: Tokens.Key) throws -> Credentials {
+            func claim(_ name: String, _ claim: String) throws -> String {
+                guard let value = reader.string(forKey: ConfigKey("jwt.\(name)")), !value.isEmpty else {
+                    throw Fault(
+                        description: "--jwt-\(name) is missing: set it to the claim \(claim) of your tokens, so that a "
+                            + "token for another service does not log in here")
+                }
+                return value
+            }
+            return .tokens(
+                Tokens(key: key, issuer: try claim("issuer", "iss"), audience: try claim("audience", "aud")))
+        }
         switch (secret, path, isAnonymous) {
         case (let secret?, nil, false):
             guard secret.utf8.count >= 32 else {
                 throw Fault(description: "--jwt-secret has \(secret.utf8.count) bytes, expected at least 32")
             }
-            return .secret(secret)
-        case (nil, let path?, false): return .publicKey(path: path)
+            return try tokens(.secret(secret))
+        case (nil, let path?, false): return try tokens(.publicKey(path: path))
         case (nil, nil, true): return .anonymous
         default:
             throw Fault(

@@ -56,6 +56,17 @@ struct ApplicationCallTests {
 
     private func move(_ cell: Int) -> JSON { ["id": "m1", "place": ["cell": JSON(cell)]] }
 
+    @Test("callers are equal if their names have the same bytes")
+    func callers() {
+        let names = ["b\u{F6}b", "bo\u{308}b", "bob"]
+        let callers = names.flatMap { user in names.map { Caller(user: user, device: $0) } }
+        #expect(Set(callers).count == 9)
+        for (place, caller) in callers.enumerated() {
+            #expect(callers.firstIndex(of: caller) == place)
+            #expect(caller == Caller(user: caller.user, device: caller.device))
+        }
+    }
+
     @Test("a signed call reaches the application with its user, and returns the application's reply")
     func call() async throws {
         try await withCall { _, alice, moves in

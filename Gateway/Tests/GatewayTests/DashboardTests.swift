@@ -321,6 +321,17 @@ struct DashboardTests {
         }
     }
 
+    @Test("a mailbox is shown whatever character its name begins with, and two spellings are two mailboxes")
+    func mailboxNames() async throws {
+        try await withBoard { board, _ in
+            let names = ["\u{301}accent", "\u{200D}joined", "b\u{F6}b", "bo\u{308}b", "a:b"]
+            for name in names { try await board.office.send("x", to: name) }
+            let shown = try await board.snapshot()["mailboxes"]?.array?.compactMap { $0["name"]?.string } ?? []
+            #expect(
+                shown.count == names.count && Set(shown.map { Array($0.utf8) }) == Set(names.map { Array($0.utf8) }))
+        }
+    }
+
     @Test("dead letters are sent again to where they came from, once, and the oldest first")
     func requeue() async throws {
         try await withBoard { board, _ in

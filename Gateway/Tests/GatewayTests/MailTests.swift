@@ -91,7 +91,12 @@ struct MailTests {
     func reservedHeaders() async throws {
         try await withNodes { nodes, _ in
             let bob = try await TestClient(nodes[0].url, "bob")
-            for name in ["gateway-from", "Gateway-From", "gateway-content", "gateway-x", "Dead-Letter-mailbox"] {
+            let names = [
+                "gateway-from", "Gateway-From", "gateway-content", "gateway-x", "Dead-Letter-mailbox",
+                "gateway-\u{301}",
+                "dead-letter-\u{200D}x",
+            ]
+            for name in names {
                 let reply = try await bob.call(
                     "POST", "/v1/send",
                     [
@@ -136,6 +141,89 @@ struct MailTests {
             let other = try await bob.send(["b"], to: ["alice"], id: "1")
             #expect(other.status == 409 && other.problem == "id-used")
             #expect(try await nodes[0].office.mailbox("alice").count == 2)
+        }
+    }
+
+    @Test("a send under a used id that differs from the first one in anything is refused, and sends nothing")
+    func usedID() async throws {
+        try await withNodes { nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            func send(_ message: JSON, id: String) async throws -> TestClient.Reply {
+                try await bob.call("POST", "/v1/send", ["to": ["alice"], "id": .string(id), "messages": [message]])
+            }
+            let first: JSON = ["text": "1", "type": "", "headers": ["a": "b"], "ttl": 600_000, "collapse": "k"]
+            let others: [JSON] = [
+                ["json": 1, "type": "", "headers": ["a": "b"], "ttl": 600_000, "collapse": "k"],
+                ["base64": "MQ==", "type": "", "headers": ["a": "b"], "ttl": 600_000, "collapse": "k"],
+                ["text": "1", "headers": ["a": "b"], "ttl": 600_000, "collapse": "k"],
+                ["text": "1", "type": "", "headers": ["a": "c"], "ttl": 600_000, "collapse": "k"],
+                ["text": "1", "type": "", "headers": [:], "ttl": 600_000, "collapse": "k"],
+                ["text": "1", "type": "", "headers": ["a": "b"], "ttl": 600_001, "collapse": "k"],
+                ["text": "1", "type": "", "headers": ["a": "b"], "collapse": "k"],
+                ["text": "1", "type": "", "headers": ["a": "b"], "ttl": 600_000, "collapse": "l"],
+                ["text": "1", "type": "", "headers": ["a": "b"], "ttl": 600_000],
+            ]
+            #expect(try await send(first, id: "1").status == 200)
+            for (number, other) in others.enumerated() {
+                let reply = try await send(other, id: "1")
+                #expect(reply.status == 409 && reply.problem == "id-used", "\(other)")
+                let new = "new \(number)"
+                #expect(try await send(other, id: new).status == 200)
+                #expect(try await send(first, id: new).problem == "id-used", "\(other)")
+                #expect(try await send(other, id: new).status == 200)
+            }
+            #expect(try await send(first, id: "1").body["indices"] == ["alice": [1, 1]])
+            #expect(try await nodes[0].office.mailbox("alice").inspect()?.last == others.count + 1)
+        }
+    }
+
+    @Test("a collapse key is its sender's: nobody replaces messages of others")
+    func collapseKeys() async throws {
+        try await withNodes { nodes, _ in
+            // The last two would be one name if user and key were only put together.
+            let senders = [("bob", "k"), ("carol", "k"), ("b\u{F6}b", "k"), ("bo\u{308}b", "k"), ("bo", "b:k")]
+            try await nodes[0].office.send(Message(text: "in process", collapseKey: "k"), to: "alice")
+            for round in 0..<2 {
+                for (user, key) in senders {
+                    let client = try await TestClient(nodes[0].url, user)
+                    let message: JSON = ["text": .string("\(user) \(round)"), "collapse": .string(key)]
+                    let reply = try await client.call(
+                        "POST", "/v1/send", ["to": ["alice"], "id": .string("\(round)"), "messages": [message]])
+                    #expect(reply.status == 200)
+                }
+            }
+            let page = try await TestClient(nodes[0].url, "alice").mail()
+            #expect(page.body["skipped"]?.integer == senders.count)
+            let texts = ["in process"] + senders.map { "\($0.0) 1" }
+            #expect(page.texts.map { Array($0.utf8) } == texts.map { Array($0.utf8) })
+            let bob = try await TestClient(nodes[0].url, "bob")
+            for (count, status) in [(0, 400), (1, 200), (255, 200), (256, 400)] {
+                let key = String(repeating: "k", count: count)
+                let message: JSON = ["text": "x", "collapse": .string(key)]
+                let reply = try await bob.call(
+                    "POST", "/v1/send", ["to": ["carol"], "id": .string("bytes \(count)"), "messages": [message]])
+                #expect(reply.status == status, "\(count) bytes")
+            }
+        }
+    }
+
+    @Test("a header arrives byte by byte, whatever character its name begins with")
+    func headerNames() async throws {
+        try await withNodes { nodes, _ in
+            let bob = try await TestClient(nodes[0].url, "bob")
+            let names = ["o\u{308}", "x", "\u{200D}joined", "\u{301}accent", "\u{FE0F}", "\u{1F3FD}"]
+            let headers = JSON.object(names.map { .init(name: $0, value: .string($0)) })
+            let reply = try await bob.call(
+                "POST", "/v1/send", ["to": ["alice"], "id": "1", "messages": [["text": "a", "headers": headers]]])
+            #expect(reply.status == 200)
+            // A program in process sets a header of the gateway's.
+            try await nodes[0].office.send(Message(text: "b", headers: ["gateway-\u{301}": "x"]), to: "alice")
+            let messages = try await TestClient(nodes[0].url, "alice").mail().body["messages"]?.array ?? []
+            let received = messages.first?["headers"]?.members?.map {
+                [Array($0.name.utf8), Array(($0.value.string ?? "").utf8)]
+            }
+            #expect(Set(received ?? []) == Set(names.map { [Array($0.utf8), Array($0.utf8)] }))
+            #expect(messages.last?["text"] == "b" && messages.last?["headers"] == [:])
         }
     }
 

@@ -1,3 +1,4 @@
+import Hiredis
 import NIOCore
 import QueueListen
 import Testing
@@ -70,6 +71,22 @@ struct PollTests {
             #expect(try await poll.body["status"] == "superseded")
             #expect(try await alice.mail().body["status"] == "timedOut")
             #expect(try await events.next()?.name == "superseded")
+        }
+    }
+
+    @Test("a poll ends with its session, and delivers nothing that comes later")
+    func expiry() async throws {
+        try await withNodes(configure: { $0.sessionLifetime = .seconds(2) }) { nodes, _ in
+            let alice = try await TestClient(nodes[0].url, "alice")
+            async let poll = alice.mail(wait: 60)
+            let key = RedisArgument.string("gw:{default:\(alice.session.prefix(2))}:session:\(alice.session)")
+            try await until("the session has ended") {
+                try await nodes[0].redis.send("EXISTS", key).integer == 0
+            }
+            try await nodes[0].office.send("late", to: "alice")
+            let reply = try await poll
+            #expect(reply.status == 401 && reply.problem == "unknown-session", "\(reply)")
+            #expect(try await nodes[0].office.mailbox("alice").count == 1)
         }
     }
 

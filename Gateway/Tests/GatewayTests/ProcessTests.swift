@@ -76,9 +76,11 @@ struct ProcessTests {
             (["--host", "--port", "1"], "--host has no value"), (["--jwt-secret", "a", "b"], "--jwt-secret has more"),
             (["serve"], "the first argument is no option"), (["--behind-proxy", "yes"], "--behind-proxy is yes"),
             (["--session-minutes", "0"], "--session-minutes is 0"), (["--log-level", "loud"], "--log-level is loud"),
+            (["--jwt-secret", "01234567890123456789012345678901", "--jwt-audience", "a"], "--jwt-issuer is missing"),
+            (["--jwt-public-key", "key.pem", "--jwt-issuer", "i"], "--jwt-audience is missing"),
         ])
     func wrongOptions(arguments: [String], message: String) async throws {
-        let needed = arguments.contains("--jwt-secret") ? [] : ["--insecure-anonymous", "true"]
+        let needed = arguments.contains { $0.hasPrefix("--jwt-") } ? [] : ["--insecure-anonymous", "true"]
         let program = try GatewayProcess(arguments + needed)
         try await until("the program has ended") { !program.isRunning }
         #expect(program.status == 1)
@@ -250,7 +252,8 @@ struct ProcessTests {
     @Test(
         "the program does not start where tokens could be read, or without a way to check users",
         arguments: [
-            ["--host", "0.0.0.0", "--jwt-secret", "01234567890123456789012345678901"],
+            ["--host", "0.0.0.0", "--jwt-secret", "01234567890123456789012345678901", "--jwt-issuer", "i"]
+                + ["--jwt-audience", "a"],
             ["--host", "0.0.0.0", "--insecure-anonymous", "true", "--behind-proxy", "true"], [],
             ["--jwt-secret", "short"],
             ["--insecure-anonymous", "true", "--jwt-secret", "01234567890123456789012345678901"],

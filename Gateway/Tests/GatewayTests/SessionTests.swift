@@ -1,5 +1,8 @@
 import Foundation
+import HTTPTypes
 import Hiredis
+import Hummingbird
+import NIOCore
 import NIOHTTP1
 import QueueListen
 import Testing
@@ -253,7 +256,7 @@ struct SessionTests {
         }
     }
 
-    @Test("logins are limited for each user and address, calls for each session, at all nodes together")
+    @Test("logins are limited for each address and each user there, calls for each session, at all nodes together")
     func limits() async throws {
         try await withNodes(
             2,
@@ -273,6 +276,71 @@ struct SessionTests {
             var statuses: [Int] = []
             for node in nodes + nodes { statuses.append(try await client.at(node.url).mail().status) }
             #expect(statuses.contains(429))
+        }
+    }
+
+    @Test("a user logs in while wrong logins in the user's name come from other addresses")
+    func lockOut() async throws {
+        try await withNodes(
+            2,
+            configure: {
+                $0.trustsForwardedFor = true
+                $0.loginsOfUserPerMinute = 10
+            }
+        ) { nodes, _ in
+            func login(_ number: Int, _ address: String, _ credential: JSON? = nil) async throws -> Int {
+                try await TestClient.login(
+                    nodes[number % 2].url, "alice", "phone", credential: credential,
+                    headers: ["X-Forwarded-For": address]
+                ).status
+            }
+            for number in 0..<100 {
+                let status = try await login(number, "192.0.2.\(number % 5)", "wrong")
+                #expect(status == (number < 50 ? 401 : 429), "attempt \(number)")
+            }
+            #expect(try await login(0, "198.51.100.1") == 201)
+            // The attempts of one address have a limit, with whatever credential.
+            #expect(try await login(1, "192.0.2.1") == 429)
+        }
+    }
+
+    @Test("a request beyond the limit of its session stores no nonce, and one with a wrong signature does not count")
+    func limitBeforeNonce() async throws {
+        try await withNodes(configure: { $0.requestsPerSecond = 5 }) { nodes, _ in
+            let gateway = nodes[0].gateway
+            let alice = try await TestClient(nodes[0].url, "alice")
+            /// The kind of the problem with which a request is refused; `nil` if it is admitted.
+            @Sendable func refusal(_ client: TestClient) async throws -> Problem.Kind? {
+                var head = HTTPRequest(method: .get, scheme: nil, authority: nil, path: "/v1/mail")
+                for (name, value) in client.headers("GET", "/v1/mail") {
+                    head.headerFields[try #require(HTTPField.Name(name))] = value
+                }
+                do {
+                    _ = try await gateway.verified(Request(head: head, body: RequestBody(buffer: ByteBuffer())))
+                    return nil
+                } catch let problem as Problem { return problem.kind }
+            }
+            var stranger = alice
+            stranger.token = "?"
+            for _ in 0..<100 { #expect(try await refusal(stranger) == .badSignature) }
+            #expect(try await refusal(alice) == nil)
+            let admitted = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        var count = 0
+                        for _ in 0..<500 {
+                            let kind = try await refusal(alice)
+                            #expect(kind == nil || kind == .tooManyRequests)
+                            if kind == nil { count += 1 }
+                        }
+                        return count
+                    }
+                }
+                return try await group.reduce(0, +)
+            }
+            #expect(admitted < 4000, "the calls must exceed the limit for this test to mean anything")
+            let keys = try await nodes[0].redis.send("KEYS", "*:nonce:*").array ?? []
+            #expect(keys.count == admitted + 1)
         }
     }
 

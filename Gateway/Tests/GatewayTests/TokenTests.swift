@@ -11,16 +11,38 @@ import Testing
 struct TokenTests {
     private struct Claims: JWTPayload {
         var sub: SubjectClaim
+        var iss: String?
+        /// An array is encoded as one text if it has one element.
+        var aud: [String]?
         var exp: ExpirationClaim?
         var nbf: NotBeforeClaim?
 
-        init(sub: String = "alice", expires: Double? = 600, begins: Double? = nil) {
+        init(
+            sub: String = "alice", iss: String? = "https://issuer.example", aud: [String]? = ["chat"],
+            expires: Double? = 600, begins: Double? = nil
+        ) {
             self.sub = SubjectClaim(value: sub)
+            (self.iss, self.aud) = (iss, aud)
             exp = expires.map { ExpirationClaim(value: Date(timeIntervalSinceNow: $0)) }
             nbf = begins.map { NotBeforeClaim(value: Date(timeIntervalSinceNow: $0)) }
         }
 
         func verify(using algorithm: some JWTAlgorithm) async throws {}
+
+        enum CodingKeys: CodingKey { case sub, iss, aud, exp, nbf }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(sub, forKey: .sub)
+            try container.encodeIfPresent(iss, forKey: .iss)
+            if let aud, aud.count == 1 {
+                try container.encode(aud[0], forKey: .aud)
+            } else {
+                try container.encodeIfPresent(aud, forKey: .aud)
+            }
+            try container.encodeIfPresent(exp, forKey: .exp)
+            try container.encodeIfPresent(nbf, forKey: .nbf)
+        }
     }
 
     private static let secret = "a secret of at least 32 characters"
@@ -71,7 +93,8 @@ struct TokenTests {
     }
 
     @Test(
-        "a token needs the right key, user and time, and an expiry", arguments: ["HS256", "ES256", "RS256"])
+        "a token needs the right key, issuer, audience, user and time, and an expiry",
+        arguments: ["HS256", "ES256", "RS256"])
     func tokens(algorithm: String) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -79,6 +102,7 @@ struct TokenTests {
         let keys = try await keys(algorithm)
         try await withLocalRedis { server in
             var arguments = ["--redis-url", server.url, "--port", "0", "--operations-port", "0"]
+            arguments += ["--jwt-issuer", "https://issuer.example", "--jwt-audience", "chat"]
             var environment: [String: String] = [:]
             if let pem = keys.publicKey {
                 let file = folder.appendingPathComponent("key.pem")
@@ -108,14 +132,23 @@ struct TokenTests {
             #expect(try await status(keys.right.sign(Claims(expires: -60))) == 401)
             #expect(try await status(keys.right.sign(Claims(expires: nil))) == 401)
             #expect(try await status(keys.right.sign(Claims(begins: 300))) == 401)
+            // A token of the same key for another service, or of another issuer.
+            for issuer in [nil, "", "https://issuer.example/", "https://other.example"] {
+                #expect(try await status(keys.right.sign(Claims(iss: issuer))) == 401, "\(issuer ?? "no issuer")")
+            }
+            for audience in [nil, [], ["shop"], ["shop", "mail"], [""], ["chat\u{301}"], ["Chat"]] {
+                #expect(try await status(keys.right.sign(Claims(aud: audience))) == 401, "\(audience ?? ["none"])")
+            }
+            #expect(try await status(keys.right.sign(Claims(aud: ["shop", "chat"]))) == 201)
             // A changed payload.
+            let claims = #""iss":"https://issuer.example","aud":"chat","exp":9999999999"#
             var parts = good.split(separator: ".").map(String.init)
-            parts[1] = Self.base64(#"{"sub":"bob","exp":9999999999}"#)
+            parts[1] = Self.base64(#"{"sub":"bob",\#(claims)}"#)
             #expect(try await status(parts.joined(separator: "."), "bob") == 401)
             // No signature.
             for name in ["none", "None", "NONE"] {
                 let head = Self.base64(#"{"alg":"\#(name)","typ":"JWT"}"#)
-                let payload = Self.base64(#"{"sub":"alice","exp":9999999999}"#)
+                let payload = Self.base64(#"{"sub":"alice",\#(claims)}"#)
                 #expect(try await status("\(head).\(payload).") == 401)
                 #expect(try await status("\(head).\(payload).\(parts[2])") == 401)
             }
@@ -124,7 +157,7 @@ struct TokenTests {
                 for key in [pem, pem + "\n", pem.trimmingCharacters(in: .whitespacesAndNewlines)] {
                     let text =
                         Self.base64(#"{"alg":"HS256","typ":"JWT"}"#) + "."
-                        + Self.base64(#"{"sub":"alice","exp":9999999999}"#)
+                        + Self.base64(#"{"sub":"alice",\#(claims)}"#)
                     let code = HMAC<SHA256>.authenticationCode(
                         for: Data(text.utf8), using: SymmetricKey(data: Data(key.utf8)))
                     #expect(try await status("\(text).\(Self.base64(Data(code)))") == 401)

@@ -38,7 +38,7 @@ public struct Receiver: Sendable {
     private let store: (any CursorStore)?
     private let policy: FailurePolicy
     private let onGap: @Sendable (MailboxGap) async throws -> Void
-    private var handlers: [String: Handler] = [:]
+    private var handlers: [ByteName: Handler] = [:]
     private var others: Handler?
 
     private var clock: MonotonicClock { mailbox.office.clock }
@@ -65,8 +65,8 @@ public struct Receiver: Sendable {
 
     // MARK: Handlers
 
-    /// Sets the handler for the messages of a type. It replaces an earlier one.
-    public mutating func handle(type: String, _ handler: @escaping Handler) { handlers[type] = handler }
+    /// Sets the handler for the messages of a type, which is compared by its bytes. It replaces an earlier one.
+    public mutating func handle(type: String, _ handler: @escaping Handler) { handlers[ByteName(type)] = handler }
 
     /// Sets the handler for the messages of a type, decoded from JSON. It replaces an earlier one.
     ///
@@ -148,7 +148,7 @@ public struct Receiver: Sendable {
     private func handle(_ message: ReceivedMessage) async throws -> Bool {
         var attempt = 1
         var pause = policy.pause.lowerBound
-        let handler = message.type.flatMap({ handlers[$0] }) ?? others
+        let handler = message.type.flatMap({ handlers[ByteName($0)] }) ?? others
         while true {
             do {
                 guard let handler else {

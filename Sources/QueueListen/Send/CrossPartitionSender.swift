@@ -101,7 +101,8 @@ final class CrossPartitionSender: Sendable {
     func send(_ request: SendRequest, id: String?, _ durability: Durability) async throws(QueueListenError) -> Receipt {
         let sendID = id ?? randomID()
         let lifetime = id == nil ? configuration.ownIDLifetime : configuration.sendIDLifetime
-        let (encodedSend, fingerprint) = (request.encoded(id: sendID), request.fingerprint)
+        let encodedSend = request.encoded(id: sendID)
+        let fingerprint = encodedSend.fingerprint
         let parts = parts(of: encodedSend)
         let end = clock.now() + configuration.callTimeout
         let confirmation = Confirmation(redis: redis, durability: durability)

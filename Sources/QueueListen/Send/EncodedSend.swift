@@ -107,6 +107,16 @@ struct EncodedSend: Sendable, Equatable {
         return bytes
     }
 
+    /// Identifies the send: FNV-1a, 64 bits, over ``encoded``, in hexadecimal digits.
+    ///
+    /// It covers everything that is stored, because it is computed from what is stored. Two sends with the same id and
+    /// different fingerprints are a conflict.
+    var fingerprint: String {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in encoded { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        return String(hash, radix: 16)
+    }
+
     /// Decodes ``encoded``; `nil` if the bytes are not in that format.
     init?(encoded bytes: [UInt8]) {
         var rest = bytes[...]

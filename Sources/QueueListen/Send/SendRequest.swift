@@ -91,24 +91,6 @@ struct SendRequest: Sendable {
                 + "expected at most \(Self.maxBytes), use several sends or smaller messages")
     }
 
-    /// Identifies the content of the send: FNV-1a, 64 bits, over recipients, shares and messages.
-    ///
-    /// Two sends with the same id and different fingerprints are a conflict.
-    var fingerprint: String {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        func mix(_ bytes: some Sequence<UInt8>) {
-            for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-            hash = (hash ^ 0xFF) &* 0x100_0000_01b3
-        }
-        for name in recipients { mix(name.utf8) }
-        for share in shares ?? [] { mix("\(share.count)".utf8) }
-        for message in messages {
-            mix((message.type ?? "").utf8)
-            mix(message.body)
-        }
-        return String(hash, radix: 16)
-    }
-
     /// The send with its messages encoded, under an id.
     func encoded(id: String) -> EncodedSend {
         EncodedSend(

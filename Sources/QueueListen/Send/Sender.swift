@@ -54,9 +54,10 @@ final class Sender: Sendable {
         do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
         let end = clock.now() + configuration.callTimeout
         if let id {
+            let encodedSend = request.encoded(id: id)
             let scriptRequest = ScriptRequest(
-                sender: "id:" + id, answerLifetime: configuration.sendIDLifetime, fingerprint: request.fingerprint)
-            let firstIndices = try await deliver(request.encoded(id: id), scriptRequest, confirmation, until: end)
+                sender: "id:" + id, answerLifetime: configuration.sendIDLifetime, fingerprint: encodedSend.fingerprint)
+            let firstIndices = try await deliver(encodedSend, scriptRequest, confirmation, until: end)
             return Receipt(id: id, request, firstIndices, durability)
         }
         let (number, place) = places.withLock { $0.take() }

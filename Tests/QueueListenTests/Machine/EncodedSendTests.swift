@@ -35,6 +35,31 @@ struct EncodedSendTests {
         #expect(part.contents[0].envelope.starts(with: "id=x/2\n".utf8))
     }
 
+    /// A send of few and short messages: two are often alike.
+    private static func random(_ generator: inout SplitMix) throws -> EncodedSend {
+        func some<Value>(_ values: [Value]) -> Value { values.randomElement(using: &generator)! }
+        let messages = (0..<Int.random(in: 1...2, using: &generator)).map { _ in
+            Message(
+                bytes: some([[], [0xFF], [0xFF, 0xFF], [120]]), type: some([nil, "", "x"]),
+                headers: some([[:], ["x": ""], ["x": "x"], ["xx": ""]]),
+                ttl: some([nil, .milliseconds(1), .milliseconds(2)]), collapseKey: some([nil, "x", "y"]))
+        }
+        return try SendRequest(messages, to: some([["a"], ["b"], ["a", "b"], ["b", "a"]]), maxMessageBytes: 1000)
+            .encoded(id: "x")
+    }
+
+    @Test("sends that store different things have different fingerprints")
+    func fingerprints() throws {
+        var generator = SplitMix(seed: testSeed(default: 1))
+        var (sends, conflicts): ([String: EncodedSend], Int) = ([:], 0)
+        for _ in 0..<20_000 {
+            let encodedSend = try Self.random(&generator)
+            let other = sends.updateValue(encodedSend, forKey: encodedSend.fingerprint) ?? encodedSend
+            if other != encodedSend { conflicts += 1 }
+        }
+        #expect(conflicts == 0 && sends.count > 1000)
+    }
+
     @Test("damaged bytes are rejected or decode to a valid send")
     func damaged() {
         let whole = Self.request.encoded(id: "x").encoded

@@ -165,12 +165,24 @@ extension QueueListenTests {
                     _ = try await other.send("DEL", record)
                     // The record of a replica that was promoted before the end had arrived.
                     _ = try await other.send([
-                        "HSET", record, "f", .string(request.fingerprint), "p",
+                        "HSET", record, "f", .string(request.encoded(id: "x").fingerprint), "p",
                         .bytes(request.encoded(id: "x").encoded),
                     ])
                     _ = try await other.send("ZADD", .string("ql:{default:\(home)}:splits"), 0, "x")
                     try await until("the send is finished again") { try await unfinished(other) == 0 }
                     #expect(try await texts(office, names) == names.map { _ in ["a"] })
+                }
+            }
+        }
+
+        @Test("a send across partitions under a used id that differs in anything is refused", arguments: sendPairs)
+        func conflict(_ pair: SendPair) async throws {
+            try await withServer { _, redis, _ in
+                try await withPostOffice(redis: redis, configuration: passive) { office in
+                    try await office.send(pair.first, to: names, id: "x")
+                    let error = await errorOf { try await office.send(pair.second, to: names, id: "x") }
+                    #expect(error?.code == .conflict)
+                    #expect(try await office.mailbox("alice").count == pair.first.count)
                 }
             }
         }

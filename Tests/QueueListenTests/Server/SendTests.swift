@@ -51,6 +51,34 @@ extension QueueListenTests {
             }
         }
 
+        @Test("a send under a used id that differs from the first one in anything is refused", arguments: sendPairs)
+        func conflict(_ pair: SendPair) async throws {
+            try await withOffice { office, _, _ in
+                for (name, first, second) in [("alice", pair.first, pair.second), ("bob", pair.second, pair.first)] {
+                    try await office.send(first, to: [name], id: name)
+                    let error = await errorOf { try await office.send(second, to: [name], id: name) }
+                    #expect(error?.code == .conflict)
+                    try await office.send(first, to: [name], id: name)
+                    #expect(try await office.mailbox(name).count == first.count)
+                }
+            }
+        }
+
+        @Test("headers arrive byte by byte, whatever character their names begin with", arguments: headerNames)
+        func headers(_ name: String) async throws {
+            try await withOffice { office, _, _ in
+                let headers = [name: "value", "plain": name, "x" + name: "\u{301}"]
+                try await office.send(Message(text: "a", type: name, headers: headers), to: "alice")
+                let message = try #require(try await office.mailbox("alice").look().messages.first)
+                #expect(message.text == "a" && message.type.map { Array($0.utf8) } == Array(name.utf8))
+                let received = message.headers.map { (Array($0.key.utf8), Array($0.value.utf8)) }
+                #expect(received.count == headers.count)
+                for (key, value) in headers {
+                    #expect(received.contains { $0 == Array(key.utf8) && $1 == Array(value.utf8) }, "\(headers)")
+                }
+            }
+        }
+
         @Test("answers are deleted when they are no longer needed")
         func answers() async throws {
             try await withOffice { office, redis, _ in
@@ -431,6 +459,57 @@ extension QueueListenTests {
         }
     }
 }
+
+/// Names that are not the characters that their bytes are after a plus sign: a combining mark, a joiner, a variation
+/// selector, a skin tone, a decomposed letter.
+private let headerNames = [
+    "\u{301}accent", "\u{200D}joined", "\u{FE0F}", "\u{1F3FD}tone", "\u{903}", "o\u{308}", "\u{F6}", "+", "id", "type",
+]
+
+/// Two sends that are different.
+struct SendPair: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var first: [Message]
+    var second: [Message]
+
+    /// A message, and the same one with a change.
+    init(_ description: String, _ change: (inout Message) -> Void) {
+        let message = Message(
+            text: "a", type: "t", headers: ["h": "1", "content": "text"], ttl: .seconds(600), collapseKey: "k")
+        var changed = message
+        change(&changed)
+        self.init(description, [message], [changed])
+    }
+
+    init(_ description: String, _ first: [Message], _ second: [Message]) {
+        (testDescription, self.first, self.second) = (description, first, second)
+    }
+}
+
+let sendPairs: [SendPair] = [
+    SendPair("another body") { $0.body = [98] },
+    SendPair("another type") { $0.type = "u" },
+    SendPair("no type") { $0.type = nil },
+    SendPair("no type, and an empty one", [Message(text: "a")], [Message(text: "a", type: "")]),
+    SendPair("another header") { $0.headers["h"] = "2" },
+    SendPair("a header less") { $0.headers["h"] = nil },
+    SendPair("a header more") { $0.headers["i"] = "" },
+    SendPair("another form of the content") { $0.headers["content"] = "json" },
+    SendPair("another time to live") { $0.ttl = .seconds(601) },
+    SendPair("no time to live") { $0.ttl = nil },
+    SendPair("another collapse key") { $0.collapseKey = "l" },
+    SendPair("no collapse key") { $0.collapseKey = nil },
+    SendPair(
+        "another spelling of the same characters", [Message(text: "a", type: "\u{F6}")],
+        [Message(text: "a", type: "o\u{308}")]),
+    SendPair(
+        "two messages, and one with the bytes of both", [Message(text: "a"), Message(text: "b")],
+        [Message(bytes: [97, 0xFF, 0xFF, 98])]),
+    SendPair(
+        "a type, and a body that begins with it", [Message(text: "b", type: "a")],
+        [Message(bytes: [97, 0xFF, 98], type: "")]),
+    SendPair("a message more", [Message(text: "a")], [Message(text: "a"), Message(text: "")]),
+]
 
 struct BadSend: Sendable, CustomTestStringConvertible {
     var testDescription: String

@@ -163,13 +163,14 @@ actor DashboardReader {
     /// Returns names of mailboxes, and whether these are all.
     private func names() async throws(RedisError) -> ([String], Bool) {
         var escaped = ""
-        for character in office.namespace {
-            if "*?[]\\".contains(character) { escaped.append("\\") }
-            escaped.append(character)
+        for scalar in office.namespace.unicodeScalars {
+            if "*?[]\\".unicodeScalars.contains(scalar) { escaped.append("\\") }
+            escaped.unicodeScalars.append(scalar)
         }
-        let (prefix, marker) = ("ql:{\(office.namespace):", "}:box:")
+        // By bytes: a mailbox's name may begin with a combining mark, which is one character with the colon before it.
+        let (prefix, marker) = ("ql:{\(office.namespace):".utf8, "}:box:".utf8)
         let pattern = "ql:{\(escaped):*}:box:*"
-        var (names, isComplete): (Set<String>, Bool) = ([], true)
+        var (names, isComplete): (Set<[UInt8]>, Bool) = ([], true)
         for master in try await redis.masters() {
             var cursor = "0"
             for scan in 1...Self.maxScans {
@@ -177,10 +178,9 @@ actor DashboardReader {
                     ["SCAN", .string(cursor), "MATCH", .string(pattern), "COUNT", "1000"])
                 guard let parts = reply.array, parts.count == 2, let next = parts[0].string else { break }
                 for key in parts[1].array ?? [] {
-                    guard let key = key.string, key.hasPrefix(prefix), let range = key.range(of: marker) else {
-                        continue
-                    }
-                    names.insert(String(key[range.upperBound...]))
+                    guard let key = key.bytes, key.starts(with: prefix) else { continue }
+                    let rest = key.dropFirst(prefix.count).drop { $0 != marker.first }
+                    if rest.starts(with: marker) { names.insert(Array(rest.dropFirst(marker.count))) }
                 }
                 cursor = next
                 if cursor == "0" { break }
@@ -189,7 +189,9 @@ actor DashboardReader {
             }
         }
         if names.count > Self.maxMailboxes { isComplete = false }
-        return (names.sorted().prefix(Self.maxMailboxes).map { $0 }, isComplete)
+        return (
+            names.map { String(decoding: $0, as: UTF8.self) }.sorted().prefix(Self.maxMailboxes).map { $0 }, isComplete
+        )
     }
 
     /// The oldest dead letters of a mailbox, without their contents.

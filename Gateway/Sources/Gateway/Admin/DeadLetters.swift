@@ -5,7 +5,6 @@ struct DeadLetters: Sendable {
     /// The device of the dead-letter mailbox that has acknowledged what was sent again. Other devices of the mailbox
     /// keep their own position.
     static let device = "dashboard"
-    private static let headerPrefix = "dead-letter-"
 
     /// A message that somebody has sent to the mailbox, as to any other.
     struct ForeignMessage: Error { var index: Int }
@@ -43,7 +42,7 @@ struct DeadLetters: Sendable {
                 guard sent > 0 else { throw ForeignMessage(index: letter.index) }
                 break
             }
-            let headers = letter.headers.filter { !$0.key.hasPrefix(Self.headerPrefix) }
+            let headers = letter.headers.filter { !$0.key.hasUTF8Prefix(ReservedHeader.deadLetterPrefix) }
             try await office.send(
                 Message(bytes: letter.body, type: letter.type, headers: headers), to: origin,
                 id: "requeue-\(letter.cursor)")

@@ -1,5 +1,4 @@
 // The calls that read, acknowledge and send.
-import Crypto
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
@@ -28,8 +27,13 @@ extension Gateway {
                 if wait > 0, let whileListening = self.whileListening {
                     group.addTask { await whileListening(Caller(session)) }
                 }
-                return try await Self.listen(reader, after: after, limit: limit, timeout: .seconds(wait))
+                let timeout = min(.seconds(wait), max(.zero, session.end - .now))
+                return try await Self.listen(reader, after: after, limit: limit, timeout: timeout)
             }
+        }
+        // What was received after the end of the session is not delivered.
+        guard ContinuousClock.now < session.end else {
+            throw Problem.unauthorized(.unknownSession, "the session has expired", time: session.expires)
         }
         if case .superseded? = delivery?.status ?? .superseded {
             // By a newer reader, a newer login or a logout.
@@ -157,18 +161,12 @@ extension Gateway {
         guard isAllowed else { throw Problem(.forbidden, "the application does not allow this send") }
         do throws(QueueListenError) {
             let receipt = try await office.send(
-                call.messages, to: call.recipients, id: Self.sendID(call.id, of: session.user))
+                call.messages, to: call.recipients, id: call.id.owned(by: session.user))
             let indices = receipt.indices.sorted { $0.key < $1.key }.map { name, range in
                 JSON.Member(name: name, value: [JSON(range.lowerBound), JSON(range.upperBound)])
             }
             return ["id": .string(call.id), "indices": .object(indices)]
         } catch { throw Problem(error) }
-    }
-
-    /// The id of a send in its post office: the same id of two users is two sends. The length separates the user from the
-    /// id.
-    private static func sendID(_ id: String, of user: String) -> String {
-        "gw-" + SHA256.hash(data: Array("\(user.utf8.count):\(user):\(id)".utf8)).hexadecimal
     }
 }
 

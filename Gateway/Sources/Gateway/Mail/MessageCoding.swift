@@ -4,23 +4,42 @@
 #else
     import Foundation
 #endif
+import Crypto
 import QueueListen
 
 /// The headers that the gateway adds to messages. Clients cannot set them.
 enum ReservedHeader {
     static let prefix = "gateway-"
-    /// Every prefix of headers that clients cannot set. By those of a dead letter an operator sends it to a mailbox again.
-    static let prefixes = [prefix, "dead-letter-"]
+    /// The prefix of the headers of a dead letter, by which an operator sends it to a mailbox again.
+    static let deadLetterPrefix = "dead-letter-"
     /// The user who sent the message, as the gateway has authenticated it.
     static let from = "gateway-from"
     /// `json`, `text` or `base64`: the field in which the client sent the content.
     static let content = "gateway-content"
+
+    /// Returns the prefix by which clients cannot set a header; `nil` if they can. Upper case makes no difference.
+    static func prefix(of name: String) -> String? {
+        let lowerCase = name.lowercased()
+        return [prefix, deadLetterPrefix].first { lowerCase.hasUTF8Prefix($0) }
+    }
+}
+
+extension String {
+    /// Whether the text begins with the bytes of a prefix. `hasPrefix` compares characters, of which the last one of the
+    /// prefix may be another one in the text, with a combining mark.
+    func hasUTF8Prefix(_ prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
+
+    /// A name in a post office for what a client names: the same text of two users is two names. The length separates the
+    /// user from the text.
+    func owned(by user: String) -> String {
+        "gw-" + SHA256.hash(data: Array("\(user.utf8.count):\(user):\(self)".utf8)).hexadecimal
+    }
 }
 
 extension JSON {
     /// A message on its way to a client: the same on every transport.
     init(_ message: ReceivedMessage) {
-        let headers = message.headers.filter { !$0.key.hasPrefix(ReservedHeader.prefix) }.sorted { $0.key < $1.key }
+        let headers = message.headers.filter { !$0.key.hasUTF8Prefix(ReservedHeader.prefix) }.sorted { $0.key < $1.key }
         let json: JSON = [
             "cursor": .string(message.cursor.description), "index": JSON(message.index), "id": .string(message.id),
         ]
@@ -87,8 +106,7 @@ extension Message {
         var headers: [String: String] = [:]
         for header in json["headers"]?.members ?? [] {
             guard let value = header.value.string else { throw Problem(.malformed, "the value of a header is a text") }
-            let name = header.name.lowercased()
-            if let prefix = ReservedHeader.prefixes.first(where: { name.hasPrefix($0) }) {
+            if let prefix = ReservedHeader.prefix(of: header.name) {
                 throw Problem(.malformed, "headers that begin with \(prefix) are reserved")
             }
             guard headers.updateValue(value, forKey: header.name) == nil else {
@@ -107,7 +125,16 @@ extension Message {
         }
         self.init(
             bytes: body, type: try Self.text("type", of: json), headers: headers, ttl: ttl,
-            collapseKey: try Self.text("collapse", of: json))
+            collapseKey: try Self.collapseKey(of: json, sender: sender))
+    }
+
+    /// The key in the mailbox: the same key of two users is two keys, so that nobody replaces messages of others.
+    private static func collapseKey(of json: JSON, sender: String) throws(Problem) -> String? {
+        guard let key = try text("collapse", of: json) else { return nil }
+        guard (1...255).contains(key.utf8.count) else {
+            throw Problem(.malformed, "\"collapse\" has 1 to 255 bytes, this one has \(key.utf8.count)")
+        }
+        return key.owned(by: sender)
     }
 
     private static func text(_ name: String, of json: JSON) throws(Problem) -> String? {

@@ -45,14 +45,18 @@ extension Gateway {
         return response
     }
 
+    /// Limits the logins from an address, and those of a user from an address: who is elsewhere cannot use up the user's
+    /// own attempts.
     private func limitLogins(of user: String, from address: String?) async throws(Problem) {
-        if let address {
+        let subscriber = address.map { Self.subscriber(of: $0) }
+        if let subscriber {
             let rate = configuration.loginsFromAddressPerMinute
-            try await limit(
-                "gateway:address:\(Self.hash(Self.subscriber(of: address)))", rate, per: .seconds(60), burst: rate)
+            try await limit("gateway:address:\(Self.hash(subscriber))", rate, per: .seconds(60), burst: rate)
         }
         let rate = configuration.loginsOfUserPerMinute
-        try await limit("gateway:user:\(Self.hash(user))", rate, per: .seconds(60), burst: rate)
+        // The length separates the address from the user.
+        let pair = "\(subscriber?.utf8.count ?? 0):\(subscriber ?? ""):\(user)"
+        try await limit("gateway:login:\(Self.hash(pair))", rate, per: .seconds(60), burst: rate)
     }
 
     /// Returns the part of an address that its owner cannot choose, by which calls without a session are limited: all of

@@ -10,6 +10,16 @@ struct Session: Sendable {
     var expires: Int
     /// The time of the verification, by the same clock.
     var verifiedAt: Int
+    /// The end of the session by this machine's clock: not later than `expires`.
+    var end: ContinuousClock.Instant
+
+    /// - Parameter askedAt: a time of this machine's clock before `verifiedAt` was read.
+    init(id: SessionID, user: String, device: String, expires: Int, verifiedAt: Int, askedAt: ContinuousClock.Instant) {
+        (self.id, self.user, self.device) = (id, user, device)
+        (self.expires, self.verifiedAt) = (expires, verifiedAt)
+        // Redis counts whole milliseconds, and `verifiedAt` is rounded down.
+        end = askedAt + .milliseconds(expires - verifiedAt - 1)
+    }
 }
 
 /// A session that has just begun, with its secrets.
@@ -51,6 +61,7 @@ struct Sessions: Sendable {
         let milliseconds = lifetime.components.seconds * 1000
         var older = ""
         while true {
+            let askedAt = ContinuousClock.now
             let reply = try await run(
                 Self.loginScript, [key(user: user, device: device), key(id), SessionID(older).map(key) ?? key(id)],
                 [
@@ -60,7 +71,8 @@ struct Sessions: Sendable {
             switch (reply.first?.string, reply.count) {
             case ("ok", 3):
                 guard let now = reply[1].number, let expires = reply[2].number else { throw Self.unexpected }
-                let session = Session(id: id, user: user, device: device, expires: expires, verifiedAt: now)
+                let session = Session(
+                    id: id, user: user, device: device, expires: expires, verifiedAt: now, askedAt: askedAt)
                 return NewSession(session: session, token: token, cookie: cookie)
             case ("again", 2):
                 // A login of the same device at the same moment, or an older session.
@@ -109,10 +121,16 @@ struct Sessions: Sendable {
 
     /// Verifies a signed request, and admits it once.
     ///
-    /// - Parameter isLogout: whether a session is admitted too that a logout has ended a short time ago.
-    /// - Throws: 401 problems, `unavailable`.
+    /// Nobody without the session's token can use up its limit, or store anything. A request beyond the limit stores
+    /// nothing either.
+    ///
+    /// - Parameters:
+    ///   - isLogout: whether a session is admitted too that a logout has ended a short time ago.
+    ///   - limit: refuses requests beyond the session's limit.
+    /// - Throws: 401 problems, `unavailable`, what `limit` throws.
     func verify(
-        _ signature: Signature, method: String, target: String, body: [UInt8], isLogout: Bool = false
+        _ signature: Signature, method: String, target: String, body: [UInt8], isLogout: Bool = false,
+        within limit: (Session) async throws(Problem) -> Void
     ) async throws(Problem) -> Session {
         guard let id = SessionID(signature.session) else {
             throw .unauthorized(.unsigned, "the session has the wrong form", time: try await time())
@@ -122,7 +140,8 @@ struct Sessions: Sendable {
         guard signature.isValid(method: method, target: target, body: body, token: stored.token) else {
             throw .unauthorized(.badSignature, "the signature is not that of this request", time: stored.now)
         }
-        // Only now is anything stored: nobody without the token can fill Redis with nonces.
+        try await limit(session)
+        // Only now is anything stored.
         let reply = try await run(
             Self.admitScript, [key(id), key(id.bucket, "nonce:\(id):\(signature.nonce)")],
             [.integer(signature.time), .integer(Signature.window), isLogout ? "1" : ""])
@@ -182,6 +201,7 @@ struct Sessions: Sendable {
         var isReplaced: Bool
         /// Whether a logout has ended it.
         var isEnded: Bool
+        var askedAt: ContinuousClock.Instant
 
         func session(orEnded: Bool = false) throws(Problem) -> Session {
             if isReplaced {
@@ -191,17 +211,20 @@ struct Sessions: Sendable {
             guard !token.isEmpty, now < expires, !isEnded || orEnded else {
                 throw .unauthorized(.unknownSession, "the session has expired, or was ended", time: now)
             }
-            return Session(id: id, user: user, device: device, expires: expires, verifiedAt: now)
+            return Session(
+                id: id, user: user, device: device, expires: expires, verifiedAt: now, askedAt: askedAt)
         }
     }
 
     private func load(_ id: SessionID) async throws(Problem) -> Stored {
+        let askedAt = ContinuousClock.now
         let reply = try await run(Self.loadScript, [key(id)], [])
         guard reply.count == 8, let now = reply[0].number else { throw Self.unexpected }
         let texts = reply.map { $0.string ?? "" }
         return Stored(
             now: now, id: id, user: texts[1], device: texts[2], token: texts[3], cookie: texts[4],
-            expires: Int(texts[5]) ?? 0, isReplaced: !texts[6].isEmpty, isEnded: !texts[7].isEmpty)
+            expires: Int(texts[5]) ?? 0, isReplaced: !texts[6].isEmpty, isEnded: !texts[7].isEmpty,
+            askedAt: askedAt)
     }
 
     private func run(

@@ -122,8 +122,8 @@ struct Socket: Sendable {
             throw Problem(.malformed, "the session has the wrong form")
         }
         let entry = gateway.watch.enter(sessionID)
-        let session = try await gateway.sessions.verify(signature, method: "GET", target: target, body: [])
-        try await gateway.limitRequests(of: session)
+        let session = try await gateway.sessions.verify(
+            signature, method: "GET", target: target, body: [], within: gateway.limitRequests(of:))
         return (session, entry)
     }
 

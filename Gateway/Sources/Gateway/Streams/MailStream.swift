@@ -151,8 +151,7 @@ final class MailStream: Sendable {
 
     private func startTimer(_ connection: Connection) -> StreamTimer {
         let now = ContinuousClock.now
-        let times = StreamTimes(
-            gateway.configuration, expires: now + .milliseconds(session.expires - session.verifiedAt), now: now)
+        let times = StreamTimes(gateway.configuration, expires: session.end, now: now)
         return StreamTimer(times, on: connection.eventLoop) {
             self.state.withLockedValue { $0.writingSince }
         } _: { action in
