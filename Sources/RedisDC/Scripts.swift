@@ -88,6 +88,9 @@ enum Scripts {
     static let read = engine([.read])
     static let destroy = engine([.slot, .newCall, .freeSlot, .destroy, .clearStep, .write])
     static let clear = engine([.clear, .recheck, .clearStep, .write])
+    /// Settles a refused request that creates a claim, and one that creates none.
+    static let settleClaim = engine([.slot, .newClaim, .freeSlot, .settle])
+    static let settleCall = engine([.slot, .newCall, .freeSlot, .settle])
 
     private static let layout = ScriptLayout(text(PackageResources.layout_lua))
 
@@ -105,8 +108,8 @@ private enum Part: Equatable {
         latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
-        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, signal, slot,
-        write
+        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, settle, signal,
+        slot, write
 
     var source: String {
         let bytes =
@@ -160,6 +163,7 @@ private enum Part: Equatable {
             case .sessionSweep: PackageResources.session_sweep_lua
             case .sessionWatch: PackageResources.session_watch_lua
             case .setTurnstile: PackageResources.set_turnstile_lua
+            case .settle: PackageResources.settle_lua
             case .signal: PackageResources.signal_lua
             case .slot: PackageResources.slot_lua
             case .write: PackageResources.write_lua

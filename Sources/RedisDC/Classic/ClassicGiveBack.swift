@@ -1,4 +1,5 @@
 // The keys of a classic semaphore, and the return of a permit that was taken for a caller that has given up.
+import CoordinationBase
 import Hiredis
 
 /// The Redis keys of one classic semaphore.
@@ -41,6 +42,7 @@ struct ClassicKeys: Sendable {
 struct ClassicGiveBack: Sendable {
     let redis: any Redis
     let keys: ClassicKeys
+    var clock = MonotonicClock.continuous()
 
     /// Reverses the effect of a `BRPOP` on the permits and the tombstones.
     func undo(_ reply: RESPValue) async {
@@ -48,8 +50,13 @@ struct ClassicGiveBack: Sendable {
         if parts[0].bytes == keys.goneBytes { await passOn() } else { await giveBack(element) }
     }
 
-    /// Returns a permit to the end of the list that it came from, once, however many attempts that
-    /// takes.
+    /// Returns a permit to the end of the list that it came from, at most once, however many
+    /// attempts that takes.
+    ///
+    /// Attempts that have not reached the server are repeated without limit. After one whose reply
+    /// was lost, the permit may have been returned, which only the marker shows: then the attempts
+    /// end at half of the marker's time, so that none arrives when it has expired. A permit that was
+    /// not returned until then is lost, as with a process that dies.
     func giveBack(_ permit: [UInt8]) async {
         let marker = keys.marker(Self.makeID())
         await untilDone { () async throws(RedisError) in
@@ -69,13 +76,17 @@ struct ClassicGiveBack: Sendable {
     }
 
     private func untilDone(_ attempt: () async throws(RedisError) -> Void) async {
+        var end: Duration?
         while true {
+            let began = clock.now()
+            if let end, began >= end { return }
             do throws(RedisError) { return try await attempt() } catch {
                 // A permit must not be lost, so the attempts also continue while the server is out of memory. After any
                 // other refusal, and when the client has stopped, another attempt would have the same result.
                 guard error.isTransient || error.code == .outOfMemory else { return }
+                if error.mayHaveRun { end = end ?? began + .seconds(ClassicKeys.markerSeconds) / 2 }
             }
-            try? await Task.sleep(for: .milliseconds(100))
+            try? await clock.sleep(.milliseconds(100))
         }
     }
 

@@ -167,7 +167,8 @@ extension Engine {
         case .success(let reply):
             answer =
                 EngineReply(reply, to: request.operation).map { .success($0) }
-                ?? .failure(.fatal(RedisDCError(.serverError, "unexpected reply: \(reply.form)")))
+                ?? .failure(
+                    .fatal(RedisDCError(.serverError, "unexpected reply: \(reply.form)", mayHaveRun: true)))
         case .failure(let error):
             let failure = Machine.Failure(error, keys: keys)
             if case .retry = failure { instruments.retried() }

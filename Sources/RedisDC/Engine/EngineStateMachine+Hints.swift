@@ -180,7 +180,7 @@ extension EngineStateMachine {
                 guard line.isClaim, live.pending[line.number] == nil, !confirming.contains(line.number) else {
                     continue
                 }
-                if line.state == .granted, !live.refused.contains(line.number) {
+                if line.state == .granted, !live.slots.isRefused(line.slot, line.number) {
                     lost.append((line.slot, line.number))
                 } else {
                     actions.append(.send(end(line)))

@@ -37,8 +37,10 @@ extension EngineStateMachine {
         switch result {
         case .failure(.retry(let error)):
             return [retry(entry, error)]
-        case .failure(.fatal(let error)):
+        case .failure(.fatal(var error)):
+            if let request = settle(entry, .error(error)) { return [.send(request)] }
             live.pending[request.number] = nil
+            if entry.mayComeLate { error.mayHaveRun = true }
             notWritten(entry, now + settings.heartbeatInterval)
             return failed(entry, error, now) + requestsFromBacklog(now)
         case .success(.lost(let isExpired)):
@@ -50,17 +52,49 @@ extension EngineStateMachine {
             return [.retry(entry.request, after: .milliseconds(5))]
         case .success(.occupied):
             live.pending[request.number] = nil
-            return occupied(entry, now)
+            return occupied(entry, now) + requestsFromBacklog(now)
         case .success(.stale) where hasDamagedSlot(entry):
             live.pending[request.number] = nil
-            return occupied(entry, now)
+            return occupied(entry, now) + requestsFromBacklog(now)
         case .success(let reply):
+            if reply.isRefusal, let request = settle(entry, .reply(reply)) { return [.send(request)] }
             live.pending[request.number] = nil
             if let change = entry.request.change(by: reply) { live.seen = change }
             if !reply.hasWritten {
                 notWritten(entry, now + settings.confirmationDelay)
             }
             return answered(entry, reply, now) + requestsFromBacklog(now)
+        }
+    }
+
+    /// Returns the request that makes sure that a refused one has no effect, if a copy of it may still arrive: the refusal
+    /// counts when Redis has confirmed it. `nil` when no copy can arrive, or when another request ends the claim.
+    private mutating func settle(_ entry: Session.Pending, _ refusal: Session.Refusal) -> EngineRequest? {
+        guard entry.mayComeLate, entry.refusal == nil else { return nil }
+        var request = entry.request
+        switch entry.purpose {
+        case .claim(let id): guard isRequested(id, request.number) else { return nil }
+        case .call: guard request.operation.takesSlot else { return nil }
+        case .end, .heartbeat, .reconcile, .sweep, .background: return nil
+        }
+        request.operation = .settle(request.operation)
+        live.pending[request.number]!.request = request
+        live.pending[request.number]!.refusal = refusal
+        return request
+    }
+
+    /// Handles the reply to ``Operation/settle(_:)``: the refusal counts, unless a copy of the request has arrived in
+    /// between. Then the reply is that of the copy.
+    private mutating func settled(
+        _ entry: Session.Pending, _ operation: Operation, _ reply: EngineReply, _ now: Duration
+    ) -> [ReplyAction] {
+        var entry = entry
+        entry.request.operation = operation
+        guard case .settled = reply, let refusal = entry.refusal else { return answered(entry, reply, now) }
+        if case .call(let id) = entry.purpose { calls[id]?.mayHaveRun = false }
+        switch refusal {
+        case .reply(let reply): return answered(entry, reply, now)
+        case .error(let error): return failed(entry, error, now)
         }
     }
 
@@ -110,16 +144,25 @@ extension EngineStateMachine {
         switch entry.purpose {
         case .claim(let id):
             // The end of a claim that nobody wants any more is on its way.
-            guard isRequested(id, entry.request.number) else { return actions }
+            guard isRequested(id, entry.request.number) else { break }
             live.claimIDs[entry.request.number] = nil
             claims[id]!.state = .idle
-            if let request = begin(id, now) { actions.append(.retry(request, after: Self.pauseWhenOccupied)) }
+            actions += beginAgain(id, now)
         case .call(let id):
             calls[id]?.number = nil
-            if let request = begin(id, now) { actions.append(.retry(request, after: Self.pauseWhenOccupied)) }
+            actions += beginAgain(id, now)
         case .end, .heartbeat, .reconcile, .sweep, .background: break
         }
         return actions
+    }
+
+    /// Returns the request of a claim or call that was sent before. It precedes those in the backlog.
+    private mutating func beginAgain(_ id: ID, _ now: Duration) -> [ReplyAction] {
+        guard live.pending.count < Self.maxPending else {
+            postpone(id, now, isFirst: true)
+            return []
+        }
+        return begin(id, now).map { [.retry($0, after: Self.pauseWhenOccupied)] } ?? []
     }
 
     /// Returns requests for claims and calls of the backlog, until `maxPending` requests are in flight.
@@ -134,6 +177,7 @@ extension EngineStateMachine {
     private mutating func retry(_ entry: Session.Pending, _ error: RedisError) -> ReplyAction {
         let number = entry.request.number
         live.pending[number]!.failures += 1
+        if error.mayHaveRun { live.pending[number]!.mayComeLate = true }
         if case .call(let id) = entry.purpose, error.mayHaveRun { calls[id]?.mayHaveRun = true }
         return .retry(entry.request, after: .milliseconds(10 << min(entry.failures, 6)))
     }
@@ -142,6 +186,7 @@ extension EngineStateMachine {
 
     private mutating func answered(_ entry: Session.Pending, _ reply: EngineReply, _ now: Duration) -> [ReplyAction] {
         let operation = entry.request.operation
+        if case .settle(let refused) = operation { return settled(entry, refused, reply, now) }
         switch entry.purpose {
         case .claim(let id): return claimAnswered(id, entry.request.number, reply, now)
         case .end(let id):
@@ -290,7 +335,7 @@ extension EngineStateMachine {
         switch entry.purpose {
         case .claim(let id):
             // A claim that may exist keeps its slot.
-            live.refused.insert(entry.request.number)
+            if let slot = entry.request.slot { live.slots.refuse(slot, entry.request.number) }
             if !error.mayHaveRun, claims[id] != nil { forgetEnded(id) } else if !drop(id) { return [] }
             return [.finish(id, .failure(error))]
         case .end(let id):
@@ -396,7 +441,7 @@ extension EngineStateMachine {
                     .notFound,
                     "semaphore \"\(name)\" does not exist; create it with coordinator.semaphore(_:permits:)"))
         case .gone: return .failure(RedisDCError(.destroyed, "\"\(name)\" was destroyed"))
-        case .queued, .lost, .stale, .occupied, .family, .again, .heartbeat, .page, .sweep:
+        case .queued, .settled, .lost, .stale, .occupied, .family, .again, .heartbeat, .page, .sweep:
             return .failure(RedisDCError(.serverError, "unexpected reply for \"\(name)\""))
         }
     }
@@ -406,10 +451,18 @@ extension EngineReply {
     /// Whether the request has written to its slot, which confirms what the slot had before.
     fileprivate var hasWritten: Bool {
         switch self {
-        case .granted, .queued, .done: true
+        case .granted, .queued, .done, .settled: true
         case .none, .over, .conflict, .missing, .gone, .broken, .lost, .stale, .occupied, .family, .again, .heartbeat,
             .page, .sweep, .values:
             false
+        }
+    }
+
+    /// Whether the request has had no effect, and its slot does not show that it has arrived.
+    fileprivate var isRefusal: Bool {
+        switch self {
+        case .none, .conflict, .missing, .gone, .broken: true
+        default: false
         }
     }
 }

@@ -39,6 +39,17 @@ extension EngineStateMachine {
             /// arrival when it writes to the slot.
             var confirms: UInt64?
             var failures = 0
+            /// Whether a copy of the request may still arrive, because the connection on which it was sent was lost
+            /// before the reply.
+            var mayComeLate = false
+            /// The refusal of the request, while Redis is being told of it: see ``Operation/settle(_:)``.
+            var refusal: Refusal?
+        }
+
+        /// The reply or error that refused a request.
+        indirect enum Refusal {
+            case reply(EngineReply)
+            case error(RedisDCError)
         }
 
         enum Heartbeat {
@@ -58,8 +69,6 @@ extension EngineStateMachine {
         var slots = Slots()
         /// The last change of a slot that Redis has confirmed.
         var seen: SlotChange?
-        /// The numbers of failed or cancelled requests: permits that Redis has granted to them were not received.
-        var refused = RecentNumbers()
         var pending: [UInt64: Pending] = [:]
         /// The claims by the numbers of their requests.
         var claimIDs: [UInt64: ID] = [:]

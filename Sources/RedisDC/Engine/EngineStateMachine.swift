@@ -281,7 +281,7 @@ struct EngineStateMachine {
             forget(id)
             return .fail(id, error)
         case .requested(let number), .queued(let number):
-            if claim.request.mode == .consume { live.refused.insert(number) }
+            if claim.request.mode == .consume, let slot = claim.slot { live.slots.refuse(slot, number) }
             claims[id]!.state = .abandoned(number, error)
             if case .claim? = live.pending[number]?.purpose { live.pending[number]!.purpose = .background }
             scheduleDeadline(id, at: now + settings.settleTimeout)
@@ -345,13 +345,13 @@ struct EngineStateMachine {
         return makeRequest(claim.release(number), .end(id), slot: claim.slot)
     }
 
-    /// Appends a claim or call to the backlog.
+    /// Appends a claim or call to the backlog, or puts one that was sent before at its beginning.
     ///
     /// A claim that may queue stays there until its own deadline. Any other operation fails after `callTimeout`.
-    mutating func postpone(_ id: ID, _ now: Duration) {
+    mutating func postpone(_ id: ID, _ now: Duration, isFirst: Bool = false) {
         let claim = claims[id]
         guard claim != nil || calls[id] != nil else { return }
-        backlog.append(id)
+        if isFirst { backlog.prepend(id) } else { backlog.append(id) }
         if claim?.request.mayQueue != true, claim?.limit == nil {
             scheduleDeadline(id, at: now + settings.callTimeout)
         }

@@ -9,6 +9,10 @@ struct Slots: Sendable {
     private var isUsed: [Bool] = []
     /// The slots that are free. The one that was freed last is used first, which confirms it, and keeps their number low.
     private var free: [Int] = []
+    /// The last request in each slot that the process has given up, by slot. Permits that Redis has granted to it were not
+    /// received. A slot is used again when the claim in it has ended, so no request whose permits may still come is
+    /// forgotten, however many there are.
+    private var refused: [Int: UInt64] = [:]
     /// The numbers of the requests whose consumed permits have arrived, by slot.
     private(set) var unconfirmed: [Int: UInt64] = [:]
     /// The time at which they must be confirmed at the latest; `nil` when there are none.
@@ -33,6 +37,12 @@ struct Slots: Sendable {
         isUsed[slot] = false
         free.append(slot)
     }
+
+    /// Records that the process has given up the request with this number, which has this slot.
+    mutating func refuse(_ slot: Int, _ number: UInt64) { refused[slot] = number }
+
+    /// Whether the process has given up the request with this number, which had this slot.
+    func isRefused(_ slot: Int, _ number: UInt64) -> Bool { refused[slot] == number }
 
     /// Records that the arrival of this request's consumed permits is to be confirmed. The due time changes only if
     /// there was none.

@@ -80,7 +80,8 @@ local MAX_TICK = 9007199254740992
 -- States of a slot. A claim is WAITING, GRANTED (permits to consume, whose arrival is not confirmed yet), or HELD (a
 -- lease). CLAIM continues with count, tick, mode and priority, then t:NAME, and in some modes \0 and a note. The tick
 -- is that of the place in the queue, the fence of a lease, or, for consumed permits, `created` of the resource. DONE:
--- there is no claim. What follows is the kept reply, or how another one has ended the claim: gone, broken, lost.
+-- there is no claim. What follows is the kept reply, -1 for a refused request (settle.lua), or how another one has ended
+-- the claim: gone, broken, lost.
 local DONE = 'd'
 local WAITING = 'w'
 local GRANTED = 'g'

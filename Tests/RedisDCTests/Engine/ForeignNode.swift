@@ -197,6 +197,8 @@ final class ForeignNode: Sendable {
         "read": ["read"],
         "destroy": ["slot", "new_call", "free_slot", "destroy", "clear_step", "write"],
         "clear": ["clear", "recheck", "clear_step", "write"],
+        "settleClaim": ["slot", "new_claim", "free_slot", "settle"],
+        "settleCall": ["slot", "new_call", "free_slot", "settle"],
     ]
 }
 

@@ -123,9 +123,10 @@ struct MachineRun {
         apply { $0.reply(request, .success(reply), now: $2) }
     }
 
-    mutating func fail(_ number: UInt64) {
+    /// Handles a lost connection, after which the request is sent again.
+    mutating func fail(_ number: UInt64, mayHaveRun: Bool = true) {
         guard let request = requests[number] else { return }
-        apply { $0.reply(request, .failure(.retry(.init(.connectionLost, "", mayHaveRun: true))), now: $2) }
+        apply { $0.reply(request, .failure(.retry(.init(.connectionLost, "", mayHaveRun: mayHaveRun))), now: $2) }
     }
 
     mutating func refuse(_ number: UInt64) { fail(number, RedisDCError(.notPermitted, "")) }
@@ -204,6 +205,7 @@ struct MachineRun {
                 case .setAside(let claim, _): "set aside \(request.number) of \(claim.session):\(claim.number)"
                 case .pass(_, let claim, _, _): "pass \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
+                case .settle: "settle \(request.number)"
                 case .heartbeat: "heartbeat \(request.number)"
                 case .reconcile: "reconcile \(request.number)"
                 default: "something else"

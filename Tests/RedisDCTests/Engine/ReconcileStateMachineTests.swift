@@ -50,7 +50,7 @@ struct ReconcileStateMachineTests {
         run.apply { $0.gap($1, now: $2) }
         #expect(run.taken() == ["send reconcile 8"])
         let listed = [1, 2, 3, 4, 7].map {
-            EngineReply.Line(slot: Int($0), number: $0, state: .granted, fence: 1, name: "x")
+            EngineReply.Line(slot: Int($0) - 1, number: $0, state: .granted, fence: 1, name: "x")
         }
         run.reply(8, .page(next: 0, listed))
         #expect(run.taken() == ["send force 9 of session1:1"])

@@ -21,6 +21,8 @@ enum EngineReply: Sendable {
     case missing
     case gone
     case broken
+    /// The request was refused, and no copy of it will have an effect.
+    case settled
     /// The session no longer exists: it has expired, or else Redis has lost its data.
     case lost(isExpired: Bool)
     /// The slot has served a later request: this one arrived again, long after its reply.
@@ -99,6 +101,7 @@ extension EngineReply {
             guard let number = number(1) else { return nil }
             self.init(number, more: true, to: operation)
         case ("none", _): self = .none
+        case ("over", .settle) where parts.last?.string == "-1": self = .settled
         case ("over", _): self = .over(word: parts.last?.string ?? "")
         case ("missing", _): self = .missing
         case ("gone", _): self = .gone
@@ -140,6 +143,8 @@ extension EngineReply {
 
     private init?(_ number: Int, more: Bool, to operation: Operation) {
         switch (operation, number) {
+        case (.settle, -1): self = .settled
+        case (.settle(let refused), _): self.init(number, more: more, to: refused)
         case (.claim, 0): self = .queued(more: more)
         case (.claim, -1): self = .none
         case (.claim, 1...): self = .granted(fence: UInt64(number))

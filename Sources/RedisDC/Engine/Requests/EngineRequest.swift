@@ -30,7 +30,7 @@ struct EngineRequest: Sendable {
         case (.release(_, let claim, _, _), .done(count: 1..., _)), (.leave(_, let claim), .done(count: 1..., _)),
             (.pass(_, let claim, _, _), .done(count: 1..., _)):
             return slot.map { .ended(slot: $0, number: claim) }
-        case (_, .granted), (_, .queued), (_, .done):
+        case (_, .granted), (_, .queued), (_, .done), (_, .settled):
             return operation.takesSlot ? slot.map { .written(slot: $0, number: number) } : nil
         default: return nil
         }
@@ -64,6 +64,7 @@ struct EngineRequest: Sendable {
         case .setTurnstile(let resource, let isOpen): return head + resource.arguments + [isOpen ? "1" : "0"]
         case .countDown(let resource, let id): return head + resource.arguments + [.string(id ?? "")]
         case .destroy(let resource): return head + [.string(resource.letters)]
+        case .settle: return head.dropLast() + [""]
         case .recheck(let name): return [.string(name)]
         case .heartbeat(let seen, let fence, let connection):
             let change: [RedisArgument] =

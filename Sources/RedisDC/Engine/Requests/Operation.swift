@@ -62,6 +62,9 @@ enum Operation: Sendable {
     /// Continues where an earlier script has stopped at its bound, and grants to waiters that may be overtaken.
     case recheck(name: String)
     case destroy(Resource)
+    /// Makes sure that a refused request has no effect, if a copy of it may still arrive: see settle.lua. It has the
+    /// number and the slot of that request.
+    indirect case settle(Operation)
     /// Extends the session. `seen`: the last change of a slot that Redis has confirmed. `fence`: the highest one that the
     /// process has seen. `connection`: see ``Notices``.
     case heartbeat(seen: SlotChange?, fence: UInt64, connection: UInt64)
@@ -113,6 +116,7 @@ extension Operation {
         case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _),
             .recheck(let name), .setAside(_, let name):
             name
+        case .settle(let operation): operation.name
         case .heartbeat, .listSessions, .reconcile, .confirm, .sweep: ""
         }
     }
@@ -124,6 +128,7 @@ extension Operation {
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
             .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
             resource
+        case .settle(let operation): operation.resource
         case .release, .leave, .end, .reduce, .extendFences, .read, .recheck, .heartbeat, .listSessions, .reconcile,
             .confirm, .sweep, .setAside:
             nil
@@ -133,7 +138,7 @@ extension Operation {
     /// Whether the operation needs a slot that serves nothing else.
     var takesSlot: Bool {
         switch self {
-        case .claim, .signal, .create, .resize, .setTurnstile, .countDown, .destroy: true
+        case .claim, .signal, .create, .resize, .setTurnstile, .countDown, .destroy, .settle: true
         case .release, .leave, .end, .reduce, .extendFences, .read, .pass, .recheck, .heartbeat, .listSessions,
             .reconcile, .confirm, .sweep, .setAside:
             false
@@ -179,6 +184,8 @@ extension Operation {
             case .clearing: Scripts.clear
             }
         case .destroy: Scripts.destroy
+        case .settle(.claim): Scripts.settleClaim
+        case .settle: Scripts.settleCall
         case .heartbeat: Scripts.heartbeat
         case .listSessions: Scripts.listSessions
         case .reconcile: Scripts.claims

@@ -133,6 +133,50 @@ extension Hazard {
             return try await resource(redis)?.free == 1
         },
         Hazard(
+            testDescription: "a refused request that is settled takes nothing when a copy of it arrives",
+            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number) .. '-1')", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
+            _ = try await node.request("settleClaim", "", number: 1)
+            try await nodes().signal("s")
+            _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
+            return try await resource(redis)?.free == 1
+        },
+        Hazard(
+            testDescription: "a refused signal that is settled adds nothing when a copy of it arrives",
+            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number) .. '-1')", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("signal", "s", ["sf", ""], number: 1)
+            for _ in 0..<2 {
+                guard try await node.request("settleCall", "", number: 1) == ["-1"] else { return false }
+            }
+            _ = try await nodes().request("create", "s", ["sf", "0"])
+            _ = try await node.request("signal", "s", ["sf", ""], number: 1)
+            return try await resource(redis)?.free == 0
+        },
+        Hazard(
+            testDescription: "settling a request of which a copy was granted replies with the grant and keeps it",
+            safeguard: "if number == slot_number then\n", replacement: "if false then\n"
+        ) { nodes, redis in
+            let node = try await nodes()
+            let fence = try await node.request("acquire", "s", ["sf", "1", "l"], number: 1)
+            let reply = try await node.request("settleClaim", "", number: 1)
+            return try await node.claim(1, redis)?.state == "h" && reply.first == fence.first
+        },
+        Hazard(
+            testDescription: "a session that leaves after it has settled a refused request leaves nothing behind",
+            safeguard: "if session_record then call('HSET', state, session_field, session_record) end\nreturn -1",
+            replacement: "return -1"
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
+            _ = try await node.request("settleClaim", "", number: 1)
+            _ = try await node.run("leave", [.string(node.session)])
+            return try await Audit(redis).slots.isEmpty
+        },
+        Hazard(
             testDescription: "a confirmation that arrives late does not confirm its slot's next permit",
             safeguard: "slot_state == GRANTED and slot_number == tonumber(number)", replacement: "slot_state == GRANTED"
         ) { nodes, redis in
