@@ -63,6 +63,8 @@ extension GatewayBenchmarks {
             var settings = GatewayConfiguration()
             settings.isSecure = false
             settings.requestsPerSecond = nil
+            settings.maxConnections = 1_000_000
+            settings.maxConnectionsOfAddress = nil
             settings.loginsOfUserPerMinute = 1_000_000
             settings.loginsFromAddressPerMinute = 1_000_000
             let gateway = Gateway(

@@ -45,6 +45,9 @@ public final class Gateway: Sendable {
     /// The settings.
     public let configuration: GatewayConfiguration
     let streams: OpenStreams
+    let polls: OpenStreams
+    let connections: Connections
+    let bodies: BodiesInFlight
     let watch = SessionWatch()
     let logger: Logger
 
@@ -76,11 +79,22 @@ public final class Gateway: Sendable {
         self.configuration = configuration
         self.logger = logger
         sessions = Sessions(redis: redis, namespace: office.namespace)
-        streams = OpenStreams(maxOfSession: configuration.maxStreamsOfSession)
+        streams = OpenStreams(.streams, maxOfSession: configuration.maxStreamsOfSession)
+        polls = OpenStreams(.polls, maxOfSession: configuration.maxPollsOfSession)
+        connections = Connections(
+            max: configuration.maxConnections,
+            maxOfAddress: configuration.trustsForwardedFor ? nil : configuration.maxConnectionsOfAddress)
+        bodies = BodiesInFlight(maxBytes: max(configuration.maxBodyBytesInFlight, configuration.maxBodyBytes))
     }
 
     /// The number of event streams and sockets that are open at this node.
     public var openStreams: Int { streams.count }
+
+    /// The number of connections to this node's ``server()``.
+    public var openConnections: Int { connections.count }
+
+    /// The number of bytes that this node holds of bodies that are still arriving.
+    public var bodyBytesInFlight: Int { bodies.bytes }
 
     // MARK: Routes
 
@@ -106,8 +120,14 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// The methods that get a problem as their reply where there is no such call.
-    private static let methods: [HTTPRequest.Method] = [.get, .post, .put, .delete, .patch, .head]
+    /// The methods that get a problem as their reply where there is no such call: all that the parser of requests knows,
+    /// by its names, except CONNECT and OPTIONS.
+    private static let methods: [HTTPRequest.Method] = [
+        "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "TRACE", "ACL", "BIND", "CHECKOUT", "COPY", "LINK", "LOCK",
+        "MSEARCH", "MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL",
+        "MOVE", "NOTIFY", "PROPFIND", "PROPPATCH", "PURGE", "REBIND", "REPORT", "SEARCH", "SOURCE", "SUBSCRIBE",
+        "UNBIND", "UNLINK", "UNLOCK", "UNSUBSCRIBE",
+    ].compactMap { HTTPRequest.Method($0) }
 
     /// Adds the methods of a path; others are refused.
     func add<Context: RequestContext>(
@@ -158,17 +178,27 @@ public final class Gateway: Sendable {
     // MARK: Signed requests
 
     /// Reads the body of a request.
-    func body(of request: Request) async throws -> [UInt8] {
-        let tooLarge = Problem(.tooLarge, "the body has more than \(configuration.maxBodyBytes) bytes")
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > configuration.maxBodyBytes {
-            throw tooLarge
+    ///
+    /// - Throws: `too-large`, before the body has arrived if its length is announced; `malformed`.
+    func body(of request: Request, maxBytes: Int) async throws -> [UInt8] {
+        let tooLarge = Problem(.tooLarge, "the body has more than \(maxBytes) bytes")
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > maxBytes { throw tooLarge }
+        func read(_ count: (Int) -> Void) async throws -> [UInt8] {
+            var bytes: [UInt8] = []
+            do {
+                for try await buffer in request.body {
+                    guard bytes.count + buffer.readableBytes <= maxBytes else { throw tooLarge }
+                    count(buffer.readableBytes)
+                    bytes += buffer.readableBytesView
+                }
+            } catch let problem as Problem { throw problem } catch {
+                // Whatever ends a body before its end is the client's fault: chunks or trailers that are none, or its leaving.
+                throw Problem(.malformed, "the body broke off, or is not well-formed")
+            }
+            return bytes
         }
-        var bytes: [UInt8] = []
-        for try await buffer in request.body {
-            guard bytes.count + buffer.readableBytes <= configuration.maxBodyBytes else { throw tooLarge }
-            bytes += buffer.readableBytesView
-        }
-        return bytes
+        guard let channel = ClientConnection.current?.channel else { return try await read { _ in } }
+        return try await bodies.receive(from: channel, read)
     }
 
     /// Reads the body of a request, which must be a JSON object.
@@ -189,17 +219,21 @@ public final class Gateway: Sendable {
 
     /// Reads a signed request's body, and verifies the signature.
     ///
+    /// The signature covers the body. So that nobody else makes the node hold one, the session must exist and the time be
+    /// current before it is read.
+    ///
     /// - Parameter isLogout: whether the session may be one that a logout has ended a short time ago.
     func verified(_ request: Request, isLogout: Bool = false) async throws -> (Session, body: [UInt8]) {
-        let body = try await body(of: request)
         guard let signature = Signature(request.headers) else {
             throw Problem.unauthorized(
                 .unsigned, "the headers X-Session, X-Time, X-Nonce and X-Signature are missing, or have the wrong form",
                 time: try await sessions.time())
         }
+        let claim = try await sessions.claim(signature, isLogout: isLogout)
+        let body = try await body(of: request, maxBytes: configuration.maxBodyBytes)
         let session = try await sessions.verify(
-            signature, method: request.method.rawValue, target: request.head.path ?? "", body: body,
-            isLogout: isLogout, within: limitRequests(of:))
+            claim, method: request.method.rawValue, target: request.head.path ?? "", body: body, isLogout: isLogout,
+            within: limitRequests(of:))
         return (session, body)
     }
 

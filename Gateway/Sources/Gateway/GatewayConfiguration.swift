@@ -14,9 +14,38 @@ public struct GatewayConfiguration: Sendable {
     public var trustsForwardedFor = false
     /// The maximum size of a request's body and of a WebSocket message in bytes. Default 1 MiB.
     public var maxBodyBytes = 1 << 20
+    /// The maximum size of a login's body in bytes. Default 16 KiB.
+    public var maxLoginBodyBytes = 16 * 1024
+    /// The maximum number of bytes of bodies that are still arriving, of all requests at this node.
+    /// Beyond it, the connection is closed whose body has held the most bytes for the longest time, as
+    /// the product of both. Default 64 MiB.
+    public var maxBodyBytesInFlight = 64 << 20
+    /// The maximum number of open connections at this node; a further one is closed at once. Default
+    /// 10,000.
+    public var maxConnections = 10_000
+    /// The maximum number of open connections from one IPv4 address, or from one network of 64 bits
+    /// of IPv6, at this node; a further one is closed at once. `nil` for no limit. It does not apply
+    /// with ``trustsForwardedFor``: all connections are then the proxy's. Default 256.
+    public var maxConnectionsOfAddress: Int? = 256
+    /// The maximum size of a request's header in bytes. Default 32 KiB.
+    public var maxHeaderBytes = 32 * 1024
+    /// The maximum size of a WebSocket's first frame, which authenticates it, in bytes. Default
+    /// 4 KiB.
+    public var maxAuthenticationBytes = 4096
+    /// The maximum number of frames of one message of a WebSocket. Default 256.
+    public var maxFragments = 256
+    /// The number of frames that a client may send on a WebSocket in a second, twice as many at
+    /// once; `nil` for no limit. Default 200.
+    public var maxFramesPerSecond: Int? = 200
     /// The maximum number of open streams of one session at this node. Default 4: a newer stream of
     /// a device ends the older one, but not at once.
     public var maxStreamsOfSession = 4
+    /// The maximum number of polls of one session at this node that wait, or whose reply has not left.
+    /// Default 8.
+    public var maxPollsOfSession = 8
+    /// The maximum number of bytes that the operating system buffers for a connection whose client
+    /// does not read; Linux takes twice as much memory. Default 128 KiB.
+    public var sendBufferBytes = 128 * 1024
     /// The number of signed requests of a session that are allowed in a second, at all nodes
     /// together; `nil` for no limit. Default 50.
     public var requestsPerSecond: Int? = 50
@@ -56,6 +85,10 @@ public struct GatewayConfiguration: Sendable {
     /// The maximum number of bytes of messages that are held for one stream, besides what the
     /// connection has buffered. A single larger message is held too.
     static let maxPageBytes = 256 * 1024
+    /// The number of bytes that are read from a connection at once: what a client can make the node hold that nobody reads.
+    static let maxReadBytes = 16 * 1024
+    /// The size up to which the rest of a body is read after its reply, so that the connection can be used again.
+    static let maxDiscardedBytes = 64 * 1024
     /// The size above which a page must have left before the next one is read. A connection takes
     /// 64 KiB without waiting.
     static let maxUnwaitedBytes = 32 * 1024

@@ -77,7 +77,10 @@ struct GatewayProgram {
         router.add(middleware: TracingMiddleware())
         router.add(middleware: MetricsMiddleware())
         if let folder = settings.staticFolder {
-            router.add(middleware: FileMiddleware(folder, searchForIndexHtml: true, logger: logger))
+            router.add(middleware: NoSniffMiddleware())
+            router.add(
+                middleware: FileMiddleware(
+                    fileProvider: try StaticFolder(folder, logger: logger), searchForIndexHtml: true))
         }
         gateway.addRoutes(to: router)
         addHealth(to: router, redis)
@@ -99,17 +102,20 @@ struct GatewayProgram {
             }, logger: logger)
 
         let operations = Router(context: Context.self)
+        if Settings.isLoopback(settings.operationsHost) { operations.add(middleware: LoopbackMiddleware()) }
         addHealth(to: operations, redis)
         operations.get("/metrics") { _, _ in
             Meter(label: "gateway_streams").set(gateway.openStreams)
+            Meter(label: "gateway_connections").set(gateway.openConnections)
+            Meter(label: "gateway_body_bytes").set(gateway.bodyBytesInFlight)
             return Response(
-                status: .ok, headers: [.contentType: "text/plain; version=0.0.4"],
+                status: .ok, headers: [.contentType: "text/plain; version=0.0.4", .cacheControl: "no-store"],
                 body: .init(byteBuffer: ByteBuffer(string: page.text)))
         }
         let dashboard = try dashboard(settings, redis, office, logger)
         dashboard?.page.addRoutes(to: operations)
         let operationsApplication = Application(
-            router: operations,
+            router: operations, server: gateway.operationsServer(),
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.operationsHost, port: settings.operationsPort)),
             onServerRunning: { channel in
@@ -145,15 +151,20 @@ struct GatewayProgram {
     }
 
     private static func addHealth(to router: Router<Context>, _ redis: RedisClient) {
-        router.get("/healthz") { _, _ in "ok\n" }
+        router.get("/healthz") { _, _ in health(.ok, "ok\n") }
         router.get("/readyz") { _, _ in
             do {
                 _ = try await redis.send(RedisCommand("PING"), timeout: .seconds(2))
-                return Response(status: .ok, body: .init(byteBuffer: ByteBuffer(string: "ok\n")))
+                return health(.ok, "ok\n")
             } catch {
-                return Response(
-                    status: .serviceUnavailable, body: .init(byteBuffer: ByteBuffer(string: "Redis does not answer\n")))
+                return health(.serviceUnavailable, "Redis does not answer\n")
             }
         }
+    }
+
+    private static func health(_ status: HTTPResponse.Status, _ text: String) -> Response {
+        Response(
+            status: status, headers: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"],
+            body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 }

@@ -61,6 +61,10 @@ struct Settings: Sendable {
           --allowed-origins LIST    pages that may use the gateway: https://chat.example, separated by commas
           --static-folder FOLDER    files to serve beside the calls
           --session-minutes NUMBER  the lifetime of a session, 720 by default
+          --max-connections NUMBER  open connections to the node, 10,000 by default
+          --max-connections-of-address NUMBER
+                                    from one IPv4 address or one IPv6 network of 64 bits, 256 by default; 0 for no limit,
+                                    as behind a proxy
           --shutdown-seconds NUMBER how long a node that ends waits for requests that are under way, 20 by default
           --log-level LEVEL         info by default
         """
@@ -83,6 +87,9 @@ struct Settings: Sendable {
     var allowedOrigins: Set<String>
     var staticFolder: String?
     var sessionMinutes: Int
+    var maxConnections: Int
+    /// 0 for no limit.
+    var maxConnectionsOfAddress: Int
     var shutdownSeconds: Int
     var logLevel: Logger.Level
 
@@ -106,6 +113,10 @@ struct Settings: Sendable {
         allowedOrigins = Set(reader.stringArray(forKey: "allowed.origins", default: []))
         staticFolder = reader.string(forKey: "static.folder")
         sessionMinutes = try reader.number("session.minutes", default: 720)
+        let limits = GatewayConfiguration()
+        maxConnections = try reader.number("max.connections", default: limits.maxConnections)
+        maxConnectionsOfAddress = try reader.number(
+            "max.connections.of.address", default: limits.maxConnectionsOfAddress ?? 0)
         shutdownSeconds = try reader.number("shutdown.seconds", default: 20)
         let level = reader.string(forKey: "log.level", default: "info")
         guard let logLevel = Logger.Level(rawValue: level) else {
@@ -189,6 +200,14 @@ struct Settings: Sendable {
                 throw Fault(description: "\(option) is \(port), expected 0 to 65,535")
             }
         }
+        guard maxConnections > 0 else {
+            throw Fault(description: "--max-connections is \(maxConnections), expected at least 1")
+        }
+        guard maxConnectionsOfAddress >= 0 else {
+            throw Fault(
+                description:
+                    "--max-connections-of-address is \(maxConnectionsOfAddress), expected 0 for no limit, or more")
+        }
         guard (1...3600).contains(shutdownSeconds) else {
             throw Fault(description: "--shutdown-seconds is \(shutdownSeconds), expected 1 to 3,600")
         }
@@ -204,6 +223,8 @@ struct Settings: Sendable {
         configuration.allowedOrigins = allowedOrigins
         configuration.isSecure = usesTLS || isBehindProxy
         configuration.trustsForwardedFor = isBehindProxy
+        configuration.maxConnections = maxConnections
+        configuration.maxConnectionsOfAddress = maxConnectionsOfAddress == 0 ? nil : maxConnectionsOfAddress
         if !configuration.isSecure, port > 0 {
             // The gateway's own pages on this machine.
             for name in ["localhost", "127.0.0.1"] { configuration.allowedOrigins.insert("http://\(name):\(port)") }

@@ -44,13 +44,16 @@ struct JSONTests {
         }
     }
 
-    @Test("the nesting is bounded")
+    @Test("64 levels of arrays and objects are read, and 65 are refused")
     func depth() throws {
         func nested(_ count: Int) -> String {
             String(repeating: "[", count: count) + String(repeating: "]", count: count)
         }
-        #expect(try parse(nested(65)).array?.count == 1)
-        #expect(throws: JSONParser.Fault.self) { try parse(nested(66)) }
+        #expect(try parse(nested(64)).array?.count == 1)
+        #expect(throws: JSONParser.Fault.self) { try parse(nested(65)) }
+        let objects = String(repeating: "{\"a\":", count: 64)
+        #expect(try parse(objects + "1" + String(repeating: "}", count: 64))["a"] != nil)
+        #expect(throws: JSONParser.Fault.self) { try parse(objects + "{}" + String(repeating: "}", count: 64)) }
         #expect(throws: JSONParser.Fault.self) { try parse(String(repeating: "[", count: 1_000_000)) }
     }
 }

@@ -198,14 +198,14 @@ struct SocketTests {
     func fragments() async throws {
         try await withNodes { nodes, _ in
             let alice = try await TestClient(nodes[0].url, "alice")
-            let socket = try await TestSocket(nodes[0].url)
-            let auth = TestSocket.authentication(alice, target: "/v1/socket").bytes
-            try await socket.send(.text, Array(auth[..<10]), fin: false)
+            let socket = try await TestSocket.open(alice)
+            let ack = RawSocket.echo("nothing").utf8
+            try await socket.send(.text, Array(ack.prefix(3)), fin: false)
             try await socket.send(.ping, [1, 2, 3])
             #expect(try await socket.next() == .pong([1, 2, 3]))
-            try await socket.send(.continuation, Array(auth[10..<11]), fin: false)
-            try await socket.send(.continuation, Array(auth[11...]))
-            #expect(try await socket.json()?["ready"] != nil)
+            try await socket.send(.continuation, Array(ack.dropFirst(3).prefix(1)), fin: false)
+            try await socket.send(.continuation, Array(ack.dropFirst(4)))
+            #expect(try await socket.json()?["ack"] == "nothing")
             // A character that is split between two fragments.
             let send: JSON = ["send": ["to": ["bob"], "id": "1", "messages": [["text": "ü"]]]]
             let at = try #require(send.bytes.firstIndex(of: 0xC3)) + 1

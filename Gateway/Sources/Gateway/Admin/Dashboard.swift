@@ -168,9 +168,9 @@ public final class Dashboard: Sendable {
             throw Problem(.origin, "the request comes from another site")
         }
         let body: ByteBuffer
-        do { body = try await request.body.collect(upTo: 16 * 1024) } catch {
+        do { body = try await request.body.collect(upTo: 16 * 1024) } catch is NIOTooManyBytesError {
             throw Problem(.tooLarge, "a call of the dashboard has at most 16 KiB")
-        }
+        } catch { throw Problem(.malformed, "the body broke off, or is not well-formed") }
         return try Gateway.object(Array(body.readableBytesView), of: request)
     }
 

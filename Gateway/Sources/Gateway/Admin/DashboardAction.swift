@@ -10,7 +10,13 @@ enum DashboardAction: Hashable, Sendable {
         switch json["action"]?.string {
         case "release":
             guard let resource = json["resource"]?.string, !resource.isEmpty else { return nil }
-            self = .release(resource: resource, holder: json["holder"]?.string)
+            // All holders only where none is named: a holder in another form than a text is no holder.
+            guard let holder = json["holder"] else {
+                self = .release(resource: resource, holder: nil)
+                return
+            }
+            guard let holder = holder.string else { return nil }
+            self = .release(resource: resource, holder: holder)
         case "requeue":
             guard let mailbox = json["mailbox"]?.string, let count = json["count"]?.integer,
                 (1...DashboardReader.maxLetters).contains(count)

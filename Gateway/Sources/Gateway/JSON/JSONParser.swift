@@ -38,11 +38,11 @@ struct JSONParser {
     }
 
     private mutating func value(depth: Int) throws(Fault) -> JSON {
-        guard depth <= Self.maxDepth else { throw fault("more than \(Self.maxDepth) levels") }
         skipSpace()
         switch next {
-        case UInt8(ascii: "{"): return try object(depth: depth)
-        case UInt8(ascii: "["): return try array(depth: depth)
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            guard depth < Self.maxDepth else { throw fault("more than \(Self.maxDepth) levels") }
+            return next == UInt8(ascii: "{") ? try object(depth: depth) : try array(depth: depth)
         case UInt8(ascii: "\""): return .string(try string())
         case UInt8(ascii: "t"): return try word("true", .bool(true))
         case UInt8(ascii: "f"): return try word("false", .bool(false))

@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOConcurrencyHelpers
+import NIOCore
 import QueueListen
 import ServiceLifecycle
 
@@ -18,6 +19,7 @@ extension Gateway {
         let (after, acknowledged) = (try query.cursor("after"), try query.cursor("ack"))
         let wait = try query.integer("wait", 0...60) ?? 30
         let limit = try query.integer("limit", 1...1000) ?? 100
+        let place = try polls.open(session)
         let reader = try reader(for: session)
         // An invalid one has no effect: the status says what happened to the mailbox.
         if let acknowledged { _ = try await acknowledge(acknowledged, reader) }
@@ -41,7 +43,19 @@ extension Gateway {
                 guard error.kind == .loggedInElsewhere else { throw error }
             }
         }
-        return Response(.ok, Self.page(delivery, after: after))
+        return Self.reply(Self.page(delivery, after: after), place)
+    }
+
+    /// A reply that counts as a poll of its session until it has left: a client that does not read cannot collect replies.
+    private static func reply(_ page: JSON, _ place: OpenStreams.Place) -> Response {
+        let page = ByteBuffer(bytes: page.bytes)
+        return Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(contentLength: page.readableBytes) { writer in
+                defer { place.close() }
+                try await write(page, to: &writer)
+                try await writer.finish(nil)
+            })
     }
 
     func reader(for session: Session) throws(Problem) -> DeviceReader {
@@ -54,7 +68,8 @@ extension Gateway {
         _ reader: DeviceReader, after: Cursor?, limit: Int, timeout: Duration
     ) async throws(Problem) -> Delivery {
         do throws(QueueListenError) {
-            return try await reader.listen(after: after, limit: limit, timeout: timeout)
+            return try await reader.listen(
+                after: after, limit: limit, maxBytes: GatewayConfiguration.maxPageBytes, timeout: timeout)
         } catch {
             throw Problem(error)
         }

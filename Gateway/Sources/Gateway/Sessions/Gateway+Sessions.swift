@@ -10,7 +10,8 @@ extension Gateway {
     /// POST /v1/sessions
     func login(_ request: Request, _ address: String?) async throws -> Response {
         try checkOrigin(request.headers[.origin])
-        let json = try Self.object(try await body(of: request), of: request)
+        let maxBytes = min(configuration.maxLoginBodyBytes, configuration.maxBodyBytes)
+        let json = try Self.object(try await body(of: request, maxBytes: maxBytes), of: request)
         guard let user = json["user"]?.string, let device = json["device"]?.string, let credential = json["credential"]
         else { throw Problem(.malformed, "a login has the fields user, device and credential") }
         let reader: DeviceReader

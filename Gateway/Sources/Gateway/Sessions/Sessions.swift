@@ -119,6 +119,34 @@ struct Sessions: Sendable {
 
     // MARK: Verify
 
+    /// A signed request whose signature was not verified: its session exists, and its time is current.
+    struct Claim: Sendable {
+        fileprivate let stored: Stored
+        fileprivate let session: Session
+        fileprivate let signature: Signature
+    }
+
+    /// Checks what a signed request claims before its body is there.
+    ///
+    /// - Parameter isLogout: whether a session is admitted too that a logout has ended a short time ago.
+    /// - Throws: 401 problems, `unavailable`.
+    func claim(_ signature: Signature, isLogout: Bool = false) async throws(Problem) -> Claim {
+        guard let id = SessionID(signature.session) else {
+            throw .unauthorized(.unsigned, "the session has the wrong form", time: try await time())
+        }
+        let stored = try await load(id)
+        let session = try stored.session(orEnded: isLogout)
+        guard abs(stored.now - signature.time) <= Signature.window else { throw Self.stale(signature, now: stored.now) }
+        return Claim(stored: stored, session: session, signature: signature)
+    }
+
+    private static func stale(_ signature: Signature, now: Int) -> Problem {
+        .unauthorized(
+            .stale,
+            "the request's time differs from the server's by \(abs(now - signature.time)) ms, allowed are "
+                + "\(Signature.window) ms", time: now)
+    }
+
     /// Verifies a signed request, and admits it once.
     ///
     /// Nobody without the session's token can use up its limit, or store anything. A request beyond the limit stores
@@ -129,14 +157,11 @@ struct Sessions: Sendable {
     ///   - limit: refuses requests beyond the session's limit.
     /// - Throws: 401 problems, `unavailable`, what `limit` throws.
     func verify(
-        _ signature: Signature, method: String, target: String, body: [UInt8], isLogout: Bool = false,
+        _ claim: Claim, method: String, target: String, body: [UInt8], isLogout: Bool = false,
         within limit: (Session) async throws(Problem) -> Void
     ) async throws(Problem) -> Session {
-        guard let id = SessionID(signature.session) else {
-            throw .unauthorized(.unsigned, "the session has the wrong form", time: try await time())
-        }
-        let stored = try await load(id)
-        let session = try stored.session(orEnded: isLogout)
+        let (stored, session, signature) = (claim.stored, claim.session, claim.signature)
+        let id = session.id
         guard signature.isValid(method: method, target: target, body: body, token: stored.token) else {
             throw .unauthorized(.badSignature, "the signature is not that of this request", time: stored.now)
         }
@@ -151,11 +176,7 @@ struct Sessions: Sendable {
         case "ended":
             _ = try await load(id).session(orEnded: isLogout)
             throw .unauthorized(.unknownSession, "the session has ended", time: now)
-        case "stale":
-            throw .unauthorized(
-                .stale,
-                "the request's time differs from the server's by \(abs(now - signature.time)) ms, allowed are "
-                    + "\(Signature.window) ms", time: now)
+        case "stale": throw Self.stale(signature, now: now)
         case "used": throw .unauthorized(.nonceUsed, "this nonce was used before", time: now)
         default: throw Self.unexpected
         }
@@ -190,7 +211,7 @@ struct Sessions: Sendable {
 
     // MARK: Stored sessions
 
-    private struct Stored {
+    fileprivate struct Stored: Sendable {
         var now: Int
         var id: SessionID
         var user: String

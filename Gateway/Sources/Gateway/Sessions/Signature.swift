@@ -10,6 +10,8 @@ struct Signature: Sendable {
     var session: String
     /// In milliseconds since 1970.
     var time: Int
+    /// The time as it was sent, which may have leading zeros.
+    var timeText: String
     var nonce: String
     /// 32 bytes.
     var code: [UInt8]
@@ -27,6 +29,7 @@ struct Signature: Sendable {
         else { return nil }
         self.session = session
         self.time = milliseconds
+        timeText = time
         self.nonce = nonce
         self.code = code
     }
@@ -53,7 +56,7 @@ struct Signature: Sendable {
 
     /// The text that is signed.
     func text(method: String, target: String, body: [UInt8]) -> String {
-        ["v1", method, target, session, "\(time)", nonce, SHA256.hash(data: body).hexadecimal].joined(separator: "\n")
+        ["v1", method, target, session, timeText, nonce, SHA256.hash(data: body).hexadecimal].joined(separator: "\n")
     }
 }
 

@@ -35,11 +35,13 @@ struct FrameReader {
             fragments = data
             return .none
         case .continuation:
-            guard var whole = fragments else { throw Violation(code: .protocolError) }
+            // Taken, so that the bytes are appended in place: a copy for each fragment would cost the square of their number.
+            guard var whole = fragments.take() else { throw Violation(code: .protocolError) }
             guard whole.readableBytes + data.readableBytes <= maxBytes else { throw Violation(code: .messageTooLarge) }
             whole.writeImmutableBuffer(data)
-            fragments = frame.fin ? nil : whole
-            return frame.fin ? .text(try text(whole)) : .none
+            if frame.fin { return .text(try text(whole)) }
+            fragments = whole
+            return .none
         case .binary: throw Violation(code: .unacceptableData)
         case .ping: return .ping(data)
         case .pong: return .none

@@ -1,8 +1,9 @@
+import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
 /// Closes a connection whose next request does not arrive in time: a client that sends its header or body byte by byte must
-/// not keep a connection.
+/// not keep a connection. Also closes one whose request is answered before its body has arrived.
 final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
@@ -13,6 +14,12 @@ final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
     /// The number of requests whose response has not ended.
     private var requests = 0
     private var isReadingBody = false
+    /// The bytes of the body that have not arrived; `nil` if its length is not announced.
+    private var restBytes: Int?
+    /// Whether the connection ends with the response that has begun, because the body of its request is not wanted.
+    private var isLast = false
+    /// Whether that response has ended.
+    private var hasEnded = false
 
     /// - Parameters:
     ///   - headerTime: the limit from the end of the last response to the end of a header.
@@ -30,11 +37,14 @@ final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head:
+        case _ where hasEnded: return
+        case .head(let head):
             requests += 1
             isReadingBody = true
+            let length = head.headerFields[.contentLength].flatMap { Int($0) }
+            restBytes = length ?? (head.headerFields[.transferEncoding] == nil ? 0 : nil)
             start(bodyTime, context)
-        case .body: break
+        case .body(let bytes): restBytes = restBytes.map { $0 - bytes.readableBytes }
         case .end:
             isReadingBody = false
             awaitHeader(context)
@@ -43,12 +53,34 @@ final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        if case .end = unwrapOutboundIn(data) {
+        switch unwrapOutboundIn(data) {
+        case .head(var head) where head.status.code >= 200 && isBodyUnwanted:
+            isLast = true
+            head.headerFields[.connection] = "close"
+            return context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .end:
             requests -= 1
+            if isLast { return writeLast(data, promise, context) }
             // A response may end before the body of its request.
             if !isReadingBody { awaitHeader(context) }
+        default: break
         }
         context.write(data, promise: promise)
+    }
+
+    /// Whether the response that begins is that of the request whose body arrives, and too much of the body is missing to
+    /// wait for it.
+    private var isBodyUnwanted: Bool {
+        isReadingBody && requests == 1 && (restBytes ?? .max) > GatewayConfiguration.maxDiscardedBytes
+    }
+
+    private func writeLast(_ end: NIOAny, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
+        hasEnded = true
+        let channel = context.channel
+        let written = promise ?? context.eventLoop.makePromise()
+        context.write(end, promise: written)
+        channel.closeLater()
+        written.futureResult.whenComplete { _ in channel.closeOutput() }
     }
 
     private func awaitHeader(_ context: ChannelHandlerContext) {

@@ -12,12 +12,15 @@ struct Socket: Sendable {
 
     private let gateway: Gateway
     private let frames: SocketChannel.Frames
+    private let decoder: NIOLoopBound<FrameDecoder>
     private let target: String
     /// The time at which the client last sent anything.
     private let lastInputAt = NIOLockedValueBox(ContinuousClock.now)
 
-    init(_ gateway: Gateway, _ frames: SocketChannel.Frames, target: String) {
-        (self.gateway, self.frames, self.target) = (gateway, frames, target)
+    init(
+        _ gateway: Gateway, _ frames: SocketChannel.Frames, _ decoder: NIOLoopBound<FrameDecoder>, target: String
+    ) {
+        (self.gateway, self.frames, self.decoder, self.target) = (gateway, frames, decoder, target)
     }
 
     /// Serves the socket until it is closed.
@@ -47,7 +50,8 @@ struct Socket: Sendable {
         var reader = FrameReader(maxBytes: gateway.configuration.maxBodyBytes)
         let (session, entry): (Session, SessionWatch.Entry)
         let deadline = frames.channel.eventLoop.scheduleTask(in: TimeAmount(gateway.configuration.authenticationTime)) {
-            close(.policyViolation)
+            [frames] in
+            frames.channel.close(with: .policyViolation)
         }
         defer { deadline.cancel() }
         guard case .text(let text)? = try await next(&iterator, &reader, output) else { return nil }
@@ -77,6 +81,7 @@ struct Socket: Sendable {
             try await output.send(["error": error.json])
             return .policyViolation
         }
+        try await frames.channel.eventLoop.submit { [decoder] in decoder.value.setAuthenticated() }.get()
         try await output.send(["ready": ["time": JSON(session.verifiedAt), "expires": JSON(session.expires)]])
         return try await withThrowingTaskGroup(of: WebSocketErrorCode?.self) { group in
             defer { group.cancelAll() }
@@ -123,7 +128,8 @@ struct Socket: Sendable {
         }
         let entry = gateway.watch.enter(sessionID)
         let session = try await gateway.sessions.verify(
-            signature, method: "GET", target: target, body: [], within: gateway.limitRequests(of:))
+            try await gateway.sessions.claim(signature), method: "GET", target: target, body: [],
+            within: gateway.limitRequests(of:))
         return (session, entry)
     }
 
@@ -174,7 +180,7 @@ struct Socket: Sendable {
                     stopWriting: {
                         // The connection is full: the frame leaves only if the client reads now.
                         gateway.logger.debug("a socket's client takes nothing, the socket is closed")
-                        close(.tooSlow)
+                        frames.channel.close(with: .tooSlow)
                     })
             ) { delivery in
                 guard let delivery else { return try await output.ping() }
@@ -213,21 +219,10 @@ struct Socket: Sendable {
     private func keepAlive() -> EventLoopFuture<Void> {
         let channel = frames.channel
         guard ContinuousClock.now - lastInputAt.withLockedValue({ $0 }) < gateway.configuration.maxSilence else {
-            close(.goingAway)
+            channel.close(with: .goingAway)
             return channel.eventLoop.makeSucceededVoidFuture()
         }
         return channel.writeAndFlush(WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer()))
-    }
-
-    /// Sends a close frame and closes the connection, which ends the tasks of the socket. Not through the writer of the
-    /// frames, which another task may use.
-    private func close(_ code: WebSocketErrorCode) {
-        let channel = frames.channel
-        let limit = channel.eventLoop.scheduleTask(in: .seconds(2)) { channel.close(promise: nil) }
-        channel.writeAndFlush(Output.closeFrame(code)).whenComplete { _ in
-            limit.cancel()
-            channel.close(promise: nil)
-        }
     }
 
     private static func frame(of delivery: Delivery) -> JSON {

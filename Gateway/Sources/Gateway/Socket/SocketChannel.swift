@@ -18,7 +18,18 @@ extension Gateway {
     ///
     /// For TLS, pass it to `HTTPServerBuilder.tls(_:tlsConfiguration:)` of `HummingbirdTLS`.
     public func server() -> HTTPServerBuilder {
-        HTTPServerBuilder { responder in SocketChannel(gateway: self, responder: responder) }
+        HTTPServerBuilder { responder in
+            SocketChannel(gateway: self, connections: self.connections, upgrades: true, responder: responder)
+        }
+    }
+
+    /// Returns the server for an application with pages for operators, on an address of its own: with
+    /// the time limits of ``server()``, connections of its own, at most 256, and without the upgrade.
+    public func operationsServer() -> HTTPServerBuilder {
+        let connections = Connections(max: 256, maxOfAddress: nil)
+        return HTTPServerBuilder { responder in
+            SocketChannel(gateway: self, connections: connections, upgrades: false, responder: responder)
+        }
     }
 }
 
@@ -31,7 +42,7 @@ struct SocketChannel: HTTPChannelHandler {
     enum Connection: Sendable {
         case http(HTTPPart, ClientConnection)
         /// With the request that was upgraded.
-        case socket(Frames, target: String)
+        case socket(Frames, NIOLoopBound<FrameDecoder>, target: String)
         /// The request was not valid.
         case none
     }
@@ -42,28 +53,27 @@ struct SocketChannel: HTTPChannelHandler {
     }
 
     let gateway: Gateway
+    let connections: Connections
+    /// Whether /v1/socket is upgraded.
+    let upgrades: Bool
     let responder: HTTPChannelHandler.Responder
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
-        let gateway = gateway
+        let (gateway, upgrades) = (gateway, upgrades)
+        if let limit = connections.add(channel) {
+            limit.count()
+            channel.close(promise: nil)
+            let none = channel.eventLoop.makeSucceededFuture(Connection.none)
+            return channel.eventLoop.makeSucceededFuture(Value(connection: none, channel: channel))
+        }
         return channel.eventLoop.makeCompletedFuture {
-            Self.limitWriting(channel, gateway.configuration.maxWriteTime * 2 + .seconds(5))
-            let upgrader = NIOTypedWebSocketServerUpgrader<Connection>(
-                maxFrameSize: gateway.configuration.maxBodyBytes,
-                shouldUpgrade: { channel, head in
-                    let headers =
-                        gateway.acceptsSocket(head)
-                        ? HTTPHeaders([("Sec-WebSocket-Protocol", Gateway.subprotocol)]) : nil
-                    return channel.eventLoop.makeSucceededFuture(headers)
-                },
-                upgradePipelineHandler: { channel, head in
-                    channel.eventLoop.makeCompletedFuture {
-                        .socket(try Frames(wrappingChannelSynchronously: channel), target: head.uri)
-                    }
-                })
+            Self.limitReading(channel)
+            Self.limitWriting(
+                channel, gateway.configuration.maxWriteTime * 2 + .seconds(5),
+                bytes: gateway.configuration.sendBufferBytes)
             let (headerTime, bodyTime) = (gateway.configuration.headerTime, gateway.configuration.bodyTime)
             let upgrade = NIOTypedHTTPServerUpgradeConfiguration(
-                upgraders: [upgrader],
+                upgraders: [SocketUpgrader(gateway)],
                 notUpgradingCompletionHandler: { channel in
                     channel.eventLoop.makeCompletedFuture {
                         let pipeline = channel.pipeline.syncOperations
@@ -81,8 +91,14 @@ struct SocketChannel: HTTPChannelHandler {
             // Of the first request; RequestTimer is in the pipeline from its body on.
             let timer = FirstHeaderTimer(headerTime)
             try channel.pipeline.syncOperations.addHandler(timer)
-            let (encoder, filter) = (HTTPResponseEncoder(), UpgradeFilter(gateway))
-            let decoder = ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes))
+            let encoder = HTTPResponseEncoder()
+            let filter = UpgradeFilter(accepts: { upgrades && gateway.acceptsSocket($0) })
+            var limits = NIOHTTPDecoderLimitConfiguration()
+            limits.maxHeaderFieldSize = gateway.configuration.maxHeaderBytes
+            limits.maxHeaderListSize = gateway.configuration.maxHeaderBytes
+            limits.maxHeaderFieldCount = 100
+            let decoder = ByteToMessageHandler(
+                HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits))
             let upgradeHandler = NIOTypedHTTPServerUpgradeHandler(
                 httpEncoder: encoder, extraHTTPHandlers: [decoder, filter], upgradeConfiguration: upgrade)
             try channel.pipeline.syncOperations.addHandlers(encoder, decoder, filter, upgradeHandler)
@@ -92,10 +108,21 @@ struct SocketChannel: HTTPChannelHandler {
         }
     }
 
-    /// Sets the time after which the system closes a connection whose client acknowledges no bytes: a client that lost its
-    /// network has closed nothing. The same holds for a client that is connected and does not read. So the time is longer
-    /// than the one after which a stream ends by itself: the client can still read what was written before.
-    private static func limitWriting(_ channel: any Channel, _ time: Duration) {
+    /// Bounds what is read from a connection before anything of it was processed.
+    private static func limitReading(_ channel: any Channel) {
+        let size = GatewayConfiguration.maxReadBytes
+        // A channel that is not a socket does not have these options.
+        try? channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
+        try? channel.syncOptions?.setOption(
+            .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 2048, maximum: size))
+    }
+
+    /// Bounds what the system buffers for a client that does not read, and sets the time after which it closes a connection
+    /// whose client acknowledges no bytes: a client that lost its network has closed nothing. The same holds for a client
+    /// that is connected and does not read. So the time is longer than the one after which a stream ends by itself: the
+    /// client can still read what was written before.
+    private static func limitWriting(_ channel: any Channel, _ time: Duration, bytes: Int) {
+        try? channel.syncOptions?.setOption(.socketOption(.so_sndbuf), value: .init(bytes))
         #if os(Linux)
             // A connection that is not TCP does not have this option.
             try? channel.syncOptions?.setOption(
@@ -111,7 +138,8 @@ struct SocketChannel: HTTPChannelHandler {
                 await ClientConnection.$current.withValue(connection) {
                     await handleHTTP(asyncChannel: channel, logger: logger)
                 }
-            case .socket(let frames, let target): await Socket(gateway, frames, target: target).run()
+            case .socket(let frames, let decoder, let target):
+                await Socket(gateway, frames, decoder, target: target).run()
             case .none: break
             }
         } catch {

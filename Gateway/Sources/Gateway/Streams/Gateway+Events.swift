@@ -121,15 +121,20 @@ extension Gateway {
     /// Writes a delivery; a comment for `nil`.
     private static func write(_ delivery: Delivery?, to writer: inout any ResponseBodyWriter) async throws {
         guard let delivery else { return try await writer.write(comment) }
-        var text = text(of: delivery)
-        guard text.readableBytes > GatewayConfiguration.maxUnwaitedBytes,
-            let page = text.readSlice(length: text.readableBytes - 1)
-        else { return try await writer.write(text) }
+        try await write(text(of: delivery), to: &writer)
+    }
+
+    /// Writes a page, and returns when it has left, except for at most `GatewayConfiguration.maxUnwaitedBytes`.
+    static func write(_ page: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
+        var rest = page
+        guard rest.readableBytes > GatewayConfiguration.maxUnwaitedBytes,
+            let first = rest.readSlice(length: rest.readableBytes - 1)
+        else { return try await writer.write(rest) }
         // A write waits for room before it begins, not until its bytes have left. So the last byte is a write of its own:
         // when it returns, the page has left, and the next one can be read. The event loop must have seen the page before.
-        try await writer.write(page)
+        try await writer.write(first)
         try await ClientConnection.current?.channel.eventLoop.submit {}.get()
-        try await writer.write(text)
+        try await writer.write(rest)
     }
 
     private static var comment: ByteBuffer { ByteBuffer(string: ":\n\n") }

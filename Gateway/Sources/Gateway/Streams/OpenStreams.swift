@@ -1,11 +1,12 @@
 import NIOConcurrencyHelpers
 
-/// Counts the open streams of this node, and limits those of one session.
+/// Counts the open streams of this node, or its polls, and limits those of one session.
 final class OpenStreams: Sendable {
     private let counts = NIOLockedValueBox<[SessionID: Int]>([:])
+    private let limit: Limit
     private let maxOfSession: Int
 
-    init(maxOfSession: Int) { self.maxOfSession = maxOfSession }
+    init(_ limit: Limit, maxOfSession: Int) { (self.limit, self.maxOfSession) = (limit, maxOfSession) }
 
     var count: Int { counts.withLockedValue { $0.values.reduce(0, +) } }
 
@@ -46,7 +47,8 @@ final class OpenStreams: Sendable {
             return count < maxOfSession
         }
         guard isOpen else {
-            throw Problem(.tooManyStreams, "the session has \(maxOfSession) open streams at this node")
+            limit.count()
+            throw Problem(.tooManyStreams, "the session has \(maxOfSession) open \(limit.rawValue) at this node")
         }
         return Place(streams: self, id: session.id)
     }

@@ -44,7 +44,7 @@ final class GatewayProcess: Sendable {
         try GatewayProcess(
             [
                 "--redis-url", server.url, "--port", "0", "--operations-port", "0", "--insecure-anonymous", "true",
-                "--allow-sends", "all",
+                "--allow-sends", "all", "--max-connections-of-address", "0",
             ] + (more.contains("--log-level") ? [] : ["--log-level", "error"]) + more)
     }
 

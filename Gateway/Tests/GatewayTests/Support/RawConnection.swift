@@ -30,11 +30,11 @@ struct RawConnection {
         return buffer.readBytes(length: count)
     }
 
-    /// Returns the text up to and with a line feed pair; `nil` if the connection ends before.
-    mutating func readHead() async throws -> String? {
+    /// Returns the text up to and with a delimiter, by default that of a header; `nil` if the connection ends before.
+    mutating func readHead(upTo delimiter: String = "\r\n\r\n") async throws -> String? {
         while true {
             let text = String(buffer: buffer)
-            if let end = text.range(of: "\r\n\r\n") {
+            if let end = text.range(of: delimiter) {
                 return buffer.readString(length: text[..<end.upperBound].utf8.count)
             }
             guard try await receive() else { return nil }
@@ -73,9 +73,11 @@ struct RawConnection {
 
 /// Connects to a node of this machine, and closes the connection after the body.
 func withRawConnection<Result: Sendable>(
-    port: Int, receiveBuffer: Int? = nil, _ body: (inout RawConnection) async throws -> Result
+    port: Int, from address: String? = nil, receiveBuffer: Int? = nil,
+    _ body: (inout RawConnection) async throws -> Result
 ) async throws -> Result {
-    var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(.seconds(60))
+    if let address { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0)) }
     if let receiveBuffer {
         bootstrap = bootstrap.channelOption(.socketOption(.so_rcvbuf), value: SocketOptionValue(receiveBuffer))
     }

@@ -71,9 +71,9 @@ struct RawSocket {
     }
 }
 
-/// Opens a socket of a client, authenticates it, and closes its connection after the body.
-func withRawSocket<Result: Sendable>(
-    _ node: TestNode, _ client: TestClient, _ body: (inout RawSocket) async throws -> Result
+/// Opens a socket without authenticating it, and closes its connection after the body.
+func withUpgradedSocket<Result: Sendable>(
+    _ node: TestNode, _ body: (inout RawSocket) async throws -> Result
 ) async throws -> Result {
     try await withRawConnection(port: node.port) { connection in
         try await connection.write(
@@ -84,9 +84,18 @@ func withRawSocket<Result: Sendable>(
         try #require(head.hasPrefix("HTTP/1.1 101 "), "\(head)")
         // The key and its answer are those of RFC 6455, 1.3.
         #expect(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
-        let auth = TestSocket.authentication(client, target: "/v1/socket")
-        try await connection.write(RawSocket.frame(1, auth.bytes))
         var socket = RawSocket(connection: connection)
+        return try await body(&socket)
+    }
+}
+
+/// Opens a socket of a client, authenticates it, and closes its connection after the body.
+func withRawSocket<Result: Sendable>(
+    _ node: TestNode, _ client: TestClient, _ body: (inout RawSocket) async throws -> Result
+) async throws -> Result {
+    try await withUpgradedSocket(node) { socket in
+        let auth = TestSocket.authentication(client, target: "/v1/socket")
+        try await socket.connection.write(RawSocket.frame(1, auth.bytes))
         let ready = try #require(try await socket.next())
         try #require(try JSONParser.parse(ready.payload)["ready"] != nil)
         return try await body(&socket)

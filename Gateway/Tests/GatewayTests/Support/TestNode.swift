@@ -96,6 +96,8 @@ func withNodes(
         authorize: authorize, whileListening: whileListening, hasGatewayServer: hasGatewayServer, addCalls: addCalls)
     settings.gateway.isSecure = false
     settings.gateway.requestsPerSecond = nil
+    settings.gateway.maxFramesPerSecond = nil
+    settings.gateway.maxConnectionsOfAddress = nil
     settings.gateway.loginsOfUserPerMinute = 1000
     settings.gateway.loginsFromAddressPerMinute = 10_000
     configure(&settings.gateway)
