@@ -108,7 +108,8 @@ private enum Part: Equatable {
         latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
         reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
-        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, settle, signal,
+        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, settle,
+        signal,
         slot, write
 
     var source: String {
