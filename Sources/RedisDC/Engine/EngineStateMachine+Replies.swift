@@ -40,7 +40,7 @@ extension EngineStateMachine {
         case .failure(.fatal(var error)):
             if let request = settle(entry, .error(error)) { return [.send(request)] }
             live.pending[request.number] = nil
-            if entry.mayComeLate { error.mayHaveRun = true }
+            if entry.mayComeLate, entry.request.operation.takesSlot { error.mayHaveRun = true }
             notWritten(entry, now + settings.heartbeatInterval)
             return failed(entry, error, now) + requestsFromBacklog(now)
         case .success(.lost(let isExpired)):
@@ -334,9 +334,11 @@ extension EngineStateMachine {
     private mutating func failed(_ entry: Session.Pending, _ error: RedisDCError, _ now: Duration) -> [ReplyAction] {
         switch entry.purpose {
         case .claim(let id):
+            // A message may have granted it before.
+            guard isRequested(id, entry.request.number) else { return [] }
             // A claim that may exist keeps its slot.
             if let slot = entry.request.slot { live.slots.refuse(slot, entry.request.number) }
-            if !error.mayHaveRun, claims[id] != nil { forgetEnded(id) } else if !drop(id) { return [] }
+            if error.mayHaveRun { forget(id) } else { forgetEnded(id) }
             return [.finish(id, .failure(error))]
         case .end(let id):
             // The server releases the claim when the session ends.
