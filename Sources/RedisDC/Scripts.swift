@@ -13,7 +13,7 @@ enum Scripts {
 
     static let join = engine([.sessionJoin])
     static let leave = engine([.sessionLeave])
-    static let heartbeat = engine([.sessionHeartbeat])
+    static let heartbeat = RedisScript(layout.script([Part.sessionHeartbeat.source]), isHeartbeat: true)
     static let sweep = engine([.sessionSweep])
     static let setAside = engine([.sessionSetAside])
     static let listSessions = engine([.sessionList])
