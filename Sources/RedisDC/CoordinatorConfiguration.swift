@@ -8,7 +8,8 @@ public struct CoordinatorConfiguration: Sendable {
     ///
     /// Each session sends one heartbeat every third of the TTL. With a shorter TTL, the leases of a
     /// dead process are free sooner, but a process that is slow or cut off for a while loses its
-    /// leases sooner too.
+    /// leases sooner too. When the server sends nothing for a third of the TTL while a heartbeat is
+    /// outstanding, the client replaces the connection: one that is silently dead costs no session.
     public var ttl: Duration = .seconds(15)
     /// The number of partitions of the namespace, 1 to 1,024, default 1.
     ///

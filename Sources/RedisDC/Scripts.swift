@@ -13,7 +13,7 @@ enum Scripts {
 
     static let join = engine([.sessionJoin, .sessionWatch])
     static let leave = engine([.sessionLeave])
-    static let heartbeat = engine([.sessionHeartbeat, .sessionWatch])
+    static let heartbeat = engine([.sessionHeartbeat, .sessionWatch], isHeartbeat: true)
     static let sweep = engine([.sessionSweep])
     static let setAside = engine([.sessionSetAside])
     static let listSessions = engine([.sessionList])
@@ -94,8 +94,8 @@ enum Scripts {
 
     private static let layout = ScriptLayout(text(PackageResources.layout_lua))
 
-    private static func engine(_ parts: [Part]) -> RedisScript {
-        RedisScript(layout.script(parts.map(\.source)))
+    private static func engine(_ parts: [Part], isHeartbeat: Bool = false) -> RedisScript {
+        RedisScript(layout.script(parts.map(\.source)), isHeartbeat: isHeartbeat)
     }
 
     fileprivate static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

@@ -7,10 +7,7 @@ import NIOConcurrencyHelpers
 /// wrong password they fail immediately, and the attempts to connect continue. A command that has
 /// certainly not been sent moves to the next connection.
 final class CommandLink: Sendable {
-    private struct Waiter {
-        var continuation: CheckedContinuation<Result<RedisConnection, RedisError>, Never>
-        var timer: Scheduled<Void>
-    }
+    private typealias Waiter = CheckedContinuation<Result<RedisConnection, RedisError>, Never>
 
     private struct State {
         var connection: RedisConnection?
@@ -35,6 +32,7 @@ final class CommandLink: Sendable {
     let commandTimeout: TimeAmount
     let firstScripts: FirstScripts
     private let hooks: LinkHooks?
+    private let deadlines = DeadlineQueue()
     private let state = NIOLockedValueBox(State())
 
     init(
@@ -98,18 +96,18 @@ final class CommandLink: Sendable {
         let id = RedisConnection.makeID()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let timer = transport.eventLoop.scheduleTask(deadline: deadline) { self.timeOut(id) }
+                deadlines.add(id, at: deadline, on: transport.eventLoop) { self.timeOut(id) }
                 let now: Result<RedisConnection, RedisError>? = state.withLockedValue { state in
                     if let error = state.stopped { return .failure(error) }
                     if Task.isCancelled { return .failure(Self.cancelled) }
                     if let current = state.connection, current !== failed { return .success(current) }
-                    // The timer may have fired before there was a waiter.
+                    // The deadline may have passed before there was a waiter.
                     if NIODeadline.now() >= deadline { return .failure(Self.timedOut(state)) }
-                    state.waiters[id] = Waiter(continuation: continuation, timer: timer)
+                    state.waiters[id] = continuation
                     return nil
                 }
                 if let now {
-                    timer.cancel()
+                    deadlines.cancel(id)
                     continuation.resume(returning: now)
                 }
             }
@@ -132,8 +130,15 @@ final class CommandLink: Sendable {
 
     private func finish(_ id: UInt64, _ result: Result<RedisConnection, RedisError>) {
         guard let waiter = state.withLockedValue({ $0.waiters.removeValue(forKey: id) }) else { return }
-        waiter.timer.cancel()
-        waiter.continuation.resume(returning: result)
+        deadlines.cancel(id)
+        waiter.resume(returning: result)
+    }
+
+    private func finish(_ waiters: [UInt64: Waiter], _ result: Result<RedisConnection, RedisError>) {
+        for (id, waiter) in waiters {
+            deadlines.cancel(id)
+            waiter.resume(returning: result)
+        }
     }
 
     // MARK: Run
@@ -167,10 +172,7 @@ final class CommandLink: Sendable {
             state.lastError = nil
             return (state.waiters, state.stopped != nil)
         }
-        for waiter in waiters.values {
-            waiter.timer.cancel()
-            waiter.continuation.resume(returning: .success(connection))
-        }
+        finish(waiters, .success(connection))
         return !isStopped
     }
 
@@ -190,10 +192,7 @@ final class CommandLink: Sendable {
             defer { state.waiters = [:] }
             return state.waiters
         }
-        for waiter in waiters.values {
-            waiter.timer.cancel()
-            waiter.continuation.resume(returning: .failure(error))
-        }
+        finish(waiters, .failure(error))
     }
 
     // MARK: Stop
@@ -208,10 +207,7 @@ final class CommandLink: Sendable {
             defer { state.waiters = [:] }
             return (state.connection, state.waiters)
         }
-        for waiter in waiters.values {
-            waiter.timer.cancel()
-            waiter.continuation.resume(returning: .failure(error))
-        }
+        finish(waiters, .failure(error))
         guard let connection else { return }
         if draining {
             await connection.closeWhenDrained()

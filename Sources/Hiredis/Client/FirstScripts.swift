@@ -65,7 +65,9 @@ final class FirstScripts: Sendable {
 
     private static func send(_ first: FirstScript, on connection: RedisConnection) {
         // The source, because the server may not know the script.
-        let command = RedisCommand("EVAL", script: first.script.source, keys: first.keys, arguments: first.arguments)
+        let command = RedisCommand(
+            "EVAL", script: first.script.source, keys: first.keys, arguments: first.arguments,
+            isHeartbeat: first.script.isHeartbeat)
         connection.post(command, timeout: TimeAmount(first.timeout)) { result in
             first.completion(
                 result.flatMap { reply in

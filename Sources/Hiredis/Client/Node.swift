@@ -12,6 +12,7 @@ final class Node: Sendable {
     let lanes: LanePool
     let subscriptions: SubscriptionHub
     let link: CommandLink
+    let scriptLoads = ScriptLoads()
 
     /// - Throws: `.invalidArgument` for TLS files that cannot be read.
     convenience init(

@@ -91,6 +91,9 @@ public struct RedisConfiguration: Sendable {
     /// The time after which a server that owes a reply and sends nothing counts as dead; the client
     /// then reconnects. More than 0, default 30 s. It does not apply to lanes, where a command may
     /// block.
+    ///
+    /// It is shorter while a heartbeat of a coordinator's session is outstanding: a third of the session's
+    /// TTL. So a connection that the network has lost without a word is replaced before the session expires.
     public var silenceLimit: Duration = .seconds(30)
 
     /// The first and the longest pause between attempts to connect. It doubles in between, with

@@ -72,7 +72,8 @@ extension Cluster {
                     return try await node.script(script, keys: keys, arguments: arguments, timeout: left)
                 }
                 // ASKING counts for one command, so the script must not have to be loaded first.
-                let command = RedisCommand("EVAL", script: script.source, keys: keys, arguments: arguments)
+                let command = RedisCommand(
+                    "EVAL", script: script.source, keys: keys, arguments: arguments, isHeartbeat: script.isHeartbeat)
                 return try await node.exchangeAsking(command, timeout: left, settle: nil)
             }
         }

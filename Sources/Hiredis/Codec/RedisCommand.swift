@@ -6,6 +6,9 @@
 public struct RedisCommand: Sendable, Hashable, ExpressibleByArrayLiteral {
     /// The name of the command, followed by its arguments.
     public var arguments: [RedisArgument]
+    /// Whether the connection counts as dead when the server sends nothing for the command's timeout: see
+    /// ``RedisScript/isHeartbeat``.
+    var isHeartbeat = false
 
     /// Makes a command from its name and its arguments.
     public init(_ arguments: RedisArgument...) { self.arguments = arguments }

@@ -102,14 +102,17 @@ final class ConnectionHandler: ChannelInboundHandler {
         let deadline = submission.timeout.map { now + $0 } ?? .distantFuture
         let slot = ConnectionStateMachine<Caller>.Slot(
             id: submission.id, context: submission.caller, expectedReplies: submission.expectedReplies,
-            deadline: deadline)
+            deadline: deadline, silenceLimit: submission.silenceLimit)
         if case .fail(let caller, let error) = machine.enqueue(slot, now: now) {
             outbox.room.give(submission.size)
             refuse(caller, error)
             return nil
         }
         unwrittenSize += submission.size
-        return silenceLimit.map { min(deadline, now + $0) } ?? deadline
+        var next = deadline
+        if let silenceLimit { next = min(next, now + silenceLimit) }
+        if let limit = submission.silenceLimit { next = min(next, now + limit) }
+        return next
     }
 
     /// Fails a refused command. A callback is called after its caller has returned: it may send
@@ -248,7 +251,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         let now = eventLoop.now
         for failure in machine.expire(now: now) { fail(failure) }
         var next = machine.nextDeadline ?? .distantFuture
-        if let silenceLimit, let since = machine.silentSince {
+        let limits = [silenceLimit, machine.silenceLimit].compactMap { $0 }
+        if let silenceLimit = limits.min(), let since = machine.silentSince {
             if since + silenceLimit <= now {
                 close(
                     RedisError(

@@ -16,6 +16,8 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         /// One, or the number of commands in a pipeline.
         var expectedReplies: Int
         var deadline: NIODeadline
+        /// The time of silence after which the connection counts as dead while the command is in the queue.
+        var silenceLimit: TimeAmount?
     }
 
     private struct Entry {
@@ -160,6 +162,10 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         guard let head = entries.first, head.written else { return nil }
         return headSince
     }
+
+    /// The shortest silence limit of the commands in the queue. A command keeps it when it is abandoned:
+    /// another one like it would be as silent.
+    var silenceLimit: TimeAmount? { entries.lazy.compactMap(\.slot.silenceLimit).min() }
 
     private mutating func abandon(_ index: Int, _ code: RedisError.Code, _ message: String) -> Failure {
         entries[index].abandoned = true

@@ -15,7 +15,6 @@ final class SendRoom: Sendable {
     private struct Waiter {
         var size: Int
         var continuation: UnsafeContinuation<RedisError?, Never>
-        var timer: Scheduled<Void>?
     }
 
     private struct State {
@@ -29,6 +28,7 @@ final class SendRoom: Sendable {
     private let taken = Atomic<Int>(0)
     private let hasWaiters = Atomic<Bool>(false)
     private let state = NIOLockedValueBox(State())
+    private let deadlines = DeadlineQueue()
 
     init(limit: Int) { self.limit = limit }
 
@@ -64,19 +64,19 @@ final class SendRoom: Sendable {
         let deadline = timeout.map { NIODeadline.now() + $0 }
         let error = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let timer = deadline.map { eventLoop.scheduleTask(deadline: $0) { self.end(id, self.timedOut) } }
+                if let deadline { deadlines.add(id, at: deadline, on: eventLoop) { self.end(id, self.timedOut) } }
                 let now: RedisError? = state.withLockedValue { state in
                     if let error = state.closed { return error }
                     if Task.isCancelled { return Self.cancelled }
-                    // The timer may have fired before there was a waiter.
+                    // The deadline may have passed before there was a waiter.
                     if let deadline, NIODeadline.now() >= deadline { return timedOut }
-                    state.waiters[id] = Waiter(size: size, continuation: continuation, timer: timer)
+                    state.waiters[id] = Waiter(size: size, continuation: continuation)
                     state.queue.append(id)
                     hasWaiters.store(true, ordering: .sequentiallyConsistent)
                     return nil
                 }
                 if let now {
-                    timer?.cancel()
+                    deadlines.cancel(id)
                     continuation.resume(returning: now)
                 } else {
                     // Room that was given back before `hasWaiters` was set.
@@ -102,7 +102,7 @@ final class SendRoom: Sendable {
     /// Ends a wait without room.
     private func end(_ id: UInt64, _ error: RedisError) {
         guard let waiter = state.withLockedValue({ $0.waiters.removeValue(forKey: id) }) else { return }
-        waiter.timer?.cancel()
+        deadlines.cancel(id)
         waiter.continuation.resume(returning: error)
         // It may have been the one that the others wait behind.
         admit()
@@ -111,7 +111,7 @@ final class SendRoom: Sendable {
     /// Gives room to the waiters, as far as there is some.
     private func admit() {
         let admitted = state.withLockedValue { state in
-            var admitted: [Waiter] = []
+            var admitted: [(id: UInt64, waiter: Waiter)] = []
             while let first = state.queue.first {
                 guard let waiter = state.waiters[first] else {
                     state.queue.removeFirst()
@@ -121,13 +121,13 @@ final class SendRoom: Sendable {
                 taken.add(waiter.size, ordering: .sequentiallyConsistent)
                 state.queue.removeFirst()
                 state.waiters[first] = nil
-                admitted.append(waiter)
+                admitted.append((first, waiter))
             }
             if state.queue.isEmpty { hasWaiters.store(false, ordering: .sequentiallyConsistent) }
             return admitted
         }
-        for waiter in admitted {
-            waiter.timer?.cancel()
+        for (id, waiter) in admitted {
+            deadlines.cancel(id)
             waiter.continuation.resume(returning: nil)
         }
     }
@@ -137,10 +137,10 @@ final class SendRoom: Sendable {
         let waiters = state.withLockedValue { state in
             state.closed = state.closed ?? error
             defer { (state.waiters, state.queue) = ([:], []) }
-            return state.waiters.values
+            return state.waiters
         }
-        for waiter in waiters {
-            waiter.timer?.cancel()
+        for (id, waiter) in waiters {
+            deadlines.cancel(id)
             waiter.continuation.resume(returning: error)
         }
     }

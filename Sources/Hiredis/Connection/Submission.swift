@@ -30,6 +30,9 @@ struct Submission: Sendable {
     /// The number of bytes of the commands.
     var encodedSize: Int
     var timeout: TimeAmount?
+    /// The time of silence after which the connection counts as dead while the command is outstanding, if
+    /// it is less than the connection's own.
+    var silenceLimit: TimeAmount?
 
     /// The number of bytes that it occupies in the connection's ``SendRoom``.
     var size: Int { encodedSize + expectedReplies * SendRoom.overhead }

@@ -7,43 +7,70 @@ extension Node {
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue {
-        func command(_ name: RedisArgument, _ script: String) -> RedisCommand {
-            RedisCommand(name, script: script, keys: keys, arguments: arguments)
+        func run(_ name: RedisArgument, _ text: String, _ timeout: Duration?) async throws(RedisError) -> RESPValue {
+            let command = RedisCommand(
+                name, script: text, keys: keys, arguments: arguments, isHeartbeat: script.isHeartbeat)
+            return try await exchange(command, timeout: timeout)
         }
+        let deadline = NIODeadline.now() + (timeout.map { TimeAmount($0) } ?? link.commandTimeout)
         return try await instruments.measure("EVALSHA") { () async throws(RedisError) in
+            let lastLoad = scriptLoads.last(of: script)
             if let hash = script.hash {
                 do throws(RedisError) {
-                    return try await exchange(command("EVALSHA", hash), timeout: timeout)
+                    return try await run("EVALSHA", hash, timeout)
                 } catch {
                     // Without the script nothing has run: loading it and running it again is no second effect.
                     guard error.code == .noScript else { throw error }
                 }
             }
-            guard let hash = try await load(script, timeout: timeout) else {
-                return try await exchange(command("EVAL", script.source), timeout: timeout)
+            if let hash = try await load(script, after: lastLoad, until: deadline) {
+                do throws(RedisError) {
+                    return try await run("EVALSHA", hash, deadline.left)
+                } catch {
+                    // The cache was flushed in between; EVAL does not need it.
+                    guard error.code == .noScript else { throw error }
+                }
             }
+            return try await run("EVAL", script.source, deadline.left)
+        }
+    }
+
+    /// Returns the hash of a script when it has been loaded after the load `last`; `nil` when the user may
+    /// run scripts but not load them.
+    private func load(
+        _ script: RedisScript, after last: UInt64, until deadline: NIODeadline
+    ) async throws(RedisError) -> String? {
+        while true {
             do throws(RedisError) {
-                return try await exchange(command("EVALSHA", hash), timeout: timeout)
+                return try await scriptLoads.hash(of: script, after: last, until: deadline, on: eventLoop) { [link] in
+                    link.failure
+                } load: { () async throws(RedisError) in
+                    try await self.load(script)
+                }
             } catch {
-                guard error.code == .noScript else { throw error }
-                // The cache was flushed in between; EVAL does not need it.
-                return try await exchange(command("EVAL", script.source), timeout: timeout)
+                // The load of another caller, whose connection broke or who had less time.
+                let isOver = NIODeadline.now() >= deadline
+                guard error.code == .connectionLost || error.code == .timedOut, !isOver else { throw error }
             }
         }
     }
 
-    /// Loads the script and returns its hash, or `nil` when the user may run scripts but not load
-    /// them.
-    private func load(_ script: RedisScript, timeout: Duration?) async throws(RedisError) -> String? {
+    private func load(_ script: RedisScript) async throws(RedisError) -> String? {
         do throws(RedisError) {
-            let reply = try await exchange(["SCRIPT", "LOAD", .string(script.source)], timeout: timeout)
-            script.hash = reply.string
-            return reply.string
+            return try await exchange(["SCRIPT", "LOAD", .string(script.source)], timeout: nil).string
         } catch {
             if error.code == .notPermitted { return nil }
+            // The script has not run.
+            var error = error
+            error.mayHaveRun = false
             throw error
         }
     }
+}
+
+extension NIODeadline {
+    /// The time that is left, 0 when it has passed.
+    fileprivate var left: Duration { .nanoseconds(max(0, (self - .now()).nanoseconds)) }
 }
 
 extension Node {
@@ -56,7 +83,8 @@ extension Node {
             postSuspending(script, keys, arguments, timeout, completion)
             return
         }
-        let command = RedisCommand("EVALSHA", script: hash, keys: keys, arguments: arguments)
+        let command = RedisCommand(
+            "EVALSHA", script: hash, keys: keys, arguments: arguments, isHeartbeat: script.isHeartbeat)
         let amount = timeout.map { TimeAmount($0) } ?? link.commandTimeout
         connection.post(command, timeout: amount) { result in
             let error: RedisError
@@ -94,7 +122,9 @@ extension Node {
 
 extension RedisCommand {
     /// A command that runs a script, built in one allocation.
-    init(_ name: RedisArgument, script: String, keys: [String], arguments: [RedisArgument]) {
+    init(
+        _ name: RedisArgument, script: String, keys: [String], arguments: [RedisArgument], isHeartbeat: Bool
+    ) {
         var words: [RedisArgument] = []
         words.reserveCapacity(3 + keys.count + arguments.count)
         words.append(name)
@@ -103,5 +133,6 @@ extension RedisCommand {
         for key in keys { words.append(.string(key)) }
         words += arguments
         self.init(words)
+        self.isHeartbeat = isHeartbeat
     }
 }

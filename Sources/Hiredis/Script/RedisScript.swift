@@ -13,10 +13,17 @@ import NIOConcurrencyHelpers
 public final class RedisScript: Sendable {
     /// The Lua source.
     public let source: String
+    /// Whether it extends the life of something on the server that ends without it, as a session does.
+    ///
+    /// When the server sends nothing for the timeout of such a call, the client replaces the connection, so
+    /// that the next call arrives in time. See ``RedisConfiguration/silenceLimit``.
+    package let isHeartbeat: Bool
     private let learnedHash = NIOLockedValueBox<String?>(nil)
 
     /// Makes a script from its Lua source.
-    public init(_ source: String) { self.source = source }
+    public convenience init(_ source: String) { self.init(source, isHeartbeat: false) }
+
+    package init(_ source: String, isHeartbeat: Bool) { (self.source, self.isHeartbeat) = (source, isHeartbeat) }
 
     /// Makes a script from source that is embedded in the binary.
     public convenience init(embedded bytes: [UInt8]) { self.init(String(decoding: bytes, as: UTF8.self)) }

@@ -5,16 +5,12 @@ import NIOCore
 actor SubscriptionHub: SubscriptionSource {
     private typealias Machine = SubscriptionStateMachine<SubscriptionQueue>
 
-    private struct Waiting {
-        var continuation: CheckedContinuation<Result<Void, RedisError>, Never>
-        var timer: Scheduled<Void>
-    }
-
     nonisolated let unownedExecutor: UnownedSerialExecutor
     private nonisolated let transport: Transport
     private nonisolated let instruments: Instruments
     private var machine = Machine()
-    private var waiting: [Machine.JoinID: Waiting] = [:]
+    private var waiting: [Machine.JoinID: CheckedContinuation<Result<Void, RedisError>, Never>] = [:]
+    private nonisolated let deadlines = DeadlineQueue()
     private var connection: RedisConnection?
     private var whenNeeded: CheckedContinuation<Void, Never>?
     private var stopped: RedisError?
@@ -57,11 +53,9 @@ actor SubscriptionHub: SubscriptionSource {
                     continuation.resume(returning: .success(()))
                     return
                 }
-                let timeout = TimeAmount(transport.configuration.commandTimeout)
-                let timer = transport.eventLoop.scheduleTask(in: timeout) {
-                    self.assumeIsolated { $0.timeOut(id) }
-                }
-                waiting[id] = Waiting(continuation: continuation, timer: timer)
+                let deadline = NIODeadline.now() + TimeAmount(transport.configuration.commandTimeout)
+                deadlines.add(id, at: deadline, on: transport.eventLoop) { self.assumeIsolated { $0.timeOut(id) } }
+                waiting[id] = continuation
                 whenNeeded?.resume()
                 whenNeeded = nil
             }
@@ -101,8 +95,8 @@ actor SubscriptionHub: SubscriptionSource {
 
     private func finish(_ id: Machine.JoinID, _ result: Result<Void, RedisError>) {
         guard let waiter = waiting.removeValue(forKey: id) else { return }
-        waiter.timer.cancel()
-        waiter.continuation.resume(returning: result)
+        deadlines.cancel(id)
+        waiter.resume(returning: result)
     }
 
     // MARK: Connection

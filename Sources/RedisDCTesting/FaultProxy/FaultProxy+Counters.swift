@@ -19,7 +19,7 @@ extension FaultProxy {
         public var droppedReplies = 0
         /// Replies truncated by ``FaultProxy/cutNextReply(afterBytes:)``.
         public var cutReplies = 0
-        /// Bytes discarded by ``FaultProxy/swallowReplies(_:)``.
+        /// Bytes discarded by ``FaultProxy/swallowReplies(_:)`` and ``FaultProxy/silenceOpenConnections()``.
         public var swallowedBytes = 0
 
         /// Creates counters that are all zero.

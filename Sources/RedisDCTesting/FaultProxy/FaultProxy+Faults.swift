@@ -95,6 +95,15 @@ extension FaultProxy {
         await self.onLoop { $0.swallow(isOn) }
     }
 
+    /// Discards all further bytes of the connections that are open now, in both directions, while their sockets stay
+    /// open: the network has lost these connections, and neither side is told.
+    ///
+    /// New connections work. A close by either side is still forwarded. The fault lasts until the connection ends;
+    /// ``heal()`` does not end it, because bytes are missing.
+    public func silenceOpenConnections() async {
+        await self.onLoop { $0.silenceOpenConnections() }
+    }
+
     /// Truncates the next reply: the client receives its first bytes, then its connection closes.
     ///
     /// In terms of bytes: the fault selects the connection on which the server next sends bytes.

@@ -16,6 +16,8 @@ final class ProxyLink {
     private var server: (any Channel)?
     private let state: ProxyState
 
+    /// Whether all further bytes are discarded, in both directions.
+    var isSilent = false
     private var isCut = false
     private var hasEnded = false
     /// Whether all further bytes from the server are discarded.
@@ -66,6 +68,7 @@ final class ProxyLink {
 
     /// Queues bytes for the other side.
     func received(_ bytes: ByteBuffer, from side: Side) {
+        if self.isSilent { return self.state.counterStore.update { $0.swallowedBytes += bytes.readableBytes } }
         switch side {
         case .client:
             self.keepFirstBytes(of: bytes)

@@ -58,6 +58,8 @@ final class ProxyState {
 
     func redirect(to target: FaultProxy.Target) { self.target = target }
 
+    func silenceOpenConnections() { self.links.values.forEach { $0.isSilent = true } }
+
     func swallow(_ isSwallowing: Bool) { self.isSwallowing = isSwallowing }
 
     func refuse(_ isRefusing: Bool) { self.isRefusing = isRefusing }

@@ -71,7 +71,9 @@ extension LocalCluster {
     /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut``.
     public func waitUntilPromoted(_ replica: LocalRedis, within timeout: Duration = .seconds(60)) async throws {
         try await waitUntil("the replica on port \(replica.port) is promoted", within: timeout) {
-            try await replica.send("ROLE").array?.first?.string == "master"
+            let role = try await replica.send("ROLE").array ?? []
+            if role.first?.string == "master" { return true }
+            throw LocalRedisError(.notHealthy, "its role is \(role)")
         }
     }
 

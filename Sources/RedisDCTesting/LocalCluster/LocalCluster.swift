@@ -225,19 +225,20 @@ public final class LocalCluster: Sendable {
     /// Promotes a replica while its master runs (`CLUSTER FAILOVER`), and returns when the cluster
     /// is healthy again.
     ///
-    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut``; `RedisError`
-    ///   if the node is a master.
+    /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut`` and what the replica
+    ///   or the cluster was like last; `RedisError` if the node is a master.
     public func promote(_ replica: LocalRedis, within timeout: Duration = .seconds(60)) async throws {
         _ = try await replica.send("CLUSTER", "FAILOVER")
         var sent = ContinuousClock.now
         try await waitUntil("the replica on port \(replica.port) is promoted", within: timeout) {
-            if try await replica.send("ROLE").array?.first?.string == "master" { return true }
+            let role = try await replica.send("ROLE").array ?? []
+            if role.first?.string == "master" { return true }
             // The nodes give up after 5 s, without an error: when the replica has not caught up, or lacks votes.
             if sent.duration(to: .now) > .seconds(6) {
                 sent = .now
                 _ = try await replica.send("CLUSTER", "FAILOVER")
             }
-            return false
+            throw LocalRedisError(.notHealthy, "its role is \(role)")
         }
         try await self.waitUntilHealthy(within: timeout)
     }

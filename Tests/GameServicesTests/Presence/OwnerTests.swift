@@ -75,7 +75,7 @@ extension PresenceTests {
 
         @Test("a client that moves to another node before its process has died does not leave with the process")
         func movesFromDeadProcess() async throws {
-            try await withNodes(configure: { $0.ttl = .seconds(1) }) { redis, one, _, server in
+            try await withNodes(configure: { $0.ttl = .seconds(5) }) { redis, one, _, server in
                 let bucket = try one.bucket("room")
                 let watcher = try await Watcher.start(bucket)
                 let node = try Child("services-worker", ["presence-serve", server.url, "room", "2", "1000"])

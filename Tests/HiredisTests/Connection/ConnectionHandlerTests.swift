@@ -263,6 +263,36 @@ struct ConnectionHandlerTests {
         #expect(await second.value.error?.code == .connectionLost)
     }
 
+    @Test("the connection closes when a heartbeat is outstanding and the server is silent for its timeout")
+    func silentHeartbeat() async throws {
+        let connection = try await TestedConnection(silenceLimit: .seconds(30))
+        let command = try await connection.send(["A"])
+        let heartbeat = try await connection.send(["B"], timeout: .seconds(5), silenceLimit: .seconds(5))
+        // A reply to another command: the connection works at that time.
+        await connection.loop.advanceTime(by: .seconds(3))
+        try await connection.answer(.integer(1))
+        #expect(await command.value.value == .integer(1))
+        await connection.loop.advanceTime(by: .seconds(2))
+        #expect(await heartbeat.value.error?.code == .timedOut)
+        await connection.loop.advanceTime(by: .seconds(3) - .nanoseconds(1))
+        #expect(try await connection.isOpen())
+        await connection.loop.advanceTime(by: .nanoseconds(1))
+        #expect(try await !connection.isOpen())
+    }
+
+    @Test("a heartbeat that is answered leaves the connection's silence limit as it is")
+    func answeredHeartbeat() async throws {
+        let connection = try await TestedConnection(silenceLimit: .seconds(30))
+        let heartbeat = try await connection.send(["B"], timeout: .seconds(5), silenceLimit: .seconds(5))
+        let command = try await connection.send(["A"])
+        try await connection.answer(.integer(1))
+        #expect(await heartbeat.value.value == .integer(1))
+        await connection.loop.advanceTime(by: .seconds(30) - .nanoseconds(1))
+        #expect(try await connection.isOpen())
+        await connection.loop.advanceTime(by: .nanoseconds(1))
+        #expect(await command.value.error?.code == .connectionLost)
+    }
+
     @Test("without a silence limit, as on a lane, a reply may be outstanding indefinitely")
     func lane() async throws {
         let connection = try await TestedConnection(silenceLimit: nil)

@@ -83,10 +83,11 @@ final class TestedConnection: Sendable {
     /// Submits a command and sends it.
     func send(
         _ commands: RedisCommand..., id: UInt64 = RedisConnection.makeID(), timeout: TimeAmount? = nil,
-        settle: (@Sendable (RESPValue) -> Void)? = nil
+        silenceLimit: TimeAmount? = nil, settle: (@Sendable (RESPValue) -> Void)? = nil
     ) async throws -> PendingReply {
         let (caller, reply) = await makeCaller(settle: settle)
-        let submission = Submission(id: id, caller: caller, for: commands, timeout: timeout)
+        var submission = Submission(id: id, caller: caller, for: commands, timeout: timeout)
+        submission.silenceLimit = silenceLimit
         _ = outbox.submit(submission, commands)
         try await takeOutbox()
         return reply

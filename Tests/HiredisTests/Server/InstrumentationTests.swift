@@ -213,8 +213,7 @@
                 let capture = Capture()
                 try await withProxiedServer {
                     $0.instruments = capture.instruments
-                    $0.probeInterval = .milliseconds(50)
-                    $0.connectTimeout = .milliseconds(200)
+                    $0.probeInterval = .milliseconds(500)
                     $0.reconnectDelay = Self.soon
                 } _: { proxy, redis, direct in
                     let wait = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }

@@ -295,14 +295,15 @@ extension QueueListenTests {
         @Test("a waiting device and its mailbox do not expire")
         func longWait() async throws {
             try await withOffice(configure: {
-                $0.limits.ttl = .seconds(1)
-                $0.limits.deviceTTL = .seconds(1)
+                // Long enough that a busy machine renews them in time.
+                $0.limits.ttl = .seconds(3)
+                $0.limits.deviceTTL = .seconds(3)
             }) { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 let cursor = try await mailbox.look().cursor
                 let waiting = Task { try await mailbox.listen(after: cursor) }
                 try await office.untilWaiting(1, at: "alice")
-                _ = try await redis.send("SET", "clock", "x", "PX", "2500")
+                _ = try await redis.send("SET", "clock", "x", "PX", "7500")
                 try await until("both times to live have passed") {
                     try await redis.send("EXISTS", "clock").integer == 0
                 }
@@ -399,7 +400,7 @@ extension QueueListenTests {
 
         @Test("no message is kept for a device that is forgotten")
         func deadDevice() async throws {
-            try await withOffice(configure: { $0.limits.deviceTTL = .seconds(1) }) { office, _, _ in
+            try await withOffice(configure: { $0.limits.deviceTTL = .seconds(3) }) { office, _, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
                 _ = try await mailbox.look(device: "dead")

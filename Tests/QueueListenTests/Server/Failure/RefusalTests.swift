@@ -96,7 +96,9 @@ extension QueueListenTests.FailureTests {
     func unreachable() async throws {
         try await withProxiedOffice(configure: { $0.callTimeout = .milliseconds(500) }) {
             proxy, proxied, other, _ in
-            try await proxied.send("a", to: "alice")
+            try await until("the connection is made") {
+                await errorOf { try await proxied.send("a", to: "alice", id: "a") } == nil
+            }
             await proxy.refuse()
             await proxy.cutAll()
             let error = await errorOf { try await proxied.send("b", to: "alice") }

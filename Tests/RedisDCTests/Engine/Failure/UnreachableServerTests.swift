@@ -2,6 +2,7 @@
 import Hiredis
 import RedisDC
 import RedisDCTesting
+import TestSupport
 import Testing
 
 extension EngineTests.FailureTests {
@@ -34,10 +35,13 @@ extension EngineTests.FailureTests {
         configuration.callTimeout = .milliseconds(500)
         try await withRedisClient(url: url) { redis in
             try await withCoordinator(redis: redis, configuration: configuration) { coordinator in
-                let error = await errorOf { try await `case`.operation(coordinator, redis) }
-                #expect(error?.code == `case`.code && error?.mayHaveRun == false)
-                #expect(error?.message.contains("Connection refused") == true, "\(error as Any)")
-                #expect((error?.underlying as? RedisError)?.code == .cannotConnect)
+                // The reason is known after the first attempt to connect.
+                try await until("the error names the reason") {
+                    let error = await errorOf { try await `case`.operation(coordinator, redis) }
+                    #expect(error?.code == `case`.code && error?.mayHaveRun == false)
+                    return error?.message.contains("Connection refused") == true
+                        && (error?.underlying as? RedisError)?.code == .cannotConnect
+                }
             }
         }
     }
