@@ -12,6 +12,8 @@ package enum ExitStatus: Int32, Sendable {
     case unavailable = 69
     /// Any other failure.
     case software = 70
+    /// The output cannot be written.
+    case outputFailed = 73
     /// A lease was lost while it was held.
     case lost = 74
     /// The operation timed out, or its resource was destroyed or broken.
@@ -24,11 +26,14 @@ package enum ExitStatus: Int32, Sendable {
     case noProgram = 127
     /// SIGINT or SIGTERM ended the command.
     case interrupted = 130
+    /// The reader of the output has gone: 128 plus the number of SIGPIPE.
+    case readerGone = 141
 }
 
 /// An error that ends a tool with one sentence on standard error and an exit status.
 package protocol ExitError: Error {
     var exitStatus: ExitStatus { get }
+    /// The sentence; empty to write none.
     var message: String { get }
 }
 

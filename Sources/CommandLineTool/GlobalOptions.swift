@@ -45,16 +45,27 @@ package struct GlobalOptions: ParsableArguments {
 
     /// Runs `body` with a client that has reached the server.
     package func withRedis(_ body: (RedisClient) async throws -> Void) async throws {
-        try await withRedisClient(configuration()) { redis in
+        let configuration = try configuration()
+        try await withRedisClient(configuration) { redis in
             do throws(RedisError) {
                 _ = try await redis.send("PING")
             } catch {
-                if error.code == .timedOut { throw error.underlying ?? error }
+                let cause = error.code == .timedOut ? error.underlying ?? error : error
                 // A server that refuses PING has been reached too.
-                if error.code != .notPermitted { throw error }
+                if error.code != .notPermitted { throw Self.explained(cause, configuration) }
             }
             try await body(redis)
         }
+    }
+
+    /// Adds advice to the failure of a connection with TLS. A server without TLS takes the handshake
+    /// for the beginning of a command and waits for the rest.
+    private static func explained(_ error: any Error, _ configuration: RedisConfiguration) -> any Error {
+        guard configuration.tls != nil, var error = error as? RedisError,
+            [.cannotConnect, .connectionLost, .timedOut].contains(error.code)
+        else { return error }
+        error.message += "; if the server does not use TLS, use redis:// instead of rediss://"
+        return error
     }
 
     /// Runs `body` with the chosen server, or with a private one that ends with `body` if none is
@@ -76,16 +87,28 @@ package struct GlobalOptions: ParsableArguments {
         }
     }
 
-    /// Prints `text`, or with `--json` prints `value` as one line of JSON.
+    /// Writes `text`, or with `--json` writes `value` as one line of JSON. A reader at the other end
+    /// of a pipe receives each line immediately.
+    ///
+    /// - Throws: a ``Failure`` if the output cannot be written, and the errors of `value`.
     package func report(_ text: @autoclosure () -> String, _ value: some Encodable) throws {
+        try report(bytes: Array(text().utf8), value)
+    }
+
+    /// Writes a line of `bytes`, which may be no text, or with `--json` writes `value` as one line of
+    /// JSON.
+    ///
+    /// - Throws: a ``Failure`` if the output cannot be written, and the errors of `value`.
+    package func report(bytes: @autoclosure () -> [UInt8], _ value: some Encodable) throws {
+        var line: [UInt8]
         if json {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            print(String(decoding: try encoder.encode(value), as: UTF8.self))
+            line = [UInt8](try encoder.encode(value))
         } else {
-            print(text())
+            line = bytes()
         }
-        // A reader at the other end of a pipe receives each line at once.
-        fflush(nil)
+        line.append(UInt8(ascii: "\n"))
+        try StandardOutput.write(line)
     }
 }

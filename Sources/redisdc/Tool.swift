@@ -9,8 +9,8 @@ struct Tool: AsyncParsableCommand {
         abstract: "Coordinate processes and exchange messages through Redis from the command line.",
         discussion: """
             Exit status: 0 success, 64 wrong usage, 65 invalid name or value, conflict with what is in Redis, or no such \
-            semaphore or mailbox, 69 Redis not reachable, 74 lease lost, 75 timed out or not acquired, 77 not permitted, \
-            70 any other failure, 130 interrupted.
+            semaphore or mailbox, 69 Redis not reachable, 73 the output cannot be written, 74 lease lost, 75 timed out or not \
+            acquired, 77 not permitted, 70 any other failure, 130 interrupted, 141 the reader of the output has gone.
             """,
         version: "0.1.0",
         subcommands: [
@@ -20,7 +20,12 @@ struct Tool: AsyncParsableCommand {
         ]
     )
 
-    static func main() async { await runTool(moveBehindCommand(Array(CommandLine.arguments.dropFirst()))) }
+    static func main() async {
+        let arguments = ArgumentText.ofProcess
+        // The guard of a lease is this program too. No command has the name.
+        if arguments.first == LeaseGuard.firstArgument { LeaseGuard.run(Array(arguments.dropFirst())) }
+        await runTool(moveBehindCommand(arguments))
+    }
 
     /// Moves global options that stand before the command's name behind it, where the parser
     /// expects them.

@@ -54,7 +54,7 @@ def commands(page):
 class Program:
     """A program that runs, and what it has printed so far."""
 
-    def __init__(self, command, folder):
+    def __init__(self, command, folder, cwd):
         words = shlex.split(command)
         # With colours, the compiler's options would be others, and everything would be built again.
         environment = os.environ | {"TERM": "dumb"}
@@ -70,7 +70,7 @@ class Program:
         self.command, self.text = command, ""
         # A terminal, because a program that goes on for ever keeps in its memory what it prints elsewhere.
         self.terminal, other_end = pty.openpty()
-        self.process = subprocess.Popen(words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=other_end,
+        self.process = subprocess.Popen(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=other_end,
                                         stderr=other_end, start_new_session=True)
         os.close(other_end)
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -127,12 +127,12 @@ class Reader:
         check(f"the documentation has the command {command}", command in self.left, self.left)
         self.left.remove(command)
 
-    def start(self, command, documented=True, scratch=None):
+    def start(self, command, documented=True, scratch=None, cwd=ROOT):
         if documented:
             self.elsewhere(command)
         if scratch:
             command = command.replace("swift run", f"swift run --scratch-path {shlex.quote(scratch)}")
-        self.programs.append(Program(command, self.folder))
+        self.programs.append(Program(command, self.folder, cwd))
         return self.programs[-1]
 
     def run(self, command, documented=True, scratch=None):
@@ -175,7 +175,8 @@ def examples(reader):
     reader.run("littlebook h2o --kill")
     reader.run("littlebook mutex --processes 8 --rounds 100 --redis redis://127.0.0.1:6379")
 
-    receivers = [reader.start(f"REDIS_URL=redis://127.0.0.1:6379 mailbox receive {words}", documented=False)
+    # They write files into the current folder.
+    receivers = [reader.start(f"REDIS_URL=redis://127.0.0.1:6379 mailbox receive {words}", False, cwd=reader.folder)
                  for words in ("alice phone 10", "bob laptop 10")]
     reader.run("REDIS_URL=redis://127.0.0.1:6379 mailbox send 10", documented=False)
     for receiver in receivers:

@@ -34,7 +34,13 @@ struct EngineLockTests {
         try await withEngineTool { tool in
             #expect(try await tool.run("lock", "m", "--", "sh", "-c", "exit 7").status == 7)
             #expect(try await tool.run("lock", "m", "--", "sh", "-c", "kill -9 $$").status == 137)
-            #expect(try await tool.run("lock", "m", "--", "no-such-program").status == 127)
+            let missing = try await tool.run("lock", "m", "--", "no-such-program")
+            #expect(missing.status == 127 && missing.error.hasSuffix("no such program"))
+            #expect(FileManager.default.createFile(atPath: tool.mark("plain.sh"), contents: Data("echo".utf8)))
+            let plain = try await tool.run("lock", "m", "--", tool.mark("plain.sh"))
+            #expect(plain.status == 126 && plain.error.contains("plain.sh is not executable; use chmod +x"))
+            let folder = try await tool.run("lock", "m", "--", tool.folder.path)
+            #expect(folder.status == 126 && folder.error.hasSuffix("is a folder"))
             #expect(try await tool.run("lock", "m").status == 64)
             #expect(try await tool.run("lock", "m", "true").status == 64)
             #expect(try await tool.run("lock", "m", "--ttl", "0.9", "--", "true").status == 64)
@@ -170,20 +176,65 @@ struct EngineLockTests {
         }
     }
 
-    @Test("when redisdc is killed with SIGKILL, the next waiter acquires the lock, and the command continues")
-    func killed() async throws {
+    @Test(
+        "when redisdc is stopped or killed, its command is terminated before the next holder runs",
+        arguments: [SIGSTOP, SIGKILL])
+    func stopped(number: Int32) async throws {
         try await withEngineTool { tool in
-            let command = "echo $$ > \(tool.mark("child")); \(untilMark("go", tool)); echo > \(tool.mark("over"))"
-            let holding = try tool.start("lock", "m", "--ttl", "5", "--", "sh", "-c", command)
+            // A process that the command has started must not survive either.
+            let started =
+                "trap 'echo > \(tool.mark("ended")); exit' TERM; echo > \(tool.mark("on")); \(tool.shellUntil("never"))"
+            try started.write(toFile: tool.mark("started"), atomically: true, encoding: .utf8)
+            let holding = try tool.start(
+                "lock", "m", "--ttl", "6", "--", "sh", "-c", "sh \(tool.mark("started")) & wait")
             _ = try await tool.text(of: "on")
-            let next = try tool.start("lock", "m", "--ttl", "5", "--", "echo", "mine")
+            let next = try tool.start(
+                "lock", "m", "--ttl", "6", "--", "sh", "-c", "[ -e \(tool.mark("ended")) ] && echo alone || echo both")
             try await tool.untilWaiting(1, for: "m")
-            try await holding.kill9()
-            #expect(try await next.result() == "mine")
-            let child = try #require(Int32(try await tool.text(of: "child")))
-            #expect(kill(child, 0) == 0)
+            kill(holding.processID, number)
+            #expect(try await next.result() == "alone")
+            kill(holding.processID, SIGCONT)
+            #expect(try await holding.end().status == (number == SIGSTOP ? 74 : SIGKILL))
+        }
+    }
+
+    @Test("the guard of a lease ends with the command, and does not end one that runs longer than the TTL")
+    func guardEnds() async throws {
+        try await withEngineTool { tool in
+            let holding = try tool.start(
+                "lock", "m", "--ttl", "1", "--", "sh", "-c", "\(untilMark("go", tool)); exit 5")
+            _ = try await tool.text(of: "on")
+            let guards = try Self.guards(of: holding.processID)
+            let heartbeats = try await scriptCalls(tool)
+            // Twice the TTL.
+            try await until("the session is renewed") { try await scriptCalls(tool) >= heartbeats + 6 }
             tool.leaveMark("go")
-            _ = try await tool.text(of: "over")
+            #expect(try await holding.end().status == 5)
+            #if os(Linux)
+                #expect(guards.count == 1)
+            #endif
+            for id in guards { try await until("the guard is gone") { kill(id, 0) != 0 } }
+        }
+    }
+
+    /// The guards that a process has started; empty if the system has no `/proc`.
+    private static func guards(of parent: Int32) throws -> [Int32] {
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc"))?.compactMap { Int32($0) } ?? []
+        return processes.filter { id in
+            let status = (try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8)) ?? ""
+            // After the name, which is between parentheses: the state and the parent.
+            let words = (status.lastIndex(of: ")").map { status[$0...] } ?? "").split(separator: " ")
+            let command = (try? String(contentsOfFile: "/proc/\(id)/cmdline", encoding: .utf8)) ?? ""
+            return words.count > 2 && words[2] == "\(parent)" && command.contains("lease-guard")
+        }
+    }
+
+    /// The number of script calls that the server has run.
+    private func scriptCalls(_ tool: EngineTool) async throws -> Int {
+        try await withRedisClient(url: tool.server.unixURL) { redis in
+            let text = try await redis.send("INFO", "commandstats").string ?? ""
+            let line = text.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_evalsha:") } ?? ""
+            return line.split(separator: ",").first.flatMap { Int($0.drop { $0 != "=" }.dropFirst()) } ?? 0
         }
     }
 

@@ -14,7 +14,9 @@ struct EngineTool: Sendable {
         try await Child("redisdc", words, environment: ["REDIS_URL": url ?? server.url]).end()
     }
 
-    func start(_ words: String...) throws -> Child {
+    func start(_ words: String...) throws -> Child { try start(words) }
+
+    func start(_ words: [String]) throws -> Child {
         try Child("redisdc", words, environment: ["REDIS_URL": server.url])
     }
 

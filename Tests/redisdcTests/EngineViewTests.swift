@@ -58,6 +58,16 @@ struct EngineViewTests {
         }
     }
 
+    @Test("inspect does not count permits that signals have added as a part of those of the creation")
+    func addedPermits() async throws {
+        try await withEngineTool { tool in
+            try await tool.run("sem", "create", "s", "--permits", "2")
+            #expect(try await tool.run("inspect", "s").output.hasPrefix("s: semaphore, 2 of 2 permits available, "))
+            try await tool.run("sem", "signal", "s", "-n", "3")
+            #expect(try await tool.run("inspect", "s").output.hasPrefix("s: semaphore, 5 permits available, "))
+        }
+    }
+
     private struct ResourceList: Decodable {
         struct Resource: Decodable, Equatable {
             var name: String

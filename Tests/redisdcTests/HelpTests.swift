@@ -3,25 +3,29 @@ import Testing
 
 @testable import redisdc
 
-@Suite("The help of redisdc")
-struct HelpTests {
-    private struct Command {
-        var words: [String]
-        var type: any ParsableCommand.Type
-    }
+/// A command without subcommands.
+struct ListedCommand {
+    /// The words that name it, from `redisdc` on.
+    var words: [String]
+    var type: any ParsableCommand.Type
 
-    /// The commands without subcommands, with the words that name them.
-    private static func commands(below command: any ParsableCommand.Type, _ words: [String]) -> [Command] {
-        var found: [Command] = []
+    /// All commands that the help lists.
+    static var all: [ListedCommand] { commands(below: Tool.self, ["redisdc"]) }
+
+    private static func commands(below command: any ParsableCommand.Type, _ words: [String]) -> [ListedCommand] {
+        var found: [ListedCommand] = []
         for child in command.configuration.subcommands where child.configuration.shouldDisplay {
             found += commands(below: child, words + [child._commandName])
         }
-        return found.isEmpty ? [Command(words: words, type: command)] : found
+        return found.isEmpty ? [ListedCommand(words: words, type: command)] : found
     }
+}
 
+@Suite("The help of redisdc")
+struct HelpTests {
     @Test("each command has an example, which the parser accepts")
     func examples() throws {
-        let commands = Self.commands(below: Tool.self, ["redisdc"])
+        let commands = ListedCommand.all
         #expect(commands.count > 40)
         for listed in commands {
             let (words, command) = (listed.words, listed.type)

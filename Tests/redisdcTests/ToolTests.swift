@@ -55,6 +55,18 @@ struct ToolTests {
         }
     }
 
+    #if TLSSupport
+        @Test("TLS to a server without it fails with the advice to use redis://")
+        func tlsToPlainPort() async throws {
+            try await withLocalRedis { server in
+                let url = server.url.replacing("redis://", with: "rediss://")
+                let end = try await redisdc("classic", "value", "s", url: url)
+                #expect(end.status == 69)
+                #expect(end.error.hasSuffix("if the server does not use TLS, use redis:// instead of rediss://"))
+            }
+        }
+    #endif
+
     @Test(
         "Ctrl-C during a classic wait exits with 130 and consumes nothing, also when a signal arrives at the same time")
     func interrupt() async throws {

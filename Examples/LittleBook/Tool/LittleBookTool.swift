@@ -16,7 +16,8 @@ struct LittleBookTool: AsyncParsableCommand {
             private server for the run.
 
             Exit status: 0 all invariants hold, 1 an invariant was violated or a process did not finish its rounds in \
-            time, 64 wrong usage, 69 Redis not reachable, 77 not permitted, 70 any other failure, 130 interrupted.
+            time, 64 wrong usage, 69 Redis not reachable, 73 the output cannot be written, 77 not permitted, 70 any other \
+            failure, 130 interrupted, 141 the reader of the output has gone.
             """)
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The name of a problem.") var problem: String?
@@ -28,7 +29,7 @@ struct LittleBookTool: AsyncParsableCommand {
     @Option(help: "The maximum duration of a run, in seconds.") var limit = 30.0
 
     static func main() async {
-        let arguments = Array(CommandLine.arguments.dropFirst())
+        let arguments = ArgumentText.ofProcess
         // The processes of a run are this program too. No problem has the name of that command.
         if arguments.first == PlayerCommand.firstArgument {
             await PlayerCommand.runTool(Array(arguments.dropFirst()))
@@ -70,12 +71,13 @@ struct LittleBookTool: AsyncParsableCommand {
         let width = Book.problems.map(\.name.count).max() ?? 0
         for chapter in Chapter.allCases {
             let problems = Book.problems.filter { $0.chapter == chapter }
-            if !problems.isEmpty { print("\n\(chapter.rawValue)\n") }
+            if !problems.isEmpty { try StandardOutput.write(line: "\n\(chapter.rawValue)\n") }
             for problem in problems {
-                print("  \(problem.name.padding(toLength: width, withPad: " ", startingAt: 0))  \(problem.title)")
+                let name = problem.name.padding(toLength: width, withPad: " ", startingAt: 0)
+                try StandardOutput.write(line: "  \(name)  \(problem.title)")
             }
         }
-        print("\nlittlebook PROBLEM runs one problem, littlebook --all runs all.")
+        try StandardOutput.write(line: "\nlittlebook PROBLEM runs one problem, littlebook --all runs all.")
     }
 
     private func run(_ problems: [any Problem], _ options: GlobalOptions) async throws {
@@ -93,7 +95,9 @@ struct LittleBookTool: AsyncParsableCommand {
                 if !report.isRight { wrong.append(problem.name) }
             }
         }
-        if all, !options.json { print("\(problems.count - wrong.count) of \(problems.count) right") }
+        if all, !options.json {
+            try StandardOutput.write(line: "\(problems.count - wrong.count) of \(problems.count) right")
+        }
         if !wrong.isEmpty { throw ExitCode(1) }
     }
 }

@@ -3,11 +3,11 @@ import Foundation
 /// A pipe whose ends are not inherited by child processes.
 ///
 /// A pipe is used by one thread. Releasing it closes both ends.
-final class ChildPipe {
-    private(set) var readEnd: CInt
+package final class ChildPipe {
+    package private(set) var readEnd: CInt
     private(set) var writeEnd: CInt
 
-    init() throws {
+    package init() throws {
         var ends: [CInt] = [-1, -1]
         // A pair of sockets, because on Linux socketpair can create it close-on-exec; pipe2 is not available in Swift.
         #if canImport(Darwin)
@@ -44,7 +44,7 @@ final class ChildPipe {
     }
 
     /// Returns the write end. The caller must close it.
-    func takeWriteEnd() -> CInt {
+    package func takeWriteEnd() -> CInt {
         defer { self.writeEnd = -1 }
         return self.writeEnd
     }

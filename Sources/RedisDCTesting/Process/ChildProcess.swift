@@ -35,6 +35,20 @@ package enum ChildProcess {
         environment: [String: String] = ProcessInfo.processInfo.environment, sharesGroup: Bool = false,
         resetting: [CInt] = [SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD]
     ) throws -> pid_t {
+        try self.spawn(
+            command.map { Array($0.utf8) }, descriptors: descriptors,
+            variables: environment.map { Array("\($0.key)=\($0.value)".utf8) }, sharesGroup: sharesGroup,
+            resetting: resetting)
+    }
+
+    /// Starts a program, as ``spawn(_:descriptors:environment:sharesGroup:resetting:)`` does, with
+    /// arguments and variables that may be no UTF-8 text.
+    ///
+    /// - Parameter variables: the environment of the child, `NAME=VALUE`.
+    package static func spawn(
+        _ command: [[UInt8]], descriptors: [CInt: CInt], variables: [[UInt8]], sharesGroup: Bool = false,
+        resetting: [CInt]
+    ) throws -> pid_t {
         #if canImport(Darwin)
             var actions: posix_spawn_file_actions_t?
             var attributes: posix_spawnattr_t?
@@ -71,11 +85,12 @@ package enum ChildProcess {
         posix_spawnattr_setflags(&attributes, Int16(flags))
 
         var process: pid_t = 0
-        let variables = environment.map { "\($0.key)=\($0.value)" }
         let code = withCStrings(command) { arguments in
-            withCStrings(variables) { posix_spawn(&process, command[0], &actions, &attributes, arguments, $0) }
+            withCStrings(variables) { posix_spawn(&process, arguments[0]!, &actions, &attributes, arguments, $0) }
         }
-        guard code == 0 else { throw Failure(action: "start \(command[0])", code: code) }
+        guard code == 0 else {
+            throw Failure(action: "start \(String(decoding: command[0], as: UTF8.self))", code: code)
+        }
         return process
     }
 
@@ -131,9 +146,11 @@ package enum ChildProcess {
 
     /// Calls a body with a null-terminated array of C strings.
     private static func withCStrings<R>(
-        _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> R
+        _ strings: [[UInt8]], _ body: ([UnsafeMutablePointer<CChar>?]) -> R
     ) -> R {
-        let copies = strings.map { strdup($0) }
+        let copies = strings.map { bytes in
+            (bytes + [0]).withUnsafeBytes { strdup($0.bindMemory(to: CChar.self).baseAddress!) }
+        }
         defer { copies.forEach { free($0) } }
         return body(copies + [nil])
     }

@@ -26,7 +26,9 @@ struct Demo: AsyncParsableCommand {
 
     func run() async throws {
         try await global.withServer { options, privatePort in
-            if let privatePort, !options.json { print("Started a private Redis server on port \(privatePort).") }
+            if let privatePort, !options.json {
+                try StandardOutput.write(line: "Started a private Redis server on port \(privatePort).")
+            }
             try await run(options)
         }
     }
@@ -38,7 +40,8 @@ struct Demo: AsyncParsableCommand {
         let parts = nodes == 2 ? [["a"], ["b"]] : (1...nodes).map { ["\($0)", "of", "\(nodes)"] }
         try await options.withRedis { redis in
             if !options.json {
-                print("Starting \(nodes) processes that meet \(rounds) times at \(configuration.endpoint).")
+                try StandardOutput.write(
+                    line: "Starting \(nodes) processes that meet \(rounds) times at \(configuration.endpoint).")
             }
             let pids = try group.start(parts)
             try await group.untilAllHaveEnded()
@@ -53,12 +56,8 @@ struct Demo: AsyncParsableCommand {
                     try page.write(toFile: html, atomically: true, encoding: .utf8)
                 } catch { throw Failure(.badData, "cannot write \(html): \(error.localizedDescription)") }
             }
-            if options.json {
-                try options.report("", history.verdict)
-            } else {
-                print(HistoryTimeline(history: history, titles: titles).text)
-                print(history.verdict.sentence)
-            }
+            let timeline = HistoryTimeline(history: history, titles: titles)
+            try options.report(timeline.text + "\n" + history.verdict.sentence, history.verdict)
             if !history.verdict.isRight { throw Failure(.software, "the order of events was violated") }
         }
     }

@@ -20,38 +20,40 @@ final class ChildProgram: Sendable {
         /// A signal has arrived before the start.
         var isCancelled = false
         var termination: Task<Void, Never>?
+        var leaseGuard: LeaseGuard?
     }
 
-    private let command: [String]
+    private let command: [[UInt8]]
     private let state = Mutex(State())
 
     /// - Parameter command: the program, as a path or a name on the PATH, and its arguments.
-    /// - Throws: a ``Failure`` if the program does not exist.
-    init(_ command: [String]) throws {
-        guard let path = Executable.find([command[0]]) else {
-            throw Failure(.noProgram, "cannot run \"\(command[0])\": no such program")
-        }
-        self.command = [path] + command.dropFirst()
+    /// - Throws: a ``Failure`` if the program does not exist, or is not executable.
+    init(_ command: [ByteArgument]) throws {
+        self.command = try [ProgramPath.find(command[0].bytes)] + command.dropFirst().map(\.bytes)
     }
 
     // MARK: Life
 
-    /// Starts the program.
+    /// Starts the program with this process's environment, standard streams and one more variable.
     ///
-    /// - Parameter environment: variables to add to this process's own.
+    /// - Parameters:
+    ///   - fence: the value of `REDISDC_FENCE`.
+    ///   - leaseGuard: ends the program when this process cannot.
     /// - Throws: a ``Failure``, or `.cancelled` if the task was cancelled or a signal arrived
     ///   before.
-    func start(environment: [String: String]) throws {
+    func start(fence: UInt64, leaseGuard: LeaseGuard) throws {
         // If SIGCHLD is ignored, the kernel discards the exit statuses of children.
         signal(SIGCHLD, SIG_DFL)
         let ownsGroup = !Self.isInForeground
         try state.withLock { state in
             if state.isCancelled || Task.isCancelled { throw RedisDCError(.cancelled, "interrupted") }
             do {
-                state.processID = try ChildProcess.spawn(
-                    command, descriptors: Self.standardStreams,
-                    environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
+                let processID = try ChildProcess.spawn(
+                    command, descriptors: [0: 0, 1: 1, 2: 2],
+                    variables: ProcessEnvironment.variables(with: "REDISDC_FENCE", "\(fence)"),
                     sharesGroup: !ownsGroup, resetting: [SIGINT, SIGTERM, SIGPIPE])
+                leaseGuard.watch(processID, ownsGroup: ownsGroup)
+                (state.processID, state.leaseGuard) = (processID, leaseGuard)
             } catch let error as ChildProcess.Failure {
                 throw Failure(.cannotRun, error.description)
             }
@@ -75,6 +77,7 @@ final class ChildProgram: Sendable {
         // The kernel may reuse the process id once it is reaped. Under the lock no signal can be sent to the new owner.
         return state.withLock { state in
             state.hasEnded = true
+            state.leaseGuard?.end()
             var status: Int32 = 0
             while waitpid(processID, &status, 0) < 0, errno == EINTR {}
             return shellStatus(status)
@@ -144,12 +147,7 @@ final class ChildProgram: Sendable {
         }
     }
 
-    // MARK: Inherited streams
-
-    /// The open ones of descriptors 0, 1 and 2.
-    private static var standardStreams: [CInt: CInt] {
-        Dictionary(uniqueKeysWithValues: (0...2).filter { fcntl($0, F_GETFD) >= 0 }.map { ($0, $0) })
-    }
+    // MARK: The terminal
 
     /// Whether this process is in the foreground group of a terminal.
     private static var isInForeground: Bool {

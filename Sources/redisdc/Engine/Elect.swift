@@ -3,7 +3,7 @@ import CommandLineTool
 import RedisDC
 
 /// The `redisdc elect` command.
-struct Elect: AsyncParsableCommand {
+struct Elect: ReaderBoundCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command as the leader of an election, or print who leads.",
         usage: """
@@ -33,6 +33,8 @@ struct Elect: AsyncParsableCommand {
         var session: String?
         var term: UInt64?
     }
+
+    var endsWithReader: Bool { watch }
 
     func validate() throws {
         if show || watch {

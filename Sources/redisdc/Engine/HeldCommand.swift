@@ -14,8 +14,9 @@ struct HeldCommand: ParsableArguments {
         command and the processes that it has started receive SIGTERM, and SIGKILL after --grace. Another holder may be \
         active by then: where that matters, compare fencing tokens.
 
-        If redisdc itself is killed (SIGKILL, a crash of the machine), the lease expires after the TTL. The command, if it \
-        still runs, continues.
+        If redisdc itself is stopped (SIGSTOP, Ctrl-Z) or killed (SIGKILL), a second process of it does the same shortly \
+        before Redis frees the lease. The command runs beside the next holder only if both processes are stopped or \
+        killed and the command is not, or for the time until it obeys SIGTERM, or if it has left its process group.
 
         Exit status: that of the command, or 128 plus the number of the signal that ended it; 75 not acquired in time; 74 \
         lost before the command ended; 126 the program cannot be executed; 127 no such program.
@@ -30,12 +31,12 @@ struct HeldCommand: ParsableArguments {
     @Argument(
         parsing: .postTerminator,
         help: ArgumentHelp("The program to run and its arguments, after --.", valueName: "command"))
-    var command: [String] = []
+    var command: [ByteArgument] = []
 
     var ttlDuration: Duration { .seconds(ttl) }
 
     /// The name of this process in `inspect`: redisdc and the program that it runs.
-    var node: String { "redisdc " + (command.first.map { URL(fileURLWithPath: $0).lastPathComponent } ?? "") }
+    var node: String { "redisdc " + (command.first.map { URL(fileURLWithPath: $0.text).lastPathComponent } ?? "") }
 
     func validate() throws {
         guard ttl >= 1, ttl < 1e6 else { throw ValidationError("--ttl must be a number of seconds, at least 1") }
@@ -48,7 +49,7 @@ struct HeldCommand: ParsableArguments {
 
     /// Finds the program before the wait for the lease.
     ///
-    /// - Throws: a ``Failure`` if the program does not exist.
+    /// - Throws: a ``Failure`` if the program does not exist, or is not executable.
     func program() throws -> ChildProgram { try ChildProgram(command) }
 
     /// Runs the program to its end and releases the lease.
@@ -61,12 +62,17 @@ struct HeldCommand: ParsableArguments {
         let release = release ?? { try await lease.release() }
         let signals = program.passOnSignals()
         defer { signals.forEach { $0.cancel() } }
+        let leaseGuard: LeaseGuard
         do {
-            try program.start(environment: ["REDISDC_FENCE": "\(lease.fence)"])
+            leaseGuard = try LeaseGuard(grace: .seconds(grace))
+            leaseGuard.extend(by: lease.remaining)
+            try program.start(fence: lease.fence, leaseGuard: leaseGuard)
         } catch {
             try? await release()
             throw error
         }
+        let extending = Task { await leaseGuard.extend(with: lease, ttl: ttlDuration) }
+        defer { extending.cancel() }
         lease.onLoss { _ in program.terminate(grace: .seconds(grace)) }
         let status = await program.end()
         do {

@@ -145,6 +145,9 @@ private struct InspectionText {
                 ""
             } else if isOpen(available: inspection.available) {
                 ", open for all"
+            } else if inspection.available > inspection.permits {
+                // Signals have added permits to those with which it was created: the items of a buffer, for example.
+                ", \(inspection.available) permits available"
             } else {
                 ", \(inspection.available) of \(inspection.permits) permits available"
             }

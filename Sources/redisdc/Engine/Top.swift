@@ -5,7 +5,7 @@ import Hiredis
 import RedisDC
 
 /// The `redisdc top` command.
-struct Top: AsyncParsableCommand {
+struct Top: ReaderBoundCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the sessions and resources of a namespace, refreshed until interrupted.",
         discussion: """
@@ -51,7 +51,7 @@ struct Top: AsyncParsableCommand {
             return try engine.global.report(once ? text : text + "\n", report)
         }
         let isColored = ProcessInfo.processInfo.environment["NO_COLOR"]?.isEmpty ?? true
-        screen.draw(report.lines(width: screen.columns, height: screen.rows, isColored: isColored))
+        try screen.draw(report.lines(width: screen.columns, height: screen.rows, isColored: isColored))
     }
 }
 
@@ -161,14 +161,12 @@ private struct Screen {
 
     /// `nil` if standard output is not a terminal.
     static var current: Screen? {
-        var size = winsize()
-        guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 else { return nil }
-        return Screen(rows: size.ws_row > 0 ? Int(size.ws_row) : 24, columns: size.ws_col > 0 ? Int(size.ws_col) : 80)
+        StandardOutput.terminalSize.map { Screen(rows: $0.rows, columns: $0.columns) }
     }
 
     /// Draws from the top left corner and clears the rest of the screen.
-    func draw(_ lines: [String]) {
-        print("\u{1B}[H" + lines.map { $0 + "\u{1B}[K" }.joined(separator: "\n") + "\u{1B}[J")
-        fflush(nil)
+    func draw(_ lines: [String]) throws {
+        let text = "\u{1B}[H" + lines.map { $0 + "\u{1B}[K" }.joined(separator: "\n") + "\u{1B}[J"
+        try StandardOutput.write(line: text)
     }
 }

@@ -3,7 +3,7 @@ import CommandLineTool
 import QueueListen
 
 /// The `redisdc mail listen` command.
-struct MailListen: AsyncParsableCommand {
+struct MailListen: ReaderBoundCommand {
     static let configuration = CommandConfiguration(
         commandName: "listen",
         abstract: "Print the messages after a cursor, or wait for new ones.",
@@ -12,7 +12,9 @@ struct MailListen: AsyncParsableCommand {
             then they are delivered again. Without --after, starts at the device's acknowledged position.
 
             With --follow, acknowledges what it has printed and continues until interrupted, or until no message has \
-            arrived for --timeout seconds.
+            arrived for --timeout seconds. Messages that could not be written are not acknowledged. If the output is a \
+            pipe, messages are acknowledged when its reader has taken them (on Linux): a reader that is slow, stops or \
+            dies loses only what it has read. With --limit 1, each message is acknowledged before the next is printed.
             """
     )
     .examples("redisdc mail listen alice --device phone --follow")
@@ -42,11 +44,17 @@ struct MailListen: AsyncParsableCommand {
                     delivery = try await mailbox.listen(
                         after: cursor, device: device, limit: limit, timeout: timeout.duration)
                 } catch let error as QueueListenError {
+                    if follow, StandardOutput.failure != nil, let cursor {
+                        // The reader has taken everything before it went, and the call may not have reached the server.
+                        _ = await Task { try? await mailbox.acknowledge(cursor, device: device) }.value
+                    }
                     guard follow, error.code == .connectionLost || error.code == .notConnected else { throw error }
                     // With --follow, a lost connection is retried. An attempt lasts up to the timeout.
                     continue
                 }
                 try show(delivery)
+                // The next listen acknowledges it.
+                if follow { try await StandardOutput.untilRead() }
                 cursor = delivery.cursor
                 switch delivery.status {
                 case .timedOut: throw Failure(.notAcquired, "timed out: no new message in \"\(name)\"")
@@ -59,7 +67,7 @@ struct MailListen: AsyncParsableCommand {
     }
 
     private func show(_ delivery: Delivery) throws {
-        for message in delivery.messages { try mail.global.report(message.text, MessageReport(message)) }
+        for message in delivery.messages { try mail.global.report(bytes: message.body, MessageReport(message)) }
         let skipped = delivery.skipped > 0 ? delivery.skipped : nil
         let (status, first, note): (String, Int?, String) =
             switch delivery.status {

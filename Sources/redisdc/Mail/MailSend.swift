@@ -20,7 +20,7 @@ struct MailSend: AsyncParsableCommand {
     @Option(help: "Seconds until the messages expire, with decimals; more than 0.") var ttl: Double?
     @Option(help: "Wait until this number of replicas has the messages.") var replicas: Int?
     @Flag(help: "Wait until the messages are on the server's disk (Redis 7.2).") var fsynced = false
-    @Argument(help: "The messages, one per argument.") var messages: [String]
+    @Argument(help: "The messages, one per argument. They may be any bytes.") var messages: [ByteArgument]
 
     func validate() throws {
         if replicas != nil, fsynced { throw ValidationError("give either --replicas or --fsynced") }
@@ -39,7 +39,7 @@ struct MailSend: AsyncParsableCommand {
         let pairs = headers.map { $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false) }
         let values = Dictionary(pairs.map { (String($0[0]), String($0[1])) }) { _, last in last }
         let contents = messages.map {
-            Message(text: $0, type: type, headers: values, ttl: ttl.map { .seconds($0) })
+            Message(bytes: $0.bytes, type: type, headers: values, ttl: ttl.map { .seconds($0) })
         }
         let durability: Durability = fsynced ? .fsynced : replicas.map { .replicated($0) } ?? .memory
         try await mail.withOffice { office in

@@ -47,8 +47,8 @@ struct MailPeek: AsyncParsableCommand {
     func run() async throws {
         try await mail.withOffice { office in
             for message in try await office.mailbox(name).peek(after: after, limit: limit) {
-                try mail.global.report(
-                    "\(message.index)  \(message.type ?? "-")  \(message.text)", MessageReport(message))
+                let prefix = "\(message.index)  \(message.type ?? "-")  "
+                try mail.global.report(bytes: Array(prefix.utf8) + message.body, MessageReport(message))
             }
         }
     }

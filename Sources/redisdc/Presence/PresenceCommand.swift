@@ -1,5 +1,6 @@
 import ArgumentParser
 package import CommandLineTool
+import Foundation
 package import GameServices
 import Hiredis
 
@@ -36,7 +37,10 @@ struct PresenceReport: Encodable {
     var key: String?
     var user: String?
     var client: String?
+    /// `nil` if the value is not UTF-8 text.
     var value: String?
+    /// The value in Base64, if it is not UTF-8 text.
+    var value64: String?
     var version: Int?
     var reason: String?
     var objects: Int?
@@ -46,13 +50,14 @@ struct PresenceReport: Encodable {
     init(_ event: String, _ object: PresenceObject) {
         self.event = event
         (key, user, client) = (object.key, object.user, object.client)
-        (value, version) = (object.text, object.version)
+        (value, version) = (String(validating: object.value, as: UTF8.self), object.version)
+        if value == nil { value64 = Data(object.value).base64EncodedString() }
     }
 }
 
 extension PresenceObject {
-    /// The object in one line.
-    var line: String { "\(key)  \(user)\(client.map { "/\($0)" } ?? "")  \(text)" }
+    /// The object in one line, with the bytes of its value.
+    var line: [UInt8] { Array("\(key)  \(user)\(client.map { "/\($0)" } ?? "")  ".utf8) + value }
 }
 
 extension PresenceError: ExitError {

@@ -14,7 +14,7 @@ struct PresencePut: AsyncParsableCommand {
     .examples("redisdc presence put lobby alice ready --user alice --grace 10")
     @OptionGroup var presence: PresenceOptions
     @Argument(help: "The key of the object.") var key: String
-    @Argument(help: "Its value.") var value: String
+    @Argument(help: "Its value, which may be any bytes.") var value: ByteArgument
     @Option(help: "The user who owns the object.") var user: String
     @Option(help: "The user's client.") var client = "redisdc"
     @Flag(help: "The object stays until the user's last client is gone, not only this one.") var ofUser = false
@@ -31,7 +31,7 @@ struct PresencePut: AsyncParsableCommand {
             let losses = try await bucket.losses()
             let owner = try await bucket.connect(user: user, client: client)
             let version = try await bucket.put(
-                key, value, owner: owner, scope: ofUser ? .user : .client, grace: .seconds(grace))
+                key, value.bytes, owner: owner, scope: ofUser ? .user : .client, grace: .seconds(grace))
             var report = PresenceReport("put")
             (report.key, report.user, report.version) = (key, user, version)
             try presence.global.report("put \(key), version \(version)", report)

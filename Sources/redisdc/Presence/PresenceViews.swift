@@ -15,14 +15,14 @@ struct PresenceSnapshotCommand: AsyncParsableCommand {
     func run() async throws {
         try await presence.withBucket { bucket in
             for object in try await bucket.snapshot().objects {
-                try presence.global.report(object.line, PresenceReport("object", object))
+                try presence.global.report(bytes: object.line, PresenceReport("object", object))
             }
         }
     }
 }
 
 /// The `redisdc presence watch` command.
-struct PresenceWatch: AsyncParsableCommand {
+struct PresenceWatch: ReaderBoundCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch", abstract: "Print a bucket and its changes, until interrupted.",
         discussion: """
@@ -47,11 +47,15 @@ struct PresenceWatch: AsyncParsableCommand {
             var report = PresenceReport("snapshot")
             (report.version, report.objects) = (snapshot.position.version, snapshot.objects.count)
             try global.report("-- \(snapshot.objects.count) objects", report)
-            for object in snapshot.objects { try global.report("  \(object.line)", PresenceReport("object", object)) }
+            for object in snapshot.objects {
+                try global.report(bytes: Array("  ".utf8) + object.line, PresenceReport("object", object))
+            }
         case .change(let change):
             switch change.kind {
             case .put(let object, let isNew):
-                try global.report("\(isNew ? "+" : "=") \(object.line)", PresenceReport(isNew ? "new" : "put", object))
+                try global.report(
+                    bytes: Array((isNew ? "+ " : "= ").utf8) + object.line,
+                    PresenceReport(isNew ? "new" : "put", object))
             case .left(let leave):
                 var report = PresenceReport("left")
                 (report.key, report.user, report.client) = (leave.key, leave.user, leave.client)

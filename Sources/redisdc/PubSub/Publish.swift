@@ -8,7 +8,7 @@ struct Publish: AsyncParsableCommand {
         .examples("redisdc publish match:7 'kick-off'")
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The channel.") var channel: String
-    @Argument(help: "The message.") var message: String
+    @Argument(help: "The message, which may be any bytes.") var message: ByteArgument
 
     private struct Report: Encodable {
         var channel: String
@@ -17,7 +17,7 @@ struct Publish: AsyncParsableCommand {
 
     func run() async throws {
         try await global.withRedis { redis in
-            let receivers = try await redis.publish(.string(message), to: .channel(channel))
+            let receivers = try await redis.publish(.bytes(message.bytes), to: .channel(channel))
             try global.report("\(receivers)", Report(channel: channel, receivers: receivers))
         }
     }

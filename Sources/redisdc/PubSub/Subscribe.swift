@@ -1,9 +1,10 @@
 import ArgumentParser
 import CommandLineTool
+import Foundation
 import Hiredis
 
 /// The `redisdc subscribe` command.
-struct Subscribe: AsyncParsableCommand {
+struct Subscribe: ReaderBoundCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print messages as they arrive, until interrupted.",
         discussion:
@@ -16,7 +17,10 @@ struct Subscribe: AsyncParsableCommand {
 
     private struct Report: Encodable {
         var channel: String?
+        /// `nil` if the message is not UTF-8 text.
         var message: String?
+        /// The message in Base64, if it is not UTF-8 text.
+        var message64: String?
         var gap: String?
         var subscribed: [String]?
     }
@@ -29,9 +33,13 @@ struct Subscribe: AsyncParsableCommand {
                 for try await event in events {
                     switch event {
                     case .message(let message):
+                        let prefix = channels.count > 1 || pattern ? "\(message.channel): " : ""
+                        let text = String(validating: message.payload, as: UTF8.self)
                         try global.report(
-                            channels.count > 1 || pattern ? "\(message.channel): \(message.text)" : message.text,
-                            Report(channel: message.channel, message: message.text))
+                            bytes: Array(prefix.utf8) + message.payload,
+                            Report(
+                                channel: message.channel, message: text,
+                                message64: text == nil ? Data(message.payload).base64EncodedString() : nil))
                     case .gap(let gap):
                         let reason =
                             switch gap {

@@ -1,4 +1,5 @@
 // The display of `redisdc verify` while it runs.
+import CommandLineTool
 import Foundation
 import Synchronization
 import Verification
@@ -10,7 +11,7 @@ struct RunWatch {
 
     let progress = Progress()
     private let showsText: Bool
-    private let isTerminal = isatty(STDERR_FILENO) == 1
+    private let isTerminal = StandardError.isTerminal
     private let start = ContinuousClock.now
     private var tail: HistoryTail
     private var statistics = Statistics()
@@ -56,7 +57,7 @@ struct RunWatch {
     func finish() { if showsText, isTerminal { write("\r\u{1B}[K") } }
 
     /// Standard output has the verdict alone.
-    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    private func write(_ text: String) { StandardError.write(text) }
 }
 
 /// The number of operations that have succeeded so far, and whether the run is about to end.

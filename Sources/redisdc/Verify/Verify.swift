@@ -151,7 +151,7 @@ struct Verify: AsyncParsableCommand {
         if verdict.result != .held { throw ExitCode(1) }
     }
 
-    private func note(_ text: String) { FileHandle.standardError.write(Data("redisdc: \(text)\n".utf8)) }
+    private func note(_ text: String) { StandardError.write("redisdc: \(text)\n") }
 }
 
 extension Defect: ExpressibleByArgument {}

@@ -1,0 +1,150 @@
+// The process that ends a command when the lease ends and redisdc does not.
+import CommandLineTool
+import Foundation
+import RedisDC
+import RedisDCTesting
+
+/// A second process of `redisdc lock` and its like, which does nothing but watch the end of the
+/// lease.
+///
+/// While redisdc runs, it tells the guard after each heartbeat how long Redis keeps the lease. If
+/// redisdc is stopped (SIGSTOP, Ctrl-Z, a debugger) or killed, it tells nothing more, and the guard
+/// ends the command when that time is over: before Redis gives the lease to the next holder. A guard
+/// of its own is needed because a stopped process can do nothing, and the command cannot be asked to.
+final class LeaseGuard: Sendable {
+    /// The first argument of a guard.
+    static let firstArgument = "lease-guard"
+
+    private let orders: CInt
+
+    /// Starts a guard. It ends with ``end()``, or when this process and the command have ended.
+    ///
+    /// - Parameter grace: the time between SIGTERM and SIGKILL.
+    /// - Throws: a ``Failure`` if it cannot be started.
+    init(grace: Duration) throws(Failure) {
+        let itself = Bundle.main.executableURL ?? URL(fileURLWithPath: CommandLine.arguments[0])
+        do {
+            let pipe = try ChildPipe()
+            _ = try ChildProcess.spawn(
+                [itself.path, Self.firstArgument, "\(Int(grace / .milliseconds(1)))"], descriptors: [0: pipe.readEnd])
+            orders = pipe.takeWriteEnd()
+        } catch { throw Failure(.software, "cannot guard the lease: \(error)") }
+        // A guard that is stopped must not stop this process too.
+        _ = fcntl(orders, F_SETFL, fcntl(orders, F_GETFL) | O_NONBLOCK)
+    }
+
+    deinit { close(orders) }
+
+    /// Tells the guard which processes to end: a process, or the group that it leads.
+    func watch(_ processID: pid_t, ownsGroup: Bool) { send("program \(ownsGroup ? -processID : processID)") }
+
+    /// Tells the guard how long Redis keeps the lease, each time that this may have changed, until the
+    /// task is cancelled.
+    func extend(with lease: Lease, ttl: Duration) async {
+        while !Task.isCancelled {
+            extend(by: lease.remaining)
+            try? await Task.sleep(for: min(.seconds(1), ttl / 10))
+        }
+    }
+
+    /// Tells the guard how long Redis keeps the lease. A lease that is lost does not move the end:
+    /// this process ends the command then.
+    func extend(by remaining: Duration) {
+        if remaining > .zero { send("until \(GuardedProgram.now + Int64(remaining / .nanoseconds(1)))") }
+    }
+
+    /// Ends the guard. Call this before the command is reaped, because its process id is free then.
+    func end() { send("over") }
+
+    private func send(_ line: String) {
+        // If the guard is gone, nothing can be done about it.
+        let bytes = Array((line + "\n").utf8)
+        _ = write(orders, bytes, bytes.count)
+    }
+
+    // MARK: The guard's process
+
+    /// Runs a guard in this process, with its orders on standard input.
+    static func run(_ arguments: [String]) -> Never {
+        // Signals that a terminal or a service manager sends to all processes of a job.
+        for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP] { signal(number, SIG_IGN) }
+        var program = GuardedProgram(grace: arguments.first.flatMap { Int64($0) } ?? 0)
+        while let wait = program.step() {
+            var stream = pollfd(fd: program.isOrphaned ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            guard poll(&stream, 1, CInt(wait)) > 0 else { continue }
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            let count = read(STDIN_FILENO, &bytes, bytes.count)
+            if count > 0 { program.receive(bytes[..<count]) } else if count == 0 { program.isOrphaned = true }
+        }
+        exit(0)
+    }
+}
+
+/// The state of a guard. Times are in nanoseconds of a clock that all processes of the machine share.
+private struct GuardedProgram {
+    /// redisdc has ended: there are no more orders.
+    var isOrphaned = false
+    private let grace: Int64
+    private var line: [UInt8] = []
+    private var isOver = false
+    /// The argument of `kill`.
+    private var target: pid_t?
+    private var leaseEnd = Int64.max
+    /// When SIGKILL follows; `nil` before SIGTERM.
+    private var killTime: Int64?
+
+    init(grace milliseconds: Int64) { grace = milliseconds * 1_000_000 }
+
+    /// The time since the start of the machine. On Linux this includes the time in which it sleeps.
+    static var now: Int64 {
+        var time = timespec()
+        #if os(Linux)
+            clock_gettime(CLOCK_BOOTTIME, &time)
+        #else
+            clock_gettime(CLOCK_MONOTONIC, &time)
+        #endif
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    mutating func receive(_ bytes: ArraySlice<UInt8>) {
+        for byte in bytes {
+            guard byte == UInt8(ascii: "\n") else {
+                line.append(byte)
+                continue
+            }
+            let words = String(decoding: line, as: UTF8.self).split(separator: " ")
+            line = []
+            switch words.first {
+            case "program": target = pid_t(words[1])
+            case "until": leaseEnd = Int64(words[1]) ?? leaseEnd
+            default: isOver = true
+            }
+        }
+    }
+
+    /// Does what is due.
+    ///
+    /// - Returns: the number of milliseconds until the next step; `nil` at the end.
+    mutating func step() -> Int64? {
+        if isOver || isOrphaned && target == nil { return nil }
+        let now = Self.now
+        if let target {
+            // As long as redisdc has not reaped the command, its id belongs to no other process. Afterwards the
+            // system's ids have to go all the way round between two of these steps.
+            if isOrphaned, kill(target, 0) != 0 { return nil }
+            if let killTime {
+                guard now < killTime else {
+                    kill(target, SIGKILL)
+                    return nil
+                }
+            } else if now >= leaseEnd {
+                kill(target, SIGTERM)
+                // A stopped process handles SIGTERM only after SIGCONT.
+                kill(target, SIGCONT)
+                killTime = now + grace
+            }
+        }
+        let next = ((killTime ?? leaseEnd) - now) / 1_000_000 + 1
+        return min(max(next, 1), isOrphaned || killTime != nil ? 20 : 1000)
+    }
+}
