@@ -2,14 +2,16 @@
 package import ArgumentParser
 import Dispatch
 import Foundation
+import Hiredis
 
 extension AsyncParsableCommand {
     /// Parses and runs the command that `arguments` name, and exits the process if that fails.
     ///
     /// SIGINT and SIGTERM cancel the command instead of ending the process, because an interrupted
     /// wait has to give back what it may have acquired. An ``ExitError`` becomes one sentence on
-    /// standard error, after the root command's name.
+    /// standard error, after the root command's name; the libraries' logs do not appear there.
     package static func runTool(_ arguments: [String]) async {
+        discardLogs()
         let work = Task {
             var command = try parseAsRoot(arguments)
             if var asynchronous = command as? any AsyncParsableCommand {
