@@ -86,6 +86,17 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // Not a product: the server of the guide Getting started of RedisDC.
+        .executableTarget(
+            name: "server-example",
+            dependencies: [
+                .product(name: "Hiredis", package: "redisdc"),
+                .product(name: "RedisDC", package: "redisdc"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+            ],
+            path: "Examples/server",
+            swiftSettings: settings
+        ),
         // Not a product: it measures the gateway, see docs/benchmarks.md.
         .executableTarget(
             name: "gateway-bench",
@@ -109,7 +120,7 @@ let package = Package(
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Gateway", "redisdc-gateway",
+                "Gateway", "redisdc-gateway", "server-example",
                 .product(name: "Hiredis", package: "redisdc"),
                 .product(name: "RedisDC", package: "redisdc"),
                 .product(name: "QueueListen", package: "redisdc"),

@@ -51,7 +51,7 @@ extension RedisDCError: ExitError {
     package var exitStatus: ExitStatus {
         switch code {
         case .invalidArgument, .conflict, .notFound, .wrongType: .badData
-        case .timedOut, .destroyed, .broken: .notAcquired
+        case .timedOut, .full, .empty, .destroyed, .broken: .notAcquired
         case .lost: .lost
         case .connectionLost, .notConnected, .stopped: .unavailable
         case .notPermitted: .notPermitted

@@ -2,6 +2,7 @@
 package import ArgumentParser
 import Dispatch
 import Foundation
+import Hiredis
 import Synchronization
 
 /// A command that runs only to print what happens.
@@ -23,11 +24,12 @@ extension AsyncParsableCommand {
     /// SIGINT and SIGTERM cancel the command instead of ending the process, because an interrupted
     /// wait has to give back what it may have acquired. So is a
     /// ``ReaderBoundCommand`` whose reader has gone. An ``ExitError`` becomes one sentence on
-    /// standard error, after the root command's name.
+    /// standard error, after the root command's name; the libraries' logs do not appear there.
     ///
     /// - Parameter arguments: as ``ArgumentText`` makes them.
     package static func runTool(_ arguments: [String]) async {
         StandardOutput.prepare()
+        discardLogs()
         let running = Mutex<Task<Void, any Error>?>(nil)
         let work = Task {
             var command = try parseAsRoot(arguments)

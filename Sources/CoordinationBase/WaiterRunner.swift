@@ -33,6 +33,13 @@ package protocol WaiterRunner: Actor {
     var nextTick: Duration? { get }
     /// Lets the state machine handle the passing of time.
     func tick()
+
+    /// Whether anything receives what ``reportLongWaits(_:)`` logs.
+    nonisolated var reportsLongWaits: Bool { get }
+    /// Logs what calls wait for and why: those of them that have no time limit.
+    ///
+    /// - Parameter calls: calls that have waited for long, the oldest first.
+    func reportLongWaits(_ calls: [Operation])
 }
 
 /// The part of an actor's state that ``WaiterRunner`` manages.
@@ -41,12 +48,15 @@ package struct RunnerState<Operation: Sendable>: Sendable {
     package var operations: [UInt64: Operation] = [:]
     @usableFromInline package var timer: Task<Void, Never>?
     @usableFromInline package var timerAt: Duration?
+    /// Runs while there are calls, if long waits are reported.
+    @usableFromInline package var longWaits: Task<Void, Never>?
 
     package init() {}
 
-    /// Stops the timer until the next ``WaiterRunner/arm()``.
+    /// Stops the timer until the next ``WaiterRunner/arm()``, and the reports of long waits.
     package mutating func stopTimer() {
         timer?.cancel()
+        longWaits?.cancel()
         (timer, timerAt) = (nil, nil)
     }
 }
@@ -103,6 +113,7 @@ extension WaiterRunner {
     @inlinable
     package func admit(_ operation: Operation) {
         runner.operations[operation.id] = operation
+        if reportsLongWaits, runner.longWaits == nil { watchLongWaits() }
         begin(operation)
     }
 

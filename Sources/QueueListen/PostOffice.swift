@@ -99,15 +99,17 @@ public final class PostOffice: Sendable {
         }
         self.partitions = partitions
         let eventLoopRedis = redis.onEventLoop()
+        let instruments = MailInstruments(configuration.instruments)
+        self.instruments = instruments
         listeners = partitions.map {
             Listeners(
-                redis: eventLoopRedis, partition: $0, settings: settings, configuration: configuration, clock: clock)
+                redis: eventLoopRedis, partition: $0, settings: settings, configuration: configuration, clock: clock,
+                instruments: instruments)
         }
         let senders = partitions.map {
             Sender(redis: redis, partition: $0, configuration: configuration, clock: clock)
         }
         self.senders = senders
-        instruments = MailInstruments(configuration.instruments)
         crossPartitionSender = CrossPartitionSender(
             redis: redis, keyspace: keyspace, partitions: partitions, senders: senders, configuration: configuration,
             clock: clock, instruments: instruments)
@@ -216,6 +218,26 @@ public final class PostOffice: Sendable {
     @discardableResult
     public func send(
         _ text: String, to recipients: String..., id: String? = nil, durability: Durability = .memory
+    ) async throws(QueueListenError) -> Receipt {
+        try await send([Message(text: text)], to: recipients, id: id, durability: durability)
+    }
+
+    /// Sends a message to all recipients or to none.
+    ///
+    /// Limits, duration, cancellation and errors are those of the send of several messages.
+    @discardableResult
+    public func send(
+        _ message: Message, to recipients: [String], id: String? = nil, durability: Durability = .memory
+    ) async throws(QueueListenError) -> Receipt {
+        try await send([message], to: recipients, id: id, durability: durability)
+    }
+
+    /// Sends a text to all recipients or to none.
+    ///
+    /// Limits, duration, cancellation and errors are those of the send of several messages.
+    @discardableResult
+    public func send(
+        _ text: String, to recipients: [String], id: String? = nil, durability: Durability = .memory
     ) async throws(QueueListenError) -> Receipt {
         try await send([Message(text: text)], to: recipients, id: id, durability: durability)
     }

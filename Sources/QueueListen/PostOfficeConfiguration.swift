@@ -33,13 +33,9 @@ public struct PostOfficeConfiguration: Sendable {
     ///
     /// With more than 16 partitions, several rounds are needed to visit all of them.
     public var takeOverAfter: Duration = .seconds(15)
-    /// The backends that log, count and trace sends, deliveries and waits: see the client's
-    /// configuration. Names of mailboxes and contents of messages are never included.
-    ///
-    /// Metrics: `queuelisten_sends`, `queuelisten_receipts`, `queuelisten_send_duration`,
-    /// `queuelisten_deliveries`, `queuelisten_listen_duration`, `queuelisten_listeners`,
-    /// `queuelisten_gaps`, `queuelisten_handler_failures`, `queuelisten_taken_over`, `queuelisten_given_up`. Spans:
-    /// `queuelisten send` and `queuelisten listen`.
+    /// The backends that log, count and trace sends, deliveries and waits: by default those that the
+    /// process has bootstrapped. `docs/observability.md` lists all of them. Names of mailboxes and
+    /// contents of messages are never included.
     public var instruments = RedisInstruments()
     /// The maximum size of a message's body in bytes, 0 to 1,048,576 (1 MiB). Default 1 MiB.
     ///

@@ -22,7 +22,8 @@ public import Hiredis
 ///
 /// ```swift
 /// let coordinator = try Coordinator(redis: redis)
-/// let services = ServiceGroup(services: [redis, coordinator, server], logger: logger)
+/// let services = ServiceGroup(
+///     services: [redis, coordinator, server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
 /// ```
 ///
 /// **Sessions**
@@ -42,7 +43,8 @@ public import Hiredis
 ///
 /// **Operations that wait**, such as ``Semaphore/wait(_:timeout:)`` and
 /// ``DistributedMutex/lock(timeout:)``
-/// - Without a timeout they wait through an outage of Redis. When the session is lost they queue
+/// - Without a timeout they wait through an outage of Redis, and also for ``run()``: after some seconds,
+///   a minute, and then every ten minutes they log what they wait for and why. When the session is lost they queue
 ///   again in the next one, or throw `.lost`
 ///   (``CoordinatorConfiguration/failsWaitersOnLoss``). They also throw `.lost` when an operator
 ///   releases the claim before the caller has received it.
@@ -73,7 +75,7 @@ public final class Coordinator: Sendable {
     private let engines: [Engine]
     private let cohorts = Cohorts()
     private let hub: EventHub
-    private let service = ServiceRun("Coordinator")
+    private let service: ServiceRun
     private let partitionsAgree = Locked(false)
 
     /// Creates a coordinator. Its sessions begin with ``run()``; operations before that wait for
@@ -108,15 +110,17 @@ public final class Coordinator: Sendable {
         settings.failsWaitersOnLoss = configuration.failsWaitersOnLoss
         let nodeDescription = Self.nodeDescription(configuration)
         let instruments = EngineInstruments(configuration.instruments)
+        let service = ServiceRun("Coordinator")
         let eventLoopRedis = redis.onEventLoop()
         engines = (0..<configuration.partitions).map { partition in
             Engine(
                 redis: eventLoopRedis, namespace: keyspace, partition: partition, settings: settings,
                 usesWakeUps: configuration.usesWakeUps, nodeDescription: nodeDescription, clock: clock,
-                instruments: instruments
+                instruments: instruments, service: service
             ) { events.notify($0, partition: partition) }
         }
         self.keyspace = keyspace
+        self.service = service
         hub = events
     }
 

@@ -37,12 +37,10 @@ public struct CoordinatorConfiguration: Sendable {
     /// and process id. Default: the name of the program.
     public var nodeName: String?
     /// The backends that receive the coordinator's logs, metrics and spans. The defaults are those
-    /// that the process has bootstrapped; a logger must be passed in.
+    /// that the process has bootstrapped.
     ///
-    /// Log keys begin with `redisdc_`. The metrics are `redisdc_grants`, `redisdc_wait_duration`,
-    /// `redisdc_hold_duration`, `redisdc_waiting`, `redisdc_sessions_lost`, `redisdc_leases_lost`
-    /// and `redisdc_retries`; the spans are `redisdc wait` and `redisdc hold`. None of them
-    /// contains the name of a resource.
+    /// `docs/observability.md` lists all of them. The name of a resource is only in the log line about
+    /// a call without a timeout that waits for long.
     public var instruments = RedisInstruments()
 
     /// Creates a configuration with the defaults.

@@ -146,6 +146,14 @@ public final class Lease: Sendable {
         }
     }
 
+    /// Releases the lease after a pause. A loss or the end of the session ends the pause.
+    func releaseLater(after pause: Duration) {
+        Task { [self] in
+            try? await engine.clock.sleep(pause)
+            try? await release()
+        }
+    }
+
     /// Ends the lease and gives its permit to another resource, atomically. If that fails, the
     /// lease is released.
     func pass(to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {

@@ -8,7 +8,7 @@ public struct RedisDCError: Error, Sendable {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, timedOut, cancelled, destroyed, conflict, connectionLost, notConnected, notPermitted
-            case wrongType, outOfMemory, serverError, stopped, lost, notFound, broken
+            case wrongType, outOfMemory, serverError, stopped, lost, notFound, broken, full, empty
         }
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
@@ -19,6 +19,10 @@ public struct RedisDCError: Error, Sendable {
         /// The timeout has passed. Nothing was acquired, with the exceptions described for
         /// ``cancelled``.
         public static let timedOut = Code(.timedOut)
+        /// The ``BoundedBuffer`` had no free place within the timeout. Nothing was put.
+        public static let full = Code(.full)
+        /// The ``BoundedBuffer`` had no item within the timeout. Nothing was taken.
+        public static let empty = Code(.empty)
         /// The task was cancelled.
         ///
         /// A wait has ended with nothing acquired: its claim was released before the error was

@@ -19,6 +19,20 @@ extension Lease {
         isOwnedByTask: Bool = false, isolation: isolated (any Actor)? = #isolation,
         _ body: (Lease) async throws -> Result
     ) async throws -> Result {
+        let result = try await resultWhileHeld(isOwnedByTask: isOwnedByTask, isolation: isolation, body)
+        try await release()
+        return try result.get()
+    }
+
+    /// Runs `body` as ``whileHeld(isOwnedByTask:isolation:_:)`` does, and leaves the release to the caller.
+    ///
+    /// - Returns: what `body` returned or threw.
+    /// - Throws: `.cancelled` when the task was cancelled before the body began; then the lease is
+    ///   released.
+    func resultWhileHeld<Result>(
+        isOwnedByTask: Bool = false, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Lease) async throws -> Result
+    ) async throws -> Swift.Result<Result, any Error> {
         if Task.isCancelled {
             try? await release()
             throw RedisDCError(.cancelled, "cannot run the body that holds \"\(name)\": the task was cancelled")
@@ -30,8 +44,7 @@ extension Lease {
             await cancelledOnLoss(isOwnedByTask, outer, isolation: isolation, body)
         }
         engine.bodyEnded()
-        try await release()
-        return try result.get()
+        return result
     }
 
     private func cancelledOnLoss<Result>(

@@ -12,15 +12,21 @@ extension RedisDCError {
         return RedisDCError(.timedOut, "cannot \(action): timed out after \(timeout)")
     }
 
-    /// Returns the error with the reason why Redis could not be reached, if it is one of an operation that ran out of
-    /// time.
+    /// - Parameter failure: ``EventLoopRedis/connectionFailure``; `nil` returns `nil`.
+    static func noConnection(_ failure: RedisError?) -> RedisDCError? {
+        failure.map {
+            RedisDCError(.notConnected, "there is no connection to Redis: \($0.message)", underlying: $0)
+        }
+    }
+
+    /// Returns the error with the reason why nothing could be sent, if it is one of an operation that ran out of time.
     ///
-    /// - Parameter failure: ``EventLoopRedis/connectionFailure``; `nil` changes nothing.
-    func explained(by failure: RedisError?) -> RedisDCError {
-        guard let failure, code == .timedOut || code == .notConnected, underlying == nil else { return self }
+    /// - Parameter reason: ``Engine/unreachable``; `nil` changes nothing.
+    func explained(by reason: RedisDCError?) -> RedisDCError {
+        guard let reason, code == .timedOut || code == .notConnected, underlying == nil else { return self }
         var explained = self
-        explained.message += "; there is no connection to Redis: \(failure.message)"
-        explained.underlying = failure
+        explained.message += "; \(reason.message)"
+        explained.underlying = reason.underlying
         return explained
     }
 }

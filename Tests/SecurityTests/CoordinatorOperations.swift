@@ -205,7 +205,7 @@ struct CoordinatorOperations {
         #expect(try await consumer.takeBytes() == [UInt8(ascii: "2")])
         try await putting.value
         struct Refused: Error {}
-        await #expect(throws: Refused.self) { try await consumer.withItem { _ in throw Refused() } }
+        await #expect(throws: Refused.self) { try await consumer.withItem(retryDelay: .zero) { _ in throw Refused() } }
         #expect(try await consumer.withItem { $0 } == 3)
         #expect(try await buffer.destroy())
     }

@@ -5,6 +5,7 @@ import Hiredis
 @main
 struct ServicesWorker {
     static func main() async throws {
+        discardLogs()
         let words = Array(CommandLine.arguments.dropFirst())
         guard words.count >= 3 else { fatalError("usage: services-worker JOB URL NAME [ARGUMENTS]") }
         let (job, url, name) = (words[0], words[1], words[2])

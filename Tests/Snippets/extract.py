@@ -13,8 +13,8 @@ import os
 import re
 import sys
 
-# Parts of a Package.swift, and what uses modules of the package Gateway.
-LEFT_OUT = re.compile(r"^ *\.(package|product)\(|\bGateway\(")
+# Parts of a Package.swift, and what uses modules of the package Gateway or Hummingbird.
+LEFT_OUT = re.compile(r"^ *\.(package|product)\(|\bGateway\(|^import Hummingbird$", re.MULTILINE)
 
 # Most examples do not show these.
 MODULES = ["Hiredis", "GameServices", "QueueListen", "RedisDC", "RedisDCTesting", "ServiceLifecycle", "Testing"]

@@ -9,6 +9,7 @@ import TestKinds
 @main
 struct Worker {
     static func main() async throws {
+        discardLogs()
         let words = Array(CommandLine.arguments.dropFirst())
         guard words.count >= 3 else { fatalError("usage: redisdc-worker JOB URL NAME [ARGUMENTS]") }
         let (job, url, name) = (words[0], words[1], words[2])

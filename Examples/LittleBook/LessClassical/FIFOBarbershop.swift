@@ -65,7 +65,7 @@ struct FIFOBarbershop: Problem {
             try await queue.put(visit, timeout: .zero)
             try await me.log("enters", visit.number)
             return true
-        } catch let error as RedisDCError where error.code == .timedOut {
+        } catch let error as RedisDCError where error.code == .full {
             try await me.log("balks", visit.number)
             return false
         }

@@ -107,11 +107,13 @@ extension Redis {
     ///
     /// - Parameter timeout: from now, including the wait for a connection; `nil` is the configured
     ///   `commandTimeout`.
+    @discardableResult
     public func send(_ command: RedisCommand, timeout: Duration? = nil) async throws(RedisError) -> RESPValue {
         try await send(command, timeout: timeout, settle: nil)
     }
 
     /// Sends one command and returns its reply: `try await redis.send("SET", "key", "value")`.
+    @discardableResult
     public func send(_ arguments: RedisArgument...) async throws(RedisError) -> RESPValue {
         try await send(RedisCommand(arguments), timeout: nil, settle: nil)
     }

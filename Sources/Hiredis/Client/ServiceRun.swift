@@ -9,6 +9,9 @@ package final class ServiceRun: Sendable {
     private let owner: StaticString
     private let hasRun = Atomic<Bool>(false)
 
+    /// Whether ``run(_:drainingOnShutdown:)`` has been called.
+    package var hasBegun: Bool { hasRun.load(ordering: .relaxed) }
+
     /// - Parameter owner: the service's type, for the message when `run` is called a second time.
     package init(_ owner: StaticString) { self.owner = owner }
 

@@ -8,9 +8,8 @@
     package import Tracing
 #endif
 
-/// The logger, metrics factory and tracer of one part of the library: those it was given, or those
-/// that the process has bootstrapped. They are looked up once, and `nil` where there is none, so
-/// that disabled instruments cost nothing.
+/// The logger, metrics factory and tracer of one part of the library, looked up once: `nil` where
+/// there is none or one that does nothing, so that disabled instruments cost nothing.
 package struct Backends: Sendable {
     #if LoggingSupport
         package let logger: Logger?
@@ -24,19 +23,20 @@ package struct Backends: Sendable {
     /// Whether there is nothing to time and to trace.
     package let isDisabled: Bool
 
-    /// Looks up what `instruments` leaves open.
+    /// Looks up what the process has bootstrapped, as far as `instruments` has no other choice.
     package init(_ instruments: RedisInstruments) {
         var isDisabled = true
         #if LoggingSupport
-            logger = instruments.logger
+            let logger = instruments.logger
+            self.logger = logger?.handler is SwiftLogNoOpLogHandler ? nil : logger
         #endif
         #if MetricsSupport
-            let metrics = instruments.metrics ?? MetricsSystem.factory
+            let metrics = instruments.metrics
             self.metrics = metrics is NOOPMetricsHandler ? nil : metrics
             if self.metrics != nil { isDisabled = false }
         #endif
         #if TracingSupport
-            let tracer = instruments.tracer ?? InstrumentationSystem.tracer
+            let tracer = instruments.tracer
             self.tracer = tracer is NoOpTracer ? nil : tracer
             if self.tracer != nil { isDisabled = false }
         #endif
@@ -64,4 +64,11 @@ package struct Backends: Sendable {
             return await body()
         #endif
     }
+}
+
+/// Lets this process log nothing: for a program whose standard error is its user's.
+package func discardLogs() {
+    #if LoggingSupport
+        LoggingSystem.bootstrap { _ in SwiftLogNoOpLogHandler() }
+    #endif
 }

@@ -1,13 +1,6 @@
 import NIOConcurrencyHelpers
 import NIOCore
 
-#if MetricsSupport
-    import CoreMetrics
-#endif
-#if TracingSupport
-    import Tracing
-#endif
-
 /// Asks the sentinels for the master, and closes the connections to a server that is not the master
 /// any more.
 ///
@@ -208,19 +201,5 @@ extension RedisConfiguration {
         sentinel.reconnectDelay = configuration.reconnectDelay.clamped(to: .zero...(.seconds(1)))
         sentinel.instruments = configuration.instruments.logOnly
         return sentinel
-    }
-}
-
-extension RedisInstruments {
-    /// These instruments without metrics and spans, for connections on which no command of a user is sent.
-    var logOnly: RedisInstruments {
-        var copy = self
-        #if MetricsSupport
-            copy.metrics = NOOPMetricsHandler.instance
-        #endif
-        #if TracingSupport
-            copy.tracer = NoOpTracer()
-        #endif
-        return copy
     }
 }

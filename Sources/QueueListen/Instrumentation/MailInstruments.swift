@@ -12,15 +12,7 @@ import Synchronization
 /// The logs, metrics and traces of mailboxes. Does nothing where a trait is disabled or no backend
 /// was bootstrapped.
 ///
-/// - Log metadata keys begin with `queuelisten_`. Names of mailboxes and contents of messages are
-///   never included.
-/// - Metrics: `queuelisten_sends`, `queuelisten_receipts` (confirmed sends),
-///   `queuelisten_send_duration` (of confirmed sends), `queuelisten_deliveries` (messages),
-///   `queuelisten_listen_duration` (including the wait), `queuelisten_listeners` (gauge: calls of
-///   `listen` that wait), `queuelisten_gaps` (losses that were reported to readers),
-///   `queuelisten_handler_failures` (failed attempts of receivers' handlers), `queuelisten_taken_over`
-///   (cross-partition sends that were finished for another process), `queuelisten_given_up`.
-/// - Spans: `queuelisten send` and `queuelisten listen`.
+/// docs/observability.md lists them. Names of mailboxes and contents of messages are never included.
 final class MailInstruments: Sendable {
     private let backends: Backends
     #if MetricsSupport
@@ -92,6 +84,24 @@ final class MailInstruments: Sendable {
         _ name: String, _ body: () async -> Result<Value, QueueListenError>
     ) async -> Result<Value, QueueListenError> {
         await backends.traced(name, body) { $0.code.description }
+    }
+
+    /// Whether logs are received.
+    var hasLogger: Bool {
+        #if LoggingSupport
+            backends.logger != nil
+        #else
+            false
+        #endif
+    }
+
+    /// Records that calls without a timeout wait for long, because they cannot read their mailboxes.
+    func cannotRead(_ reason: String, waiting: Int) {
+        #if LoggingSupport
+            backends.logger?.warning(
+                "calls without a timeout still wait, because mailboxes cannot be read",
+                metadata: ["queuelisten_reason": "\(reason)", "queuelisten_waiting": "\(waiting)"])
+        #endif
     }
 
     // MARK: Receivers

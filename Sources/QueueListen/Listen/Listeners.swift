@@ -14,6 +14,8 @@ actor Listeners: WaiterRunner {
     private nonisolated let redis: any EventLoopRedis
     private let partition: Partition
     nonisolated let clock: MonotonicClock
+    nonisolated let reportsLongWaits: Bool
+    private nonisolated let instruments: MailInstruments
     private nonisolated let ids = PollNumbers()
     private let callTimeout: Duration
     /// The lifetime of a registration to be notified, in milliseconds; 0 without wake-ups.
@@ -30,11 +32,13 @@ actor Listeners: WaiterRunner {
     init(
         redis: any EventLoopRedis, partition: Partition, settings: Machine.Settings,
         configuration: PostOfficeConfiguration,
-        clock: MonotonicClock
+        clock: MonotonicClock, instruments: MailInstruments
     ) {
         self.redis = redis
         self.partition = partition
         self.clock = clock
+        self.instruments = instruments
+        reportsLongWaits = instruments.hasLogger
         callTimeout = configuration.callTimeout
         // A check renews a registration that is in the second half of its lifetime.
         registrationLifetime = settings.usesWakeUps ? settings.recheckInterval.wholeMilliseconds * 4 : 0
@@ -90,6 +94,22 @@ actor Listeners: WaiterRunner {
     var nextTick: Duration? { machine.nextTick }
 
     func tick() { perform(machine.tick(now: clock.now())) }
+
+    func reportLongWaits(_ calls: [PendingListen]) {
+        let delayed = calls.lazy.filter { $0.request.deadline == nil }.compactMap(self.delay)
+        guard let reason = delayed.first else { return }
+        instruments.cannotRead(reason, waiting: delayed.count)
+    }
+
+    /// Why a call cannot read its mailbox; `nil` when it has found the mailbox empty.
+    private func delay(_ call: PendingListen) -> String? {
+        if let failure = redis.connectionFailure { return "there is no connection to Redis: \(failure.message)" }
+        return switch call.state {
+        case .waiting: nil
+        case .pausing: machine.failures[call.id].map { "\($0.error.code)" } ?? "Redis has not answered"
+        case .subscribing, .queued, .reading: "Redis has not answered"
+        }
+    }
 
     /// For tests: the number of calls that have found their mailbox empty.
     var waitingCount: Int { machine.waitingCount }

@@ -222,7 +222,7 @@ public struct ClassicSemaphore: Sendable {
 
     private func timedOut(_ timeout: Duration?) -> RedisDCError {
         let error = RedisDCError.timedOut("take a permit of semaphore \"\(name)\"", after: timeout)
-        return error.explained(by: (redis as? any EventLoopRedis)?.connectionFailure)
+        return error.explained(by: .noConnection((redis as? any EventLoopRedis)?.connectionFailure))
     }
 
     private var giveBack: ClassicGiveBack { ClassicGiveBack(redis: redis, keys: keys) }

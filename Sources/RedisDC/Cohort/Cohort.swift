@@ -311,7 +311,7 @@ final class Cohort: Sendable {
         }
         for action in actions {
             switch action {
-            case .abandon(let id, let error): abandon(id, error.explained(by: engine.redis.connectionFailure))
+            case .abandon(let id, let error): abandon(id, error.explained(by: engine.unreachable))
             case .release(let claim): engine.releaseSoon(claim)
             case .check(let id, let claim): Task.detached { [self] in await check(id, claim) }
             }

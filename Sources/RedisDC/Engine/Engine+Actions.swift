@@ -122,7 +122,7 @@ extension Engine {
 
     /// Ends an operation that may have run out of time because Redis cannot be reached.
     private func fail(_ id: UInt64, _ error: RedisDCError) {
-        finish(id, .failure(error.explained(by: redis.connectionFailure)))
+        finish(id, .failure(error.explained(by: unreachable)))
     }
 
     /// Watches a lease before its caller has it, so that no loss is missed.

@@ -17,6 +17,9 @@ actor Engine: WaiterRunner {
     nonisolated let redis: any EventLoopRedis
     nonisolated let clock: MonotonicClock
     nonisolated let instruments: EngineInstruments
+    nonisolated let reportsLongWaits: Bool
+    /// The coordinator's `run()`.
+    private nonisolated let service: ServiceRun
     nonisolated let ids = OperationIDs()
     let namespace: Namespace
     let keys: PartitionKeys
@@ -40,7 +43,7 @@ actor Engine: WaiterRunner {
     init(
         redis: any EventLoopRedis, namespace: Namespace, partition: Int, settings: EngineStateMachine.Settings,
         usesWakeUps: Bool, nodeDescription: String, clock: MonotonicClock, instruments: EngineInstruments,
-        report: @escaping @Sendable (CoordinatorEvent) -> Void
+        service: ServiceRun, report: @escaping @Sendable (CoordinatorEvent) -> Void
     ) {
         self.redis = redis
         self.namespace = namespace
@@ -50,6 +53,8 @@ actor Engine: WaiterRunner {
         self.nodeDescription = nodeDescription
         self.clock = clock
         self.instruments = instruments
+        self.service = service
+        reportsLongWaits = instruments.hasLogger
         self.report = report
         executor = redis.serialExecutor
         unownedExecutor = executor.asUnownedSerialExecutor()
@@ -75,6 +80,31 @@ actor Engine: WaiterRunner {
     var nextTick: Duration? { machine.nextTick }
 
     func tick() { perform(machine.tick(now: now)) }
+
+    func reportLongWaits(_ calls: [EngineOperation]) {
+        // With more of them, one cause is likely.
+        for (request, state) in calls.lazy.compactMap(self.unlimitedWait).prefix(5) {
+            if let reason = unreachable?.message ?? state.delay(isLive: machine.isLive) {
+                instruments.cannotAsk(for: request.purpose, reason)
+            } else if case .queued = state {
+                instruments.waitsForOthers(request.purpose, request.resource.kind.unavailability)
+            }
+        }
+    }
+
+    private func unlimitedWait(_ call: EngineOperation) -> (AcquireRequest, Machine.Claim.State)? {
+        guard case .acquire(let request, nil) = call.progress, request.mayQueue else { return nil }
+        return machine.claims[call.id].map { (request, $0.state) }
+    }
+
+    /// Why no request can be sent now; `nil` when nothing is known to prevent it.
+    nonisolated var unreachable: RedisDCError? {
+        guard service.hasBegun else {
+            return RedisDCError(
+                .notConnected, "nobody runs the coordinator: call its run(), or use withCoordinator")
+        }
+        return .noConnection(redis.connectionFailure)
+    }
 
     // MARK: Life
 

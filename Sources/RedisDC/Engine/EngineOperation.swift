@@ -47,7 +47,7 @@ where Progress == EngineWork, Output == EngineStateMachine.Outcome, Failure == R
         guard case .acquire(let request, _) = progress else {
             return RedisDCError(.timedOut, "the operation was not available immediately")
         }
-        return .timedOut(request.purpose, after: .zero)
+        return request.notGranted(within: .zero)
     }
 
     /// The last fence that a cohort may use, and whether others wait for the mutex.

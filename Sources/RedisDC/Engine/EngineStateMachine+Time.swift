@@ -64,7 +64,11 @@ extension EngineStateMachine {
         switch claim.state {
         case .idle, .requested, .queued:
             if let timeout = claim.limit?.timeout {
-                return abandon(id, .timedOut(claim.request.purpose, after: timeout), now: now)
+                let isQueued = if case .queued = claim.state { true } else { false }
+                let error: RedisDCError =
+                    isQueued
+                    ? claim.request.notGranted(within: timeout) : .timedOut(claim.request.purpose, after: timeout)
+                return abandon(id, error, now: now)
             }
             guard !claim.request.mayQueue, claim.number == nil, drop(id) else { return .none }
             return .fail(id, notSent(claim.request.purpose))

@@ -103,6 +103,16 @@ struct EngineStateMachine {
             /// The release, or the transfer to another resource, is in flight. The operation, if any, receives the
             /// outcome of the release.
             case releasing(UInt64, fence: UInt64, ID?)
+
+            /// Why the server does not know the request yet; `nil` when it does.
+            func delay(isLive: Bool) -> String? {
+                switch self {
+                case .idle where !isLive: "the session with Redis has not begun"
+                case .idle: "\(maxPending) requests are in flight"
+                case .requested: "Redis has not answered"
+                case .queued, .abandoned, .held, .releasing: nil
+                }
+            }
         }
         var state = State.idle
         var request: AcquireRequest

@@ -10,11 +10,7 @@ import Hiredis
 
 /// The logs, metrics and traces of the engine.
 ///
-/// - Log metadata keys begin with `redisdc_` and never contain the name of a resource.
-/// - Metrics: `redisdc_grants`, `redisdc_wait_duration` (of granted waits),
-///   `redisdc_hold_duration`, `redisdc_waiting` (a gauge, recorded with each heartbeat),
-///   `redisdc_sessions_lost`, `redisdc_leases_lost`, `redisdc_retries`.
-/// - Spans: `redisdc wait` and `redisdc hold`.
+/// docs/observability.md lists them. Only the lines about long waits contain the name of a resource.
 struct EngineInstruments: Sendable {
     private let backends: Backends
     #if MetricsSupport
@@ -85,6 +81,35 @@ struct EngineInstruments: Sendable {
         #endif
     }
 
+    /// Whether logs are received.
+    var hasLogger: Bool {
+        #if LoggingSupport
+            backends.logger != nil
+        #else
+            false
+        #endif
+    }
+
+    /// Records that a call without a timeout waits for long, because its request could not be sent or was not answered.
+    ///
+    /// - Parameter purpose: such as `acquire mutex "orders"`.
+    func cannotAsk(for purpose: String, _ reason: String) {
+        #if LoggingSupport
+            backends.logger?.warning(
+                "a call without a timeout still waits, because Redis cannot be asked",
+                metadata: ["redisdc_wait": "\(purpose)", "redisdc_reason": "\(reason)"])
+        #endif
+    }
+
+    /// Records that a call without a timeout waits for long in the queue on the server.
+    func waitsForOthers(_ purpose: String, _ reason: String) {
+        #if LoggingSupport
+            backends.logger?.info(
+                "a call without a timeout still waits for others",
+                metadata: ["redisdc_wait": "\(purpose)", "redisdc_reason": "\(reason)"])
+        #endif
+    }
+
     func record(_ event: CoordinatorEvent) {
         #if MetricsSupport
             if case .sessionLost = event { meters?.sessionsLost.increment() }
@@ -92,7 +117,7 @@ struct EngineInstruments: Sendable {
         #if LoggingSupport
             switch event {
             case .sessionStarted(let id):
-                backends.logger?.info("session with Redis began", metadata: ["redisdc_session": "\(id)"])
+                backends.logger?.debug("session with Redis began", metadata: ["redisdc_session": "\(id)"])
             case .sessionLost(let id, let reason):
                 backends.logger?.warning(
                     "session with Redis lost", metadata: ["redisdc_session": "\(id)", "redisdc_reason": "\(reason)"])

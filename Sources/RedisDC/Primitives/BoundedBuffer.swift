@@ -15,10 +15,13 @@ import Hiredis
 /// **Guarantees**
 /// - First in, first out. Producers and consumers are each served in the order in which they came.
 /// - An item stays in its place, invisible to other consumers, until the body of
-///   ``withItem(timeout:_:)`` has returned. When the body throws, or its process dies
-///   (after the session's TTL), the item is the first again.
+///   ``withItem(timeout:retryDelay:_:)`` has returned. When the body throws (after the retry delay),
+///   is cancelled, or its process dies (after the session's TTL), the item is the first again.
+/// - An item whose body fails again and again is retried after each delay. The items behind it are
+///   not held up.
 /// - There are never more items, including those that bodies hold, than places.
-/// - A put or take that is cancelled or times out has put or taken nothing.
+/// - A put or take that is cancelled or times out has put or taken nothing. `.full` and `.empty` say
+///   that the buffer was the reason, `.timedOut` that Redis did not answer in time.
 ///
 /// **Limits**
 /// - An item is handled at least once: a consumer that dies after its work and before its body
@@ -26,6 +29,9 @@ import Hiredis
 ///   item.
 /// - A put whose session is lost while its request is in flight throws `.connectionLost` with
 ///   `mayHaveRun`: the item may have been put.
+/// - An item that a body holds takes its place until the body has returned. So a put into the same
+///   full buffer from the body's own task would wait for itself: without a timeout it throws
+///   `.full`. Put after the body, or put with a timeout to wait for other consumers.
 ///
 /// A ``Semaphore`` with `signal` and `wait` coordinates producers and consumers without carrying
 /// items; an ``Exchanger`` hands values over among parties that wait at the same time.
@@ -43,8 +49,10 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// - Parameters:
     ///   - item: at most 1 MiB as JSON.
     ///   - timeout: `nil` waits without limit, 0 tries once.
-    /// - Throws: `.timedOut`, `.cancelled`, `.lost`, `.destroyed`, `.conflict` (the buffer has
-    ///   another capacity), `.connectionLost` with `mayHaveRun`, `.notConnected`,
+    /// - Throws: `.full` at the end of the timeout, and without a timeout in a body that holds an
+    ///   item of the full buffer; `.timedOut` when Redis did not answer in time; `.cancelled`,
+    ///   `.lost`, `.destroyed`, `.conflict` (the buffer has another capacity), `.connectionLost`
+    ///   with `mayHaveRun`, `.notConnected`,
     ///   `.invalidArgument` (the item is too large), what encoding the item throws, and what
     ///   ``Coordinator`` lists for all operations.
     public func put(_ item: Item, timeout: Duration? = nil) async throws {
@@ -55,34 +63,65 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
                 "cannot put an item of \(bytes.count) bytes as JSON into bounded buffer \"\(name)\": "
                     + "expected at most \(Buffer.maxBytes)")
         }
-        let place = try await engine.lease(AcquireRequest(resource: places, mode: .lease), timeout: timeout)
+        let place = try await place(timeout)
         try await place.pass(to: items, item: bytes)
     }
 
+    private func place(_ timeout: Duration?) async throws(RedisDCError) -> Lease {
+        let holdsItem = timeout == nil && LeaseOwnership.lease(on: items.name, of: engine) != nil
+        do {
+            return try await engine.lease(
+                AcquireRequest(resource: places, mode: .lease), timeout: holdsItem ? .zero : timeout)
+        } catch {
+            guard holdsItem, error.code == .full else { throw error }
+            throw RedisDCError(
+                .full,
+                error.message + ", and this task holds one of its items, whose place is free when the body of "
+                    + "withItem has returned: put after it, or pass a timeout to wait for other consumers")
+        }
+    }
+
     /// Runs `body` with the first item, and removes the item when `body` returns. When `body`
-    /// throws, the item is the first again.
+    /// throws, the item is the first again after `retryDelay`.
     ///
     /// `body` runs in the caller's isolation. It is cancelled when the caller is cancelled or the
-    /// session is lost; then another consumer gets the item.
+    /// session is lost; then another consumer gets the item, without a delay.
     ///
     /// - Parameters:
     ///   - timeout: how long to wait for an item; `nil` waits without limit, 0 tries once.
+    ///   - retryDelay: how long an item whose body has thrown stays invisible, 0 or more. The call
+    ///     throws immediately, and the caller may take the next item meanwhile. A shutdown of the
+    ///     coordinator ends the delay.
     ///   - body: receives the item.
-    /// - Throws: what `body` throws, and what ``put(_:timeout:)`` throws. An item that cannot be
-    ///   decoded stays, and the decoding error is thrown: ``takeBytes(timeout:)`` removes it.
+    /// - Throws: what `body` throws; `.empty` at the end of the timeout, and otherwise what
+    ///   ``put(_:timeout:)`` throws. An item that cannot be decoded stays, without a delay, and the
+    ///   decoding error is thrown: ``takeBytes(timeout:)`` removes it.
     public func withItem<Result>(
-        timeout: Duration? = nil, _ body: (Item) async throws -> Result
+        timeout: Duration? = nil, retryDelay: Duration = .seconds(1), _ body: (Item) async throws -> Result
     ) async throws -> Result {
-        try await withBytes(timeout: timeout) { try await body(JSONMessageCodec(Item.self).decode($0)) }
+        guard retryDelay >= .zero else {
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot take an item from bounded buffer \"\(name)\": retryDelay is \(retryDelay), expected 0 or more")
+        }
+        return try await withBytes(timeout: timeout) { bytes, failures in
+            let item = try JSONMessageCodec(Item.self).decode(bytes)
+            do {
+                return try await body(item)
+            } catch {
+                failures.retryDelay = retryDelay
+                throw error
+            }
+        }
     }
 
     /// Removes and returns the first item.
     ///
     /// A process that dies at the moment when it receives the item may lose it.
-    /// ``withItem(timeout:_:)`` does not.
+    /// ``withItem(timeout:retryDelay:_:)`` does not.
     ///
     /// - Parameter timeout: `nil` waits without limit, 0 tries once.
-    /// - Throws: what ``withItem(timeout:_:)`` throws.
+    /// - Throws: what ``withItem(timeout:retryDelay:_:)`` throws.
     public func take(timeout: Duration? = nil) async throws -> Item {
         try await withItem(timeout: timeout) { $0 }
     }
@@ -92,21 +131,52 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// - Parameter timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: what ``take(timeout:)`` throws, except decoding errors.
     public func takeBytes(timeout: Duration? = nil) async throws -> [UInt8] {
-        try await withBytes(timeout: timeout) { $0 }
+        try await withBytes(timeout: timeout) { bytes, _ in bytes }
+    }
+
+    /// What is to happen with an item when its body has failed.
+    private struct Failures {
+        var retryDelay = Duration.zero
     }
 
     private func withBytes<Result>(
-        timeout: Duration?, _ body: ([UInt8]) async throws -> Result
+        timeout: Duration?, _ body: ([UInt8], inout Failures) async throws -> Result
     ) async throws -> Result {
         let lease = try await engine.lease(AcquireRequest(resource: items, mode: .lease), timeout: timeout)
-        return try await lease.whileHeld { lease in
+        var failures = Failures()
+        let result = try await lease.resultWhileHeld(isOwnedByTask: true) { lease in
             guard let bytes = try await engine.read(lease.ownClaim()).first else {
                 throw RedisDCError(.lost, "the item of bounded buffer \"\(name)\" is gone: the buffer was destroyed")
             }
-            let result = try await body(bytes)
-            try await lease.pass(to: places)
+            let result = try await body(bytes, &failures)
+            // The capacity may have changed since the consumer's handle was made.
+            do { try await lease.pass(to: places.existing) } catch let error as RedisDCError
+                where error.code == .notFound
+            {
+                throw RedisDCError(.destroyed, error.message)
+            }
             return result
         }
+        if failures.retryDelay > .zero, !Task.isCancelled, lease.isHeld {
+            lease.releaseLater(after: failures.retryDelay)
+        } else {
+            try await lease.release()
+        }
+        return try result.get()
+    }
+
+    /// Changes the capacity. Items stay, also when there are more than places now: then puts wait
+    /// until enough of them have been taken.
+    ///
+    /// Handles that were made with the capacity at creation or with the current one continue to
+    /// work. Puts of all others throw `.conflict`; consumers work with any capacity.
+    ///
+    /// - Parameter capacity: 1 to 10,000.
+    /// - Throws: `.invalidArgument`, `.notFound` (nothing was put yet), `.conflict`, `.stopped`,
+    ///   `.connectionLost` with `mayHaveRun`, `.notConnected`.
+    public func resize(to capacity: Int) async throws(RedisDCError) {
+        try Buffer.check(capacity, "resize", name)
+        _ = try await engine.call(.resize(places, permits: capacity))
     }
 
     /// The number of items that can be taken now, without those that bodies hold.
@@ -136,6 +206,17 @@ public enum Buffer {
     public static let maxCapacity = 10_000
     /// The maximum size of an item as JSON: 1 MiB.
     public static let maxBytes = 1 << 20
+
+    /// The end of the name of the resource for a buffer's items.
+    static let itemsSuffix = "#items"
+
+    static func check(_ capacity: Int, _ action: String, _ name: String) throws(RedisDCError) {
+        guard (1...maxCapacity).contains(capacity) else {
+            throw RedisDCError(
+                .invalidArgument,
+                "cannot \(action) bounded buffer \"\(name)\": capacity is \(capacity), expected 1 to \(maxCapacity)")
+        }
+    }
 }
 
 extension Coordinator {
@@ -149,14 +230,10 @@ extension Coordinator {
     public func boundedBuffer<Item>(
         _ name: String, of type: Item.Type = Item.self, capacity: Int
     ) throws(RedisDCError) -> BoundedBuffer<Item> {
-        let items = "\(name)#items"
+        let items = name + Buffer.itemsSuffix
         try ResourceName.validate(name)
         try ResourceName.validate(items)
-        guard (1...Buffer.maxCapacity).contains(capacity) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot make bounded buffer \"\(name)\": capacity is \(capacity), expected 1 to \(Buffer.maxCapacity)")
-        }
+        try Buffer.check(capacity, "make", name)
         return BoundedBuffer(
             places: Resource(name: name, kind: .boundedBuffer, permits: capacity),
             items: Resource(name: items, kind: .bufferItems, permits: 0), engine: engine(of: name), coordinator: self)

@@ -33,6 +33,45 @@
                 try await until("it has reconnected") { await redisError { try await expectPong(redis) } == nil }
             }
 
+            // MARK: Defaults
+
+            /// The system of this process. Other tests log there too.
+            private static let bootstrapped: CapturedLog = {
+                let log = CapturedLog()
+                LoggingSystem.bootstrap { _ in log }
+                return log
+            }()
+
+            @Test("logs go to the system that the process has bootstrapped, and nil switches them off")
+            func bootstrapped() async throws {
+                let log = Self.bootstrapped
+                let path = "/tmp/nobody-\(UInt64.random(in: 0 ..< .max)).sock"
+                var silent = RedisConfiguration(endpoint: .unixSocket(path: path + "2"))
+                silent.instruments.logger = nil
+                var logged = RedisConfiguration(endpoint: .unixSocket(path: path))
+                (silent.reconnectDelay, logged.reconnectDelay) = (Self.soon, Self.soon)
+                try await withRedisClient(silent) { _ in
+                    try await withRedisClient(logged) { _ in
+                        // The second attempt comes after the first of the other client, which began earlier.
+                        try await until("two attempts are logged") {
+                            log.lines.count { $0.metadata["redis_error"]?.contains(path + ":") == true } >= 2
+                        }
+                    }
+                }
+                #expect(!log.lines.contains { $0.metadata["redis_error"]?.contains(path + "2") == true })
+            }
+
+            @Test("what is disabled or bootstrapped as a backend that does nothing is not called")
+            func disabled() {
+                #expect(Backends(.disabled).logger == nil)
+                #expect(Backends(.disabled).isDisabled)
+                var quiet = RedisInstruments()
+                quiet.logger = Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }
+                (quiet.metrics, quiet.tracer) = (nil, nil)
+                #expect(Backends(quiet).logger == nil && Backends(quiet).isDisabled)
+                #expect(Backends(RedisInstruments()).logger != nil)
+            }
+
             // MARK: Metrics
 
             @Test("each command is counted, including those of a pipeline, and each exchange is timed once")

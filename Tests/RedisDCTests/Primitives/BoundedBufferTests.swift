@@ -15,14 +15,14 @@ extension PrimitiveTests {
                 let consumer = try two.boundedBuffer("b", of: Int.self, capacity: 3)
                 for number in 0..<3 { try await producer.put(number) }
                 #expect(try await consumer.count == 3)
-                #expect(await errorOf { try await producer.put(9, timeout: .zero) }?.code == .timedOut)
-                #expect(await errorOf { try await producer.put(9, timeout: .milliseconds(5)) }?.code == .timedOut)
+                #expect(await errorOf { try await producer.put(9, timeout: .zero) }?.code == .full)
+                #expect(await errorOf { try await producer.put(9, timeout: .seconds(1)) }?.code == .full)
                 let waiting = Task { try await producer.put(3, timeout: .seconds(60)) }
                 try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
                 try await Audit(redis).check()
                 for number in 0..<4 { #expect(try await consumer.take(timeout: .seconds(60)) == number) }
                 try await waiting.value
-                #expect(await errorOf { _ = try await consumer.take(timeout: .zero) }?.code == .timedOut)
+                #expect(await errorOf { _ = try await consumer.take(timeout: .zero) }?.code == .empty)
                 let audit = try await Audit(redis)
                 audit.check()
                 #expect(audit.items.isEmpty && audit.claims.isEmpty)
@@ -36,7 +36,9 @@ extension PrimitiveTests {
             try await withCoordinators { _, one, two, redis in
                 let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 5)
                 for number in 0..<3 { try await buffer.put(number) }
-                await #expect(throws: Unlucky.self) { try await buffer.withItem { _ in throw Unlucky() } }
+                await #expect(throws: Unlucky.self) {
+                    try await buffer.withItem(retryDelay: .zero) { _ in throw Unlucky() }
+                }
                 let (began, beginning) = AsyncStream.makeStream(of: Int.self)
                 let cancelled = Task {
                     try await buffer.withItem { item in
@@ -53,6 +55,104 @@ extension PrimitiveTests {
                 cancelled.cancel()
                 _ = await cancelled.result
                 #expect(try await [other.take(), other.take()] == [0, 2])
+                try await Audit(redis).check()
+            }
+        }
+
+        @Test("an item whose body throws is not handed out again before the retry delay, and holds up no others")
+        func retryDelay() async throws {
+            struct Unlucky: Error {}
+            try await withCoordinators { _, one, two, _ in
+                let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 5)
+                let other = try two.boundedBuffer("b", of: Int.self, capacity: 5)
+                for number in 0..<2 { try await buffer.put(number) }
+                var handled: [Int] = []
+                var errors: [RedisDCError.Code] = []
+                // A consumer that retries at once, as a worker's loop does.
+                for _ in 0..<1000 {
+                    do {
+                        try await buffer.withItem(timeout: .zero, retryDelay: .seconds(3600)) { item in
+                            handled.append(item)
+                            if item == 0 { throw Unlucky() }
+                        }
+                    } catch is Unlucky {
+                    } catch let error as RedisDCError { errors.append(error.code) }
+                }
+                #expect(handled == [0, 1])
+                #expect(errors.count == 998 && Set(errors) == [.empty])
+                #expect(await errorOf { _ = try await other.take(timeout: .zero) }?.code == .empty)
+                // After a short delay it is the first again.
+                try await buffer.put(2)
+                await #expect(throws: Unlucky.self) {
+                    try await buffer.withItem(retryDelay: .milliseconds(20)) { _ in throw Unlucky() }
+                }
+                #expect(try await other.take(timeout: .seconds(60)) == 2)
+            }
+        }
+
+        @Test("a shutdown ends the retry delay")
+        func shutdownEndsDelay() async throws {
+            struct Unlucky: Error {}
+            try await withServer { _, redis, other in
+                try await withCoordinator(redis: other, configuration: longTTL) { two in
+                    try await withCoordinator(redis: redis, configuration: longTTL) { one in
+                        let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 5)
+                        try await buffer.put(7)
+                        await #expect(throws: Unlucky.self) {
+                            try await buffer.withItem(retryDelay: .seconds(3600)) { _ in throw Unlucky() }
+                        }
+                    }
+                    let buffer = try two.boundedBuffer("b", of: Int.self, capacity: 5)
+                    // Long before the session of the first coordinator would expire.
+                    #expect(try await buffer.take(timeout: .seconds(30)) == 7)
+                }
+            }
+        }
+
+        @Test("a put into the full buffer whose item its task holds throws, unless a timeout lets it wait for others")
+        func putInBody() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 2)
+                for number in 0..<2 { try await buffer.put(number) }
+                let error = await errorOf {
+                    try await buffer.withItem(retryDelay: .zero) { _ in try await buffer.put(2) }
+                }
+                #expect(error?.code == .full)
+                #expect(error?.message.contains("this task holds one of its items") == true)
+                let consumer = try two.boundedBuffer("b", of: Int.self, capacity: 2)
+                try await buffer.withItem { item in
+                    #expect(item == 0)
+                    let taking = Task { try await consumer.take() }
+                    try await buffer.put(2, timeout: .seconds(60))
+                    #expect(try await taking.value == 1)
+                }
+                #expect(try await buffer.take() == 2)
+            }
+        }
+
+        @Test("a buffer is resized: waiting puts get the new places, and old handles work")
+        func resize() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 1)
+                #expect(await errorOf { try await buffer.resize(to: 2) }?.code == .notFound)
+                try await buffer.put(0)
+                let waiting = Task { try await buffer.put(1, timeout: .seconds(60)) }
+                try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
+                try await buffer.resize(to: 3)
+                try await waiting.value
+                let other = try two.boundedBuffer("b", of: Int.self, capacity: 3)
+                try await other.put(2)
+                #expect(await errorOf { try await other.put(3, timeout: .zero) }?.code == .full)
+                try await other.resize(to: 1)
+                for number in 0..<2 {
+                    #expect(try await other.take() == number)
+                    #expect(await errorOf { try await buffer.put(9, timeout: .zero) }?.code == .full)
+                }
+                #expect(try await other.take() == 2)
+                try await buffer.put(3)
+                let stranger = try two.boundedBuffer("b", of: Int.self, capacity: 7)
+                #expect(await errorOf { try await stranger.put(4) }?.code == .conflict)
+                #expect(await errorOf { try await buffer.resize(to: 0) }?.code == .invalidArgument)
                 try await Audit(redis).check()
             }
         }
@@ -173,7 +273,7 @@ extension PrimitiveTests {
                                     let limit = Duration.microseconds(Int.random(in: 500...20_000, using: &random))
                                     try await buffer.put(number * 1000 + next, timeout: limit)
                                     next += 1
-                                } catch let error as RedisDCError where error.code == .timedOut {}
+                                } catch let error as RedisDCError where [.timedOut, .full].contains(error.code) {}
                             }
                         }
                         group.addTask {
@@ -182,7 +282,7 @@ extension PrimitiveTests {
                                 let limit = Duration.microseconds(Int.random(in: 500...20_000, using: &random))
                                 let throwsAway = Int.random(in: 0..<4, using: &random) == 0
                                 do {
-                                    try await buffer.withItem(timeout: limit) { item in
+                                    try await buffer.withItem(timeout: limit, retryDelay: .zero) { item in
                                         await handled.begin(item)
                                         await Task.yield()
                                         if throwsAway {
@@ -191,7 +291,7 @@ extension PrimitiveTests {
                                         }
                                         await handled.end(item)
                                     }
-                                } catch let error as RedisDCError where error.code == .timedOut {
+                                } catch let error as RedisDCError where [.timedOut, .empty].contains(error.code) {
                                 } catch is CancellationError {}
                             }
                         }

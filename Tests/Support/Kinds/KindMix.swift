@@ -86,7 +86,7 @@ public struct KindMix: Sendable {
     private static func isExpected(_ error: any Error) -> Bool {
         guard let error = error as? RedisDCError else { return error is CancellationError }
         return error.mayHaveRun
-            || [.timedOut, .cancelled, .lost, .connectionLost, .notConnected].contains(error.code)
+            || [.timedOut, .full, .empty, .cancelled, .lost, .connectionLost, .notConnected].contains(error.code)
     }
 }
 

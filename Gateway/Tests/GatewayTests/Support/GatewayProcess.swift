@@ -10,8 +10,8 @@ final class GatewayProcess: Sendable {
     let processID: Int32
 
     /// Starts the program, without waiting for it.
-    init(_ arguments: [String], environment: [String: String] = [:]) throws {
-        let program = Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent("redisdc-gateway")
+    init(_ arguments: [String], environment: [String: String] = [:], program: String = "redisdc-gateway") throws {
+        let program = Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent(program)
         let process = Process()
         process.executableURL = program
         process.arguments = arguments

@@ -69,8 +69,24 @@ final class AcquireRequest: Sendable {
         switch resource.kind {
         case .condition: "wait for \(resource)"
         case .latch, .turnstile, .barrier, .phaser, .exchanger: "pass \(resource)"
-        case .semaphore, .mutex, .readWriteLock, .boundedBuffer, .bufferItems: "acquire \(resource)"
+        case .boundedBuffer: "put an item into \(resource)"
+        case .bufferItems: "take an item from bounded buffer \"\(resource.name.dropLast(Buffer.itemsSuffix.count))\""
+        case .semaphore, .mutex, .readWriteLock: "acquire \(resource)"
         }
+    }
+
+    /// The error of a wait that has ended in the queue on the server, or of a request that may not queue.
+    ///
+    /// - Parameter timeout: what the caller allowed; 0 or `nil` for a single attempt.
+    func notGranted(within timeout: Duration?) -> RedisDCError {
+        let code: RedisDCError.Code
+        switch resource.kind {
+        case .boundedBuffer: code = .full
+        case .bufferItems: code = .empty
+        default: return .timedOut(purpose, after: timeout)
+        }
+        let end = timeout.map { $0 > .zero ? "; timed out after \($0)" : "" } ?? ""
+        return RedisDCError(code, "cannot \(purpose): \(resource.kind.unavailability)\(end)")
     }
 
     /// The letter of the claim's mode: see layout.lua.

@@ -28,6 +28,18 @@ struct Resource: Sendable, Hashable {
             default: "\(self)"
             }
         }
+
+        /// Why a request waits on the server.
+        var unavailability: String {
+            switch self {
+            case .semaphore, .mutex, .readWriteLock: "others hold it or are ahead in the queue"
+            case .condition: "it was not notified"
+            case .turnstile, .latch: "it is closed"
+            case .barrier, .phaser, .exchanger: "the other parties have not arrived"
+            case .boundedBuffer: "it is full"
+            case .bufferItems: "it is empty"
+            }
+        }
     }
 
     var name: String
