@@ -36,7 +36,7 @@ async function logIn(asksPassword) {
         form.hidden = false;
         if (asksPassword && !form.elements.password) {
             const label = field("Password, if it is your name", {
-                name: "password", type: "password", autocomplete: "current-password", maxLength: 15,
+                name: "password", type: "password", autocomplete: "current-password", maxLength: 64,
             });
             form.insertBefore(label, form.querySelector("button"));
         }

@@ -1,5 +1,4 @@
 import Crypto
-import CryptoExtras
 import Foundation
 import Gateway
 import Hiredis
@@ -23,15 +22,16 @@ struct Accounts: Authenticator {
     private let coordinator: Coordinator
     private let office: PostOffice
     private let logger: Logger
+    private let passwords: Passwords
     /// The data that other services store of guests, removed before another player uses a name.
     let guests = GuestData()
 
     init(
         redis: any Redis, namespace: String, coordinator: Coordinator, office: PostOffice, mail: any MailSender,
-        logger: Logger
+        logger: Logger, passwords: Passwords = Passwords()
     ) {
         (self.redis, self.namespace, self.mail, self.office) = (redis, namespace, mail, office)
-        (self.coordinator, self.logger) = (coordinator, logger)
+        (self.coordinator, self.logger, self.passwords) = (coordinator, logger, passwords)
     }
 
     // MARK: Login
@@ -55,6 +55,8 @@ struct Accounts: Authenticator {
 
     private struct Password: Codable { var password: String }
 
+    /// Returns whether the credential is the secret or the password of the name. A wrong password takes the same time for
+    /// every name, whether it is registered or not.
     func authenticate(_ login: Login) async throws -> Bool {
         guard Self.isName(login.user) else { return false }
         if let secret = login.credentialText {
@@ -70,8 +72,8 @@ struct Accounts: Authenticator {
             }
         }
         guard let given = try? JSONDecoder().decode(Password.self, from: Data(login.credential)),
-            Self.isPassword(given.password), let stored = try await field("password", of: login.user),
-            try PasswordHash(stored)?.matches(given.password) == true
+            given.password.utf8.count <= Self.maxPasswordBytes,
+            try passwords.isRight(given.password, for: try await field("password", of: login.user))
         else { return false }
         _ = try await redis.send(RedisCommand("HINCRBY", .string(key(login.user)), "logins", 1))
         return true
@@ -128,29 +130,30 @@ struct Accounts: Authenticator {
         }
         // A player who has forgotten the password has no session. The reply says nothing about the account.
         router.post("/account/forgot") { request, context in
+            let forgot = try await gateway.openContent(Forgot.self, of: request, context)
             try await limit.check("password", perMinute: 20, request, context)
-            let forgot = try await request.decode(as: Forgot.self, context: context)
             guard Self.isName(forgot.name) else { return HTTPResponse.Status.badRequest }
-            // Nor does the time that it takes.
+            // Nor does the time that it takes. Strangers can use up the player's attempts, but each one is a mail: the code
+            // in the last mail is valid.
             if try await mayTry("forgot \(forgot.name)", 10) { Task { await remind(forgot.name) } }
             return HTTPResponse.Status.noContent
         }
         router.post("/account/reset") { request, context in
+            let reset = try await gateway.openContent(Reset.self, of: request, context)
             try await limit.check("password", perMinute: 20, request, context)
-            let reset = try await request.decode(as: Reset.self, context: context)
             guard Self.isName(reset.name), Self.isPassword(reset.password) else {
                 return HTTPResponse.Status.badRequest
             }
-            // The hash of a password takes long: only for the right code.
-            guard try await mayTry("reset \(reset.name)", 100), try await isCode(reset.code, "reset", of: reset.name)
-            else { return .forbidden }
-            let hash = try PasswordHash(of: reset.password).description
+            // The hash of a password takes long: only for the right code. The attempts of all strangers together are not
+            // limited, because nobody guesses a code, and a limit would refuse the player's right code too.
+            guard try await isCode(reset.code, "reset", of: reset.name) else { return .forbidden }
+            let hash = try passwords.hash(of: reset.password)
             switch try await redeem(reset.code, "reset", of: reset.name, ["password", hash], deleting: "secret") {
             case .wrong: return .forbidden
             case .used:
-                guard let stored = try await field("password", of: reset.name),
-                    try PasswordHash(stored)?.matches(reset.password) == true
-                else { return .forbidden }
+                guard try passwords.isRight(reset.password, for: try await field("password", of: reset.name)) else {
+                    return .forbidden
+                }
             case .right: break
             }
             // Every device must log in with the new password, also a browser that kept the name by its secret. If the node
@@ -193,7 +196,8 @@ struct Accounts: Authenticator {
             throw CallRefusal("name", "a name that is registered has 4 to 15 letters or digits")
         }
         guard Self.isPassword(register.password) else {
-            throw CallRefusal("password", "a password has 4 to 15 letters or digits")
+            throw CallRefusal(
+                "password", "a password has \(Self.minPasswordBytes) to \(Self.maxPasswordBytes) characters")
         }
         guard register.email.utf8.count <= 254, register.email.split(separator: "@").count == 2,
             !register.email.contains(where: { $0.isWhitespace || $0.isNewline })
@@ -204,13 +208,13 @@ struct Accounts: Authenticator {
         }
         let reply = try await redis.script(
             Self.keep, keys: [key(name)],
-            arguments: [.string(try PasswordHash(of: register.password).description), .string(register.email)])
+            arguments: [.string(try passwords.hash(of: register.password)), .string(register.email)])
         if reply.integer == 0 {
             // The same call again, after a lost reply, is no error. With another address it corrects the first one, as long
             // as that is not verified.
-            guard let stored = try await field("password", of: name),
-                try PasswordHash(stored)?.matches(register.password) == true
-            else { throw CallRefusal("registered", "this name is registered already") }
+            guard try passwords.isRight(register.password, for: try await field("password", of: name)) else {
+                throw CallRefusal("registered", "this name is registered already")
+            }
             let isCorrected = try await redis.script(
                 Self.correct, keys: [key(name), codeKey("verify", name)], arguments: [.string(register.email)])
             if isCorrected.integer == 0 { return }
@@ -229,15 +233,15 @@ struct Accounts: Authenticator {
         } catch { logger.warning("no code could be sent", metadata: ["error": "\(error)"]) }
     }
 
-    /// Whether another attempt is allowed within the hour: codes are short. Each purpose has attempts of its own, so that
-    /// strangers, who may try a reset, use up no attempts of the player.
+    /// Whether another attempt is allowed within the hour. Each purpose has attempts of its own.
     private func mayTry(_ purpose: String, _ limit: Int) async throws -> Bool {
         try await coordinator.rateLimiter("account \(purpose)", rate: limit, per: .seconds(3600), burst: limit)
             .tryAcquire().isAllowed
     }
 
     private func sendCode(_ purpose: String, of name: String, to address: String, _ text: String) async throws {
-        let code = String((0..<8).map { _ in "ABCDEFGHJKLMNPQRSTUVWXYZ23456789".randomElement()! })
+        // 60 random bits: however many strangers try, within the hour none finds it.
+        let code = String((0..<12).map { _ in "ABCDEFGHJKLMNPQRSTUVWXYZ23456789".randomElement()! })
         _ = try await redis.send(
             RedisCommand(
                 "SET", .string(codeKey(purpose, name)), .string(Self.hash(code)), "EX", .integer(Self.codeLifetime)))
@@ -321,7 +325,13 @@ struct Accounts: Authenticator {
         (1...15).contains(name.utf8.count) && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
     }
 
-    private static func isPassword(_ password: String) -> Bool { password.utf8.count >= 4 && isName(password) }
+    private static let minPasswordBytes = 8
+    private static let maxPasswordBytes = 64
+
+    /// Whether a new password is long enough.
+    private static func isPassword(_ password: String) -> Bool {
+        (minPasswordBytes...maxPasswordBytes).contains(password.utf8.count)
+    }
 
     private static func hash(_ secret: String) -> String {
         SHA256.hash(data: Data(secret.utf8)).map { String(format: "%02x", $0) }.joined()
@@ -332,38 +342,5 @@ struct Accounts: Authenticator {
 
     private func field(_ field: String, of name: String) async throws -> String? {
         try await redis.send(RedisCommand("HGET", .string(key(name)), .string(field))).string
-    }
-}
-
-/// The hash of a password, by scrypt: slow, and with a salt, because passwords are short.
-struct PasswordHash: CustomStringConvertible {
-    private var salt: Data
-    private var key: Data
-
-    init(of password: String) throws {
-        salt = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) })
-        key = try Self.derive(password, salt)
-    }
-
-    /// `nil` if the text is none of a hash.
-    init?(_ description: String) {
-        let parts = description.split(separator: ":", omittingEmptySubsequences: false).map {
-            Data(base64Encoded: String($0))
-        }
-        guard parts.count == 2, let salt = parts[0], let key = parts[1], key.count == 32 else { return nil }
-        (self.salt, self.key) = (salt, key)
-    }
-
-    var description: String { "\(salt.base64EncodedString()):\(key.base64EncodedString())" }
-
-    func matches(_ password: String) throws -> Bool {
-        // In a time that does not depend on where they differ.
-        zip(try Self.derive(password, salt), key).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
-    }
-
-    private static func derive(_ password: String, _ salt: Data) throws -> Data {
-        let key = try KDF.Scrypt.deriveKey(
-            from: Data(password.utf8), salt: salt, outputByteCount: 32, rounds: 1 << 14, blockSize: 8, parallelism: 1)
-        return key.withUnsafeBytes { Data($0) }
     }
 }

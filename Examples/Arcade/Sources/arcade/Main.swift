@@ -100,6 +100,7 @@ struct Arcade {
         }
 
         let router = Router(context: ArcadeContext.self)
+        router.add(middleware: PageHeaders())
         router.add(middleware: FileMiddleware(settings.pages, searchForIndexHtml: true, logger: logger))
         let client = try String(contentsOfFile: settings.client + "/redisdc.js", encoding: .utf8)
         router.get("/redisdc.js") { _, _ in

@@ -112,15 +112,3 @@ struct DocumentsTests {
         }
     }
 }
-
-@Suite("Passwords")
-struct PasswordTests {
-    @Test("a hash matches its password alone, and says nothing about equal passwords")
-    func hash() throws {
-        let (one, other) = (try PasswordHash(of: "apple123"), try PasswordHash(of: "apple123"))
-        #expect(one.description != other.description)
-        let stored = try #require(PasswordHash(one.description))
-        #expect(try stored.matches("apple123") && !stored.matches("apple124") && !stored.matches(""))
-        for text in ["", "x", ":", "AAAA:AAAA", "\(one):"] { #expect(PasswordHash(text) == nil, "\(text)") }
-    }
-}

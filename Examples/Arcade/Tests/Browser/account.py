@@ -31,7 +31,7 @@ def code(arcade, address, seen):
         text = file.read_text()
         if file not in seen and text.startswith(f"To: {address}\n"):
             seen.add(file)
-            return re.search(r": (\w{8})$", text.strip()).group(1)
+            return re.search(r": (\w{12})$", text.strip()).group(1)
     return None
 
 

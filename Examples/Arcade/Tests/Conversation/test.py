@@ -548,9 +548,15 @@ def limits(arcade, player):
     eve = guest(arcade, "eve")
     status, reply = call(eve, "/account/register", password="apple123", email="eve@example.org")
     check("a name of three characters cannot be registered", (status, reply.get("reason")) == (409, "name"), reply)
+    status, reply = call(player, "/account/register", password="appl123", email="eve@example.org")
+    check("a password of seven characters is refused", (status, reply.get("reason")) == (409, "password"), reply)
     statuses = [get(arcade, "/scores.json")[0] for _ in range(150)]
     check("the leaderboards are limited by address", set(statuses) == {200, 429}, statuses)
     statuses = [player.post("/account/forgot", json.dumps({"name": f"name{number}"}))[0] for number in range(40)]
+    for headers in [{"Content-Type": "text/plain"}, {"Content-Type": "application/json", "Origin": "https://evil.example"}]:
+        statuses_of_page = {player.post(path, json.dumps({"name": "eve", "code": "x", "password": "apple123"}), headers)[0]
+                            for path in ["/account/forgot", "/account/reset"] for _ in range(30)}
+        check("a page of another origin asks for no code", statuses_of_page <= {403, 415}, statuses_of_page)
     check("codes for passwords are limited by address", statuses[:10] == [204] * 10 and 429 in statuses, statuses)
 
 
