@@ -114,7 +114,7 @@ struct SocketChannel: HTTPChannelHandler {
         // A channel that is not a socket does not have these options.
         try? channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
         try? channel.syncOptions?.setOption(
-            .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 2048, maximum: size))
+            .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 2048, maximum: size))
     }
 
     /// Bounds what the system buffers for a client that does not read, and sets the time after which it closes a connection
