@@ -121,7 +121,7 @@ def main(gateway, redis, connections=1000):
                    "--insecure-anonymous", "true", "--allow-sends", "all", "--log-level", "error"]
         node = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         servers.append(node)
-        port = int(node.stdout.readline().rsplit(":", 1)[1])
+        port = next(int(line.rsplit(":", 1)[1]) for line in node.stdout if line.startswith("serving "))
         client, victim = Client(port, "alice", "127.0.0.2"), Client(port, "victim", "127.0.0.3")
         print(f"{'kind':42} {'p50':>7} {'p99':>7} {'max':>7} {'calls':>6} {'MB':>5} {'closed':>7}")
         for kind, data in kinds(victim).items():
