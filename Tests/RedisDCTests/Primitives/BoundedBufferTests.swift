@@ -94,7 +94,7 @@ extension PrimitiveTests {
         func shutdownEndsDelay() async throws {
             struct Unlucky: Error {}
             try await withServer { _, redis, other in
-                try await withCoordinator(redis: other, configuration: longTTL) { two in
+                try await withCoordinator(redis: other, configuration: shortTTL) { two in
                     try await withCoordinator(redis: redis, configuration: longTTL) { one in
                         let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 5)
                         try await buffer.put(7)
