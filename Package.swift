@@ -226,6 +226,7 @@ let package = Package(
             dependencies: [
                 "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "TestHistory", "TestKinds",
                 "redisdc-worker",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
                 .product(
                     name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
@@ -242,6 +243,7 @@ let package = Package(
             dependencies: [
                 "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport", "TestRandom",
                 "redisdc-worker",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
                 .product(
                     name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
