@@ -279,7 +279,7 @@ let package = Package(
             name: "redisdcTests",
             dependencies: [
                 "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "GameServices", "Hiredis",
-                "CoordinationBase", "RedisDCTesting", "TestSupport", "Verification",
+                "CoordinationBase", "CommandLineTool", "RedisDCTesting", "TestSupport", "Verification",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
