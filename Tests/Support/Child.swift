@@ -1,4 +1,5 @@
 import Foundation
+import RedisDCTesting
 import Synchronization
 import TestRandom
 import Testing
@@ -7,7 +8,7 @@ import Testing
 ///
 /// A child that is still running when the object is released is killed.
 public final class Child: Sendable {
-    private let process = Mutex<Process?>(nil)
+    private let exit = Exit()
     private let output: FileHandle
     private let errors: FileHandle
     /// The process ID.
@@ -21,25 +22,34 @@ public final class Child: Sendable {
     ///   - environment: variables that are added to the environment, or replace its variables.
     public init(_ name: String, _ arguments: [String], environment: [String: String] = [:]) throws {
         let built = Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent(name)
-        let process = Process()
-        if FileManager.default.isExecutableFile(atPath: built.path) {
-            process.executableURL = built
-            process.arguments = arguments
-        } else {
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = [name] + arguments
+        let program = FileManager.default.isExecutableFile(atPath: built.path) ? [built.path] : ["/usr/bin/env", name]
+        let (output, errors) = (Pipe(), Pipe())
+        // Not by Foundation's `Process`, which has crashed when many were started at the same time.
+        processID = try ChildProcess.spawn(
+            program + arguments,
+            descriptors: [
+                1: output.fileHandleForWriting.fileDescriptor, 2: errors.fileHandleForWriting.fileDescriptor,
+            ],
+            environment: ProcessInfo.processInfo.environment.merging(environment) { $1 })
+        // Otherwise reading would not end with the process.
+        try output.fileHandleForWriting.close()
+        try errors.fileHandleForWriting.close()
+        self.output = output.fileHandleForReading
+        self.errors = errors.fileHandleForReading
+        Thread.detachNewThread { [exit, processID] in exit.wait(for: processID) }
+    }
+
+    /// The end of a process. The thread that waits for it must not keep the ``Child``.
+    private final class Exit: Sendable {
+        /// The exit status, or the number of the signal that has ended the process; `nil` while it runs.
+        let status = Mutex<Int32?>(nil)
+
+        func wait(for process: pid_t) {
+            var state: CInt = 0
+            while waitpid(process, &state, 0) < 0, errno == EINTR {}
+            let signal = state & 0x7f
+            status.withLock { $0 = signal == 0 ? (state >> 8) & 0xff : signal }
         }
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        let errorPipe = Pipe()
-        process.standardError = errorPipe
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        output = pipe.fileHandleForReading
-        errors = errorPipe.fileHandleForReading
-        processID = process.processIdentifier
-        self.process.withLock { $0 = process }
     }
 
     /// Waits until the process has exited, and returns its standard output.
@@ -65,7 +75,7 @@ public final class Child: Sendable {
     public func end() async throws -> End {
         try await until("process \(processID) exits", within: .seconds(300)) { !isRunning }
         return End(
-            status: process.withLock { $0?.terminationStatus } ?? -1, output: Self.text(output),
+            status: exit.status.withLock { $0 } ?? -1, output: Self.text(output),
             error: Self.text(errors))
     }
 
@@ -77,7 +87,7 @@ public final class Child: Sendable {
     public func interrupt() { kill(processID, SIGINT) }
 
     /// Whether the process is running.
-    public var isRunning: Bool { process.withLock { $0?.isRunning == true } }
+    public var isRunning: Bool { exit.status.withLock { $0 == nil } }
 
     /// Sends `SIGKILL` to the process and waits until it has exited.
     public func kill9() async throws {
