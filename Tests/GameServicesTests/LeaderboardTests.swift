@@ -145,6 +145,20 @@ extension GameServicesTests {
             }
         }
 
+        @Test("the entries of 1,000 names are read in steps of 200 names")
+        func friendsInSteps() async throws {
+            try await withBoard { board, redis, _ in
+                for number in 1...3 { try await board.submit(number, for: "p\(number)") }
+                let names = (1...1000).map { "p\($0)" }
+                _ = try await board.entries(of: names)
+                let counted = try await cost(redis) {
+                    let page = try await board.entries(of: names)
+                    #expect(page.text == "1 p3 3, 2 p2 2, 3 p1 1")
+                }
+                #expect(counted.scripts == 5 && counted.commands["hmget"] == 5)
+            }
+        }
+
         @Test("scores and names that are not allowed are refused before anything is sent")
         func validation() async throws {
             let redis = try RedisClient(url: "redis://127.0.0.1:1")

@@ -1,7 +1,7 @@
 import CoordinationBase
 public import Hiredis
 
-/// Reads, each of one moment.
+/// Reads, each of one moment unless it says otherwise.
 ///
 /// All of them read the current period of a window, or an earlier one for as long as
 /// ``LeaderboardConfiguration/retention`` keeps it: `ago` is 1 for the previous day, week or month.
@@ -59,6 +59,9 @@ extension Leaderboard {
     /// Returns the entries of some names, for example of friends, best first. Names without an entry
     /// are left out.
     ///
+    /// Each 200 names are read in a step of their own, between which the server serves others: ranks
+    /// of more names are of several moments.
+    ///
     /// - Parameters:
     ///   - names: at most 1,000 names. A name that occurs twice is returned once.
     ///   - window: the window.
@@ -72,10 +75,21 @@ extension Leaderboard {
         for name in names { try validate(name) }
         var seen: Set<ByteName> = []
         let unique = names.filter { seen.insert(ByteName($0)).inserted }
-        var page = try await read(["of"] + unique.map { .string($0) }, window, ago)
+        var page = try await read(["of"] + unique.prefix(Self.namesInOneRead).map { .string($0) }, window, ago)
+        for start in stride(from: Self.namesInOneRead, to: unique.count, by: Self.namesInOneRead) {
+            let next = unique[start..<min(start + Self.namesInOneRead, unique.count)]
+            let further = try await read(["of"] + next.map { .string($0) }, window, ago)
+            // A new period has begun in between.
+            guard further.period == page.period else { return try await entries(of: names, in: window, ago: ago) }
+            page.entries += further.entries
+            page.entryCount = further.entryCount
+        }
         page.entries.sort { $0.rank < $1.rank }
         return page
     }
+
+    /// The number of names that one script reads.
+    private static var namesInOneRead: Int { 200 }
 
     // MARK: Remove
 

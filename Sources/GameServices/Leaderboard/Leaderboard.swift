@@ -24,14 +24,17 @@ public import Hiredis
 /// - Redis's clock decides to which day, week or month a submit belongs, at the moment when it is
 ///   stored: there is no moment at which a submit is lost between two windows. The clocks of the
 ///   nodes do not matter.
-/// - Every read is of one moment: ranks have no gaps and no duplicates.
+/// - Every read is of one moment: ranks have no gaps and no duplicates. Only the entries of more
+///   than 200 names are read in several steps.
 ///
 /// **Limits**
 /// - Scores are whole numbers from -2^53 to 2^53, which Redis stores exactly.
 /// - A submit costs O(log n) for n entries in each window. A leaderboard is in one slot of a
 ///   cluster.
 /// - What Redis loses, for example at a failover without `WAIT`, is lost here too.
-/// - Ids of submits are kept in Redis until they expire, about 200 bytes each.
+/// - Ids of submits are kept in Redis until they expire, about 200 bytes each. At `maxmemory`, a
+///   server with a `volatile-` policy evicts them before, and a repeated submit then has a second
+///   effect: in the mode `.sum` it counts twice. Use `noeviction`; `redisdc doctor` checks it.
 ///
 /// Nothing is held: the death of a process loses nothing. If it dies during a submit, another
 /// process can repeat the submit with the same id.

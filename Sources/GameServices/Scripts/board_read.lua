@@ -4,7 +4,7 @@
 -- ARGV[1] start and [2] end of the window in microseconds since 1970. End 0: the window need not be the current one.
 --     [3] TOP: then the number of entries to skip, and the maximum number of entries
 --         AROUND: then a name, and the maximum number of entries, with those on both sides of the name
---         OF: then up to 1,000 names
+--         OF: then up to 200 names
 -- Reply: {'ok', number of entries of the window, then for each entry: rank, member, score times the direction}.
 --     {'window', microseconds since 1970}: the window is not the current one.
 local call, format = redis.call, string.format
