@@ -19,7 +19,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
 
 extension Hazard {
     static let all =
-        slots + sessions + permits + mutexes + cohorts + meetings + latches + groups + buffers
+        slots + sessions + permits + mutexes + cohorts + meetings + latches + groups + buffers + bounds
 }
 
 extension EngineTests {
