@@ -9,7 +9,8 @@ extension EngineTests {
         func pages() async throws {
             try await withCoordinators { _, one, two, _ in
                 let semaphore = try one.semaphore("s", permits: 600)
-                for _ in 0..<600 { _ = try await semaphore.acquireLease() }
+                var leases: [Lease] = []
+                for _ in 0..<600 { leases.append(try await semaphore.acquireLease()) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<300 { group.addTask { try await semaphore.wait() } }
                     try await until("all wait") { try await two.inspect("s", limit: 1)?.waiterCount == 300 }
@@ -25,6 +26,7 @@ extension EngineTests {
                     try await semaphore.signal(300)
                     try await group.waitForAll()
                 }
+                for lease in leases { try await lease.release() }
             }
         }
     }

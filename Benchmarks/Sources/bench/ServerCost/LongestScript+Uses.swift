@@ -28,14 +28,14 @@ extension LongestScript {
             try await Self.together(Exchange.maxParties) { _ in _ = try await exchanger.exchange(value) }
         case .holders:
             let semaphore = try coordinator.semaphore(Self.long("s"), permits: 1000)
-            try await Self.together(100) { _ in
-                for _ in 0..<10 { _ = try await semaphore.acquireLease() }
-            }
+            var leases: [Lease] = []
+            for _ in 0..<1000 { leases.append(try await semaphore.acquireLease()) }
             for number in 0..<600 {
                 try await coordinator.semaphore(Self.long("s\(number)"), permits: 0).signal()
             }
             _ = try await coordinator.inspect(Self.long("s"), limit: 10_000)
             _ = try await coordinator.list()
+            for lease in leases { try await lease.release() }
         case .classic:
             let semaphore = try ClassicSemaphore(Self.long("c"), redis: redis)
             try await semaphore.create(permits: ClassicSemaphore.maxPermits)
