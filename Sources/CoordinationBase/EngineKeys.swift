@@ -16,9 +16,15 @@ package struct EngineKeys: Sendable, Hashable {
     /// The sorted set of a partition's sessions by the time at which they expire.
     package func sessions(partition: Int) -> String { namespace.key("sessions", partition: partition) }
 
-    /// The keys of a partition in the order of the scripts' `KEYS`: state, index, sessions.
+    /// The hash with the items of a partition's buffers, and with what is brought to its exchangers.
+    package func values(partition: Int) -> String { namespace.key("values", partition: partition) }
+
+    /// The keys of a partition in the order of the scripts' `KEYS`: state, index, sessions, values.
     package func scriptKeys(partition: Int) -> [String] {
-        [state(partition: partition), index(partition: partition), sessions(partition: partition)]
+        [
+            state(partition: partition), index(partition: partition), sessions(partition: partition),
+            values(partition: partition),
+        ]
     }
 
     /// The beginning of the names of a partition's wake-up channels. A session's identifier

@@ -122,7 +122,7 @@ extension QueueListenError {
             self.init(
                 .conflict,
                 "the namespace has mailboxes of layout \(StoredLayout.parse(words[1]).version), this version of "
-                    + "RedisDC uses layout \(StoredLayout.version): use another namespace, or stop all its nodes, delete "
+                    + "RedisDC uses layout \(StoredLayout.mailboxVersion): use another namespace, or stop all its nodes, delete "
                     + "its keys and start again")
         case ("partitions", 2):
             let found = StoredLayout.parse(words[1]).partitions

@@ -66,9 +66,42 @@ public struct Inspection: Sendable {
     public var waiters: [Waiter]
 }
 
+extension Inspection {
+    /// Reads the reply of inspect.lua.
+    fileprivate init(_ name: String, _ parts: [RESPValue]) {
+        let numbers = parts.map { $0.number ?? 0 }
+        func rows<Row>(_ value: RESPValue, _ make: (String, Int, UInt64, Duration, String) -> Row) -> [Row] {
+            let cells = value.array ?? []
+            return stride(from: 0, to: cells.count - 3, by: 4).map { index in
+                let tick = UInt64(max(0, cells[index + 2].number ?? 0))
+                return make(
+                    cells[index].string ?? "", cells[index + 1].number ?? 0, tick,
+                    .microseconds(max(0, numbers[0] - Int(tick))), cells[index + 3].string ?? "")
+            }
+        }
+        func session(_ id: String) -> String { String(id.prefix { $0 != ":" }) }
+        let holders = rows(parts[10]) { id, count, tick, duration, node in
+            Holder(
+                session: session(id), id: id, count: count, fence: tick, since: tick, duration: duration, node: node)
+        }
+        let waiters = rows(parts[11]) { id, count, tick, duration, node in
+            Waiter(session: session(id), id: id, count: count, since: tick, duration: duration, node: node)
+        }
+        self.init(
+            name: name, kind: ResourceKind(letters: parts[1].string),
+            fairness: parts[1].string == "sb" ? .barging : .fifo,
+            permits: numbers[3], available: numbers[4], signalled: numbers[7], consumed: numbers[8],
+            holderCount: numbers[9], waiterCount: numbers[5], holders: holders, waiters: waiters)
+    }
+}
+
 extension Coordinator {
     /// Returns the state of a resource, or `nil` when it does not exist. A mutex that nobody holds
     /// or waits for does not exist.
+    ///
+    /// The first 128 holders and waiters are of one moment. Each further 128 are read in a step of
+    /// their own, between which the server serves others: a claim that changes meanwhile may be
+    /// missing.
     ///
     /// - Parameters:
     ///   - name: the name of the resource.
@@ -82,38 +115,48 @@ extension Coordinator {
             throw RedisDCError(
                 .invalidArgument, "cannot inspect \"\(name)\": limit is \(limit), expected 1 to 10000")
         }
+        guard let first = try await inspectionPage(name, limit: limit) else { return nil }
+        var inspection = first.inspection
+        var (holder, waiter) = (first.lastHolder, first.lastWaiter)
+        while !holder.isEmpty, inspection.holders.count < limit {
+            let left = limit - inspection.holders.count
+            guard let page = try await inspectionPage(name, limit: left, after: ["h", .bytes(holder)]) else { break }
+            inspection.holders += page.inspection.holders
+            holder = page.lastHolder
+        }
+        while !waiter.isEmpty, inspection.waiters.count < limit {
+            let left = limit - inspection.waiters.count
+            guard let page = try await inspectionPage(name, limit: left, after: ["q", .bytes(waiter)]) else { break }
+            inspection.waiters += page.inspection.waiters
+            waiter = page.lastWaiter
+        }
+        return inspection
+    }
+
+    /// A resource with some of its holders and waiters, and the lines of the index after which the next ones follow: empty
+    /// after the last.
+    private struct InspectionPage {
+        var inspection: Inspection
+        var lastHolder: [UInt8]
+        var lastWaiter: [UInt8]
+    }
+
+    /// Reads a page: the first one, or only holders or only waiters `after` a line. See inspect.lua.
+    private func inspectionPage(
+        _ name: String, limit: Int, after: [RedisArgument] = []
+    ) async throws(RedisDCError) -> InspectionPage? {
+        let partition = keyspace.partition(of: name)
         let reply = try await look(
-            Scripts.inspect, partition: keyspace.partition(of: name), [.string(name), .integer(limit)])
+            Scripts.inspect, partition: partition, [.string(name), .integer(limit)] + after)
         if reply.array?.first?.string == "damaged" {
-            let key = EngineKeys(keyspace).state(partition: keyspace.partition(of: name))
             throw RedisDCError(
-                .serverError, "cannot inspect \"\(name)\": its record is damaged, field t:\(name) of \(key)")
+                .serverError,
+                "cannot inspect \"\(name)\": its record is damaged, field t:\(name) of "
+                    + EngineKeys(keyspace).state(partition: partition))
         }
-        guard let parts = reply.array, parts.count == 12 else { return nil }
-        let numbers = parts.map { $0.number ?? 0 }
-        func rows<Row>(_ value: RESPValue, _ make: (String, Int, UInt64, Duration, String) -> Row) -> [Row] {
-            let cells = value.array ?? []
-            return stride(from: 0, to: cells.count - 3, by: 4).map { index in
-                let tick = UInt64(max(0, cells[index + 2].number ?? 0))
-                return make(
-                    cells[index].string ?? "", cells[index + 1].number ?? 0, tick,
-                    .microseconds(max(0, numbers[0] - Int(tick))), cells[index + 3].string ?? "")
-            }
-        }
-        func session(_ id: String) -> String { String(id.prefix { $0 != ":" }) }
-        let holders = rows(parts[10]) { id, count, tick, duration, node in
-            Inspection.Holder(
-                session: session(id), id: id, count: count, fence: tick, since: tick, duration: duration, node: node)
-        }
-        let waiters = rows(parts[11]) { id, count, tick, duration, node in
-            Inspection.Waiter(
-                session: session(id), id: id, count: count, since: tick, duration: duration, node: node)
-        }
-        return Inspection(
-            name: name, kind: ResourceKind(letters: parts[1].string),
-            fairness: parts[1].string == "sb" ? .barging : .fifo,
-            permits: numbers[3], available: numbers[4], signalled: numbers[7], consumed: numbers[8],
-            holderCount: numbers[9], waiterCount: numbers[5], holders: holders, waiters: waiters)
+        guard let parts = reply.array, parts.count == 14 else { return nil }
+        return InspectionPage(
+            inspection: Inspection(name, parts), lastHolder: parts[12].bytes ?? [], lastWaiter: parts[13].bytes ?? [])
     }
 
     /// Returns the resources of the namespace. They are read in pages, and the cost is proportional

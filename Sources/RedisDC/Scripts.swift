@@ -54,9 +54,9 @@ enum Scripts {
 
     // MARK: Buffers
 
-    static let pass = engine([.permits, .pass, .resource, .passPermit, .grant, .write])
-    static let releaseItem = engine([.ownClaim, .endItem, .endSlot, .grant, .write])
-    static let endItem = engine([.otherClaim, .endItem, .endSlot, .grant, .write])
+    static let pass = engine([.permits, .pass, .resource, .passPermit, .grant, .deleteValues, .write])
+    static let releaseItem = engine([.ownClaim, .endItem, .endSlot, .grant, .deleteValues, .write])
+    static let endItem = engine([.otherClaim, .endItem, .endSlot, .grant, .deleteValues, .write])
 
     // MARK: Groups: mutexes and semaphores with a light switch
 
@@ -76,18 +76,20 @@ enum Scripts {
 
     // MARK: Meetings: barriers, phasers, exchangers
 
-    static let arrive = engine([.meetings, .slot, .newClaim, .freeSlot, .resource, .arrive, .meetingGrant, .write])
+    static let arrive = engine([
+        .meetings, .slot, .newClaim, .freeSlot, .resource, .arrive, .meetingGrant, .deleteValues, .write,
+    ])
     static let register = engine([.meetings, .slot, .newClaim, .freeSlot, .resource, .register])
-    static let releaseParty = engine([.ownClaim, .endMeeting, .endSlot, .meetingGrant, .write])
-    static let endParty = engine([.otherClaim, .endMeeting, .endSlot, .meetingGrant, .write])
-    static let recheckMeeting = engine([.meetings, .recheck, .meetingGrant, .write])
+    static let releaseParty = engine([.ownClaim, .endMeeting, .endSlot, .meetingGrant, .deleteValues, .write])
+    static let endParty = engine([.otherClaim, .endMeeting, .endSlot, .meetingGrant, .deleteValues, .write])
+    static let recheckMeeting = engine([.meetings, .recheck, .meetingGrant, .deleteValues, .write])
 
     // MARK: All resources
 
     /// Reads the item of a buffer that a lease takes, or the values of a meeting.
     static let read = engine([.read])
-    static let destroy = engine([.slot, .newCall, .freeSlot, .destroy, .clearStep, .write])
-    static let clear = engine([.clear, .recheck, .clearStep, .write])
+    static let destroy = engine([.slot, .newCall, .freeSlot, .destroy, .clearStep, .deleteValues, .write])
+    static let clear = engine([.clear, .recheck, .clearStep, .deleteValues, .write])
     /// Settles a refused request that creates a claim, and one that creates none.
     static let settleClaim = engine([.slot, .newClaim, .freeSlot, .settle])
     static let settleCall = engine([.slot, .newCall, .freeSlot, .settle])
@@ -103,7 +105,8 @@ enum Scripts {
 
 /// A part of a script: a file of Scripts/.
 private enum Part: Equatable {
-    case acquire, arrive, call, clear, clearStep, countDown, create, destroy, endGroup, endItem, endMeeting,
+    case acquire, arrive, call, clear, clearStep, countDown, create, deleteValues, destroy, endGroup, endItem,
+        endMeeting,
         endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect,
         latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
@@ -122,6 +125,7 @@ private enum Part: Equatable {
             case .clearStep: PackageResources.clear_step_lua
             case .countDown: PackageResources.count_down_lua
             case .create: PackageResources.create_lua
+            case .deleteValues: PackageResources.delete_values_lua
             case .destroy: PackageResources.destroy_lua
             case .endGroup: PackageResources.end_group_lua
             case .endItem: PackageResources.end_item_lua

@@ -71,10 +71,17 @@ public struct ClassicSemaphore: Sendable {
 
     // MARK: Create and destroy
 
-    /// The maximum number of permits of one `create` or `signal`.
+    /// The maximum number of permits of one `create`.
     public static let maxPermits = 1_000_000
+    /// The maximum number of permits of one `signal`, which is a single command: the server serves
+    /// nobody else meanwhile.
+    public static let maxSignal = 20_000
 
     /// Creates the semaphore with its first permits. Later calls by any program change nothing.
+    ///
+    /// More than 16,000 permits are added in steps, between which the server serves others. A call
+    /// returns when the last ones are added, also one that finds a semaphore whose creator has died
+    /// on the way: it adds the rest.
     ///
     /// - Parameter permits: 0 to 1,000,000.
     /// - Returns: whether this call created it.
@@ -88,16 +95,26 @@ public struct ClassicSemaphore: Sendable {
                 .invalidArgument,
                 "cannot create semaphore \"\(name)\": permits is \(permits), expected 0 to \(Self.maxPermits)")
         }
-        let reply = try await run(Scripts.classicCreate, [keys.permits, keys.meta, keys.gone], [.integer(permits)])
-        guard let parts = reply.array, parts.count == 2, let existing = parts[1].integer else {
-            throw unexpected(reply)
-        }
+        var (isNew, existing, missing) = try await createStep(permits)
         if existing != permits {
             throw RedisDCError(
                 .conflict,
                 "cannot create semaphore \"\(name)\" with \(permits) permits: it was created with \(existing) permits")
         }
-        return parts[0].integer == 1
+        while missing > 0 { (_, _, missing) = try await createStep(permits, isFurther: true) }
+        return isNew
+    }
+
+    private func createStep(
+        _ permits: Int, isFurther: Bool = false
+    ) async throws(RedisDCError) -> (isNew: Bool, permits: Int, missing: Int) {
+        let reply = try await run(
+            Scripts.classicCreate, [keys.permits, keys.meta, keys.gone],
+            [.integer(permits)] + (isFurther ? ["1"] : []))
+        guard let parts = reply.array, parts.count == 3, let existing = parts[1].integer,
+            let missing = parts[2].integer
+        else { throw unexpected(reply) }
+        return (parts[0].integer == 1, existing, missing)
     }
 
     /// Deletes the semaphore. All waiters throw `.destroyed`.
@@ -123,15 +140,15 @@ public struct ClassicSemaphore: Sendable {
 
     /// Adds `count` permits atomically.
     ///
-    /// - Parameter count: 1 to 1,000,000.
+    /// - Parameter count: 1 to 20,000.
     /// - Throws: `.connectionLost` (with `mayHaveRun` the permits may have been added),
     ///   `.cancelled` (likewise), `.invalidArgument`, `.notConnected`, `.wrongType`, `.stopped`,
     ///   and what the server refuses.
     public func signal(_ count: Int) async throws(RedisDCError) {
-        guard (1...Self.maxPermits).contains(count) else {
+        guard (1...Self.maxSignal).contains(count) else {
             throw RedisDCError(
                 .invalidArgument,
-                "cannot signal semaphore \"\(name)\": count is \(count), expected 1 to \(Self.maxPermits)")
+                "cannot signal semaphore \"\(name)\": count is \(count), expected 1 to \(Self.maxSignal)")
         }
         var command = RedisCommand("LPUSH", .string(keys.permits))
         command.arguments.append(contentsOf: repeatElement("1", count: count))

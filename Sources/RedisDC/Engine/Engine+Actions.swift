@@ -145,7 +145,7 @@ extension Engine {
 
     private func send(_ request: EngineRequest) {
         redis.post(
-            request.script, keys: request.usesSessionsKey ? keys.all : keys.resources,
+            request.script, keys: request.usesAllKeys ? keys.all : keys.resources,
             arguments: request.arguments(ttl: settings.ttl), timeout: settings.heartbeatInterval
         ) { result in self.assumeIsolated { $0.received(result, request) } }
     }
@@ -155,7 +155,7 @@ extension Engine {
         defer { arm() }
         return machine.reconnected(now: now).map { request in
             FirstScript(
-                request.script, keys: request.usesSessionsKey ? keys.all : keys.resources,
+                request.script, keys: request.usesAllKeys ? keys.all : keys.resources,
                 arguments: request.arguments(ttl: settings.ttl), timeout: settings.heartbeatInterval
             ) { result in self.assumeIsolated { $0.received(result, request) } }
         }
@@ -256,11 +256,11 @@ extension Namespace {
     /// places, or misread what they find.
     func conflict(with found: String) -> RedisDCError {
         let (found, version) = StoredLayout.parse(found)
-        guard version == "\(StoredLayout.version)" else {
+        guard version == "\(StoredLayout.engineVersion)" else {
             return RedisDCError(
                 .conflict,
                 "namespace \"\(name)\" has layout \(version), this version of RedisDC uses layout "
-                    + "\(StoredLayout.version): use another namespace, or stop all its nodes, delete its keys and start again"
+                    + "\(StoredLayout.engineVersion): use another namespace, or stop all its nodes, delete its keys and start again"
             )
         }
         return RedisDCError(

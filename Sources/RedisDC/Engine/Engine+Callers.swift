@@ -101,9 +101,15 @@ extension Engine {
     }
 
     /// Reads the data of a lease: the item that it takes from a buffer, or the values that all parties of a meeting
-    /// have brought.
+    /// have brought. Empty if it is gone.
     nonisolated func read(_ claim: UInt64) async throws(RedisDCError) -> [[UInt8]] {
-        try await use(claim, .read).values()
+        var (values, first) = ([[UInt8]](), 0)
+        repeat {
+            guard let (page, next) = try await use(claim, .read(first: first)).values() else { return [] }
+            values += page
+            first = next
+        } while first > 0
+        return values
     }
 
     /// Turns a lease into a permit of another resource, which ends the lease.

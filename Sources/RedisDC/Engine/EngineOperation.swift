@@ -59,7 +59,8 @@ where Progress == EngineWork, Output == EngineStateMachine.Outcome, Failure == R
         if case .done(let count)? = try result?.get() { count } else { 0 }
     }
 
-    func values() throws(RedisDCError) -> [[UInt8]] {
-        if case .values(let values)? = try result?.get() { values } else { [] }
+    /// A page of values and the first of the next page, or 0; `nil` if the values are gone.
+    func values() throws(RedisDCError) -> (page: [[UInt8]], next: Int)? {
+        if case .values(let page, let next)? = try result?.get() { (page, next) } else { nil }
     }
 }

@@ -417,7 +417,7 @@ extension EngineStateMachine {
         let name = operation.name
         switch reply {
         case .done(let count, _): return .success(.done(count))
-        case .values(let values): return .success(.values(values))
+        case .values(let values, let next): return .success(.values(values, next: next))
         case .granted(let end, let waiting):
             if case .extendFences = operation { return .success(.fences(end: end, isAwaited: waiting > 0)) }
             return .failure(RedisDCError(.serverError, "unexpected reply for \"\(name)\""))

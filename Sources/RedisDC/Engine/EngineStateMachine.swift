@@ -56,7 +56,7 @@ struct EngineStateMachine {
         case notAvailable
         /// The count of ``EngineReply/done(count:more:)``.
         case done(Int)
-        case values([[UInt8]])
+        case values([[UInt8]], next: Int)
         /// The last fence that a cohort may use, and whether others wait for the mutex.
         case fences(end: UInt64, isAwaited: Bool)
     }
@@ -242,8 +242,8 @@ struct EngineStateMachine {
     enum LeaseOperation: Sendable {
         /// Releases all but `keep` of its permits.
         case reduce(keep: Int)
-        /// Reads the item that it takes, or the values of a meeting.
-        case read
+        /// Reads the item that it takes, or the values of a meeting without the `first` ones.
+        case read(first: Int)
         /// Reserves more fences for the cohort that holds it.
         case extendFences
         /// Turns it into a permit of another resource.
@@ -260,7 +260,7 @@ struct EngineStateMachine {
             let operation: Operation
             switch leaseOperation {
             case .reduce(let keep): operation = .reduce(name: name, claim: number, keep: keep)
-            case .read: operation = .read(name: name, claim: number)
+            case .read(let first): operation = .read(name: name, claim: number, first: first)
             case .extendFences:
                 guard let cohort = held.request.cohort else { return .none }
                 operation = .extendFences(name: name, claim: number, cohort)

@@ -3,9 +3,9 @@ import CoordinationBase
 
 /// A partition's keys in the order of the scripts' `KEYS`. The strings are made once, not for each request.
 struct PartitionKeys: Sendable {
-    /// State, index and sessions.
+    /// State, index, sessions and values.
     let all: [String]
-    /// State and index. Only scripts about sessions need the third key.
+    /// State and index. Only scripts about sessions and values need the others.
     let resources: [String]
     private let wakePrefix: String
 

@@ -75,6 +75,9 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
         // Redis keeps the values until all parties have released; this party needs them no longer, even if reading failed.
         defer { engine.releaseSoon(grant.claim) }
         let all = try await engine.read(grant.claim)
+        guard !all.isEmpty else {
+            throw RedisDCError(.lost, "the values of exchanger \"\(name)\" are gone: Redis has lost data")
+        }
         return Meeting(arrival: Arrival(grant), values: try all.map { try codec.decode($0) })
     }
 
@@ -91,7 +94,7 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
 public enum Exchange {
     /// The maximum size of a value as JSON: 64 KiB.
     public static let maxBytes = 65_536
-    /// The maximum number of parties of a meeting: the values of all are one reply.
+    /// The maximum number of parties of a meeting: a process reads the values of all.
     public static let maxParties = 64
 }
 

@@ -18,13 +18,13 @@ else
   created, free = tick, 0
 end
 local name = string.sub(resource_field, 3)
-local note = ARGV[7] and '\0' .. ARGV[7] or ''
 local claim_id = string.sub(slot_field, 3) .. ':' .. ARGV[2]
+if ARGV[7] then call('HSET', values, BROUGHT_FIELD .. claim_id, ARGV[7]) end
 call('ZADD', index, '0', QUEUE_LINE .. name .. '\0' .. ORDINARY .. encode(TICK, tick) .. claim_id)
 -- Written at once, because the next part may grant this claim.
-call('HSET', state, slot_field, encode(CLAIM, WAITING, number, 1, tick, ARGV[6], ORDINARY) .. resource_field .. note)
+call('HSET', state, slot_field, encode(CLAIM, WAITING, number, 1, tick, ARGV[6], ORDINARY) .. resource_field)
 waiting = waiting + 1
-local hset, hdel, zadd, zrem = {}, {}, {}, {}
+local hset, hdel, vdel, zadd, zrem = {}, {}, {}, {}, {}
 local sessions_read = {}
 local wakeups
 local grants_wanted, reply = true, 0

@@ -1,10 +1,10 @@
--- One step: at most 256 waiters, and 500 lines of each other sort.
+-- One step: at most 160 waiters, 320 lines of each other sort, and items of 8 MiB.
 local verdict = kind == DESTROYED and 'gone' or 'broken'
 local is_done = true
 if kind and waiting > 0 then
   local from, to = '[' .. QUEUE_LINE .. name .. '\0', '(' .. QUEUE_LINE .. name .. '\1'
   local claim_at = #name + 12
-  local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '256')
+  local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '160')
   wakeups = wakeups or {}
   for i = 1, #lines do
     local claim_id = string.sub(lines[i], claim_at)
@@ -15,6 +15,7 @@ if kind and waiting > 0 then
     if waiter and string.sub(waiter, 1, 1) == WAITING then
       local _, in_slot, _, _, mode, _, name_at = decode(CLAIM, waiter)
       if in_slot == tonumber(claim_number) then
+        if mode == MEETING then vdel[#vdel + 1] = BROUGHT_FIELD .. claim_id end
         if mode == MEMBER then
           zrem[#zrem + 1] = MEMBER_LINE .. name .. string.sub(waiter, name_at + #resource_field) .. '\0' .. claim_id
         end
@@ -35,18 +36,27 @@ if kind and waiting > 0 then
       end
     end
   end
-  waiting = #lines < 256 and 0 or math.max(0, waiting - 256)
-  is_done = #lines < 256
+  waiting = #lines < 160 and 0 or math.max(0, waiting - 160)
+  is_done = #lines < 160
 end
 if kind == DESTROYED then
   for _, letter in ipairs({COUNTED_LINE, ITEM_LINE, ENTERING_LINE}) do
     local lines = call('ZRANGEBYLEX', index, '[' .. letter .. name .. '\0', '(' .. letter .. name .. '\1', 'LIMIT', '0',
-      '500')
+      '320')
+    local bytes = 0
+    is_done = is_done and #lines < 320
     for i = 1, #lines do
+      if bytes >= 8388608 then
+        is_done = false
+        break
+      end
       zrem[#zrem + 1] = lines[i]
-      if letter == ITEM_LINE then hdel[#hdel + 1] = ITEM_FIELD .. string.sub(lines[i], 2) end
+      if letter == ITEM_LINE then
+        local item_field = ITEM_FIELD .. string.sub(lines[i], 2)
+        vdel[#vdel + 1] = item_field
+        bytes = bytes + call('HSTRLEN', values, item_field)
+      end
     end
-    is_done = is_done and #lines < 500
   end
 end
 if kind and not is_done then

@@ -7,7 +7,7 @@
 local resource = call('HGET', state, resource_field)
 local kind, family, waiting, free, consumed, permits, limit, created, signalled
 local tail = ''
-local hset, hdel, zadd, zrem = {}, {}, {}, {}
+local hset, hdel, vdel, zadd, zrem = {}, {}, {}, {}, {}
 local sessions_read = {}
 local wakeups
 local name = string.sub(resource_field, 3)

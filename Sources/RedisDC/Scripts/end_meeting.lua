@@ -3,7 +3,7 @@
 --   [5] w: only if the claim still waits; the reply is {fence, generation * 1024 + index} if it was granted. Or
 --     nothing.
 -- Reply {'again'}: a generation is open, and grants are about to follow: the same request must be sent again.
-local hset, hdel, zadd, zrem = {}, {}, {}, {}
+local hset, hdel, vdel, zadd, zrem = {}, {}, {}, {}, {}
 local grants_wanted = false
 local note_at = name_at + #resource_field
 local has_passed = false
@@ -17,6 +17,7 @@ if claim_state == WAITING then
     -- The barrier breaks as soon as the parties of the open generation have been granted.
     return {'again'}
   end
+  if mode == MEETING then vdel[1] = BROUGHT_FIELD .. claim_id end
   zrem[1] = QUEUE_LINE .. name .. '\0' .. priority .. queue_tick .. claim_id
   if resource then
     waiting, grants_wanted = waiting - 1, true
@@ -33,12 +34,14 @@ elseif claim_state == HELD then
     if resource and kind == PHASER and claim_tick >= created then limit, grants_wanted = limit - 1, true end
   else
     -- The last party to leave deletes the values of the meeting.
-    local meeting_key = name .. string.sub(slot, note_at)
-    local unread = tonumber(call('HGET', state, UNREAD_FIELD .. meeting_key) or 1)
+    local meeting_field = MEETING_FIELD .. name .. string.sub(slot, note_at)
+    local meeting = call('HGET', state, meeting_field) or NEVER
+    local unread, parties_at = decode(NUMBER, meeting)
     if unread > 1 then
-      hset[1], hset[2] = UNREAD_FIELD .. meeting_key, format('%d', unread - 1)
+      hset[1], hset[2] = meeting_field, encode(NUMBER, unread - 1) .. string.sub(meeting, parties_at)
     else
-      hdel[1], hdel[2] = UNREAD_FIELD .. meeting_key, MEETING_FIELD .. meeting_key
+      hdel[1] = meeting_field
+      for party in string.gmatch(string.sub(meeting, parties_at), '%S+') do vdel[#vdel + 1] = BROUGHT_FIELD .. party end
     end
   end
 end

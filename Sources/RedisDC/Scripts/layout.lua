@@ -9,7 +9,10 @@
 --   [1] state: hash of all records. The key ends in `book`.
 --   [2] index: sorted set in lexical order, all scores 0. Finds records by resource.
 --   [3] sessions: sorted set of SIDs by expiry in microseconds; negative for an expired one, the time until which
---       no other process gets it to sweep. Only scripts about sessions have it.
+--       no other process gets it to sweep.
+--   [4] values: hash of what applications store, up to 1 MiB each. Apart from the records, because a script that reads
+--       records in pages would copy every value among them. Its field '' is always there: see GUARD_LINE.
+--   Only scripts about sessions and values have the last two.
 -- Numbers in records are little-endian doubles. A tick is a time in microseconds, see `clock`. Ticks in fields and in
 -- lines of the index are big-endian integers of 8 bytes.
 --
@@ -18,6 +21,7 @@
 local state = KEYS[1]
 local index = KEYS[2]
 local sessions = KEYS[3]
+local values = KEYS[4]
 local call = redis.call
 local protected = redis.pcall
 local encode = struct.pack
@@ -26,7 +30,7 @@ local format = string.format
 
 -- Fields of the state, and their values:
 --   epoch       random, chosen when the state is created; a different epoch means that the data was lost
---   partitions  number of partitions of the namespace, then ' layout 2', the version of this layout
+--   partitions  number of partitions of the namespace, then ' layout 3', the version of this layout
 --   clock       the last tick. Every lease, waiter, new resource, item and meeting takes the next one: the last tick
 --               + 1, or Redis's TIME in microseconds if that is later. Between two ticks the clock may be behind TIME.
 --   rechecked   the last name that a heartbeat has handed out to be rechecked
@@ -44,10 +48,12 @@ local format = string.format
 --               mutex of the family PERMITS the claim that holds it, for a kind of MEETINGS the tick in
 --               the queue of the last party of the open generation, and their number
 --   g:NAME\0GROUP   group that has entered: number of its members, `created` of the resource
---   v:NAME\0TICK    item of a buffer
---   e:NAME\0TICK    meeting at an exchanger: what its parties brought (MessagePack)
---   n:NAME\0TICK    meeting: how many of its parties may still read it
+--   e:NAME\0TICK    meeting at an exchanger: how many of its parties may still read it; then the CLAIMs of all parties,
+--               separated by spaces
 --   x:CLAIM     claim of an expired session that no script can end, set aside: the record of its slot
+-- Fields of the values:
+--   v:NAME\0TICK    item of a buffer
+--   b:CLAIM     what a party brings to an exchanger, until all parties of its meeting have read it
 local ABOUT_FIELD = 'i:'
 local SESSION_FIELD = 's:'
 local SLOT_FIELD = 'c:'
@@ -55,11 +61,13 @@ local RESOURCE_FIELD = 't:'
 local GROUP_FIELD = 'g:'
 local ITEM_FIELD = 'v:'
 local MEETING_FIELD = 'e:'
-local UNREAD_FIELD = 'n:'
+local BROUGHT_FIELD = 'b:'
 local ASIDE_FIELD = 'x:'
 local SESSION = '<ddd'
 local SESSION_SIZE = 24
 local CONNECTION = 4294967296
+-- In the place of the notices: the slots of a corrupt record are still being counted (session_sweep.lua).
+local UNCOUNTED = -1
 local SLOT = '<c1d'
 local SLOT_SIZE = 9
 local CLAIM = '<c1dddc1c1'
@@ -89,8 +97,7 @@ local HELD = 'h'
 
 -- Modes of a claim. SOLE is the lease of a mutex, whose record names the holder (release_mutex.lua). COHORT is that of
 -- a process that hands the mutex over among its own tasks: each gets a fence from its FENCES. The note of a MEMBER is
--- its group, that of an ITEM the item's tick. The note of a MEETING is what the party brings, and after the grant the
--- tick of the meeting.
+-- its group, that of an ITEM the item's tick, and that of a MEETING, after the grant, the tick of the meeting.
 local CONSUME = 'c'
 local LEASE = 'l'
 local SOLE = 'm'
@@ -132,6 +139,7 @@ local CONDITION = 'cf'
 local LATCH_BROKEN_BY_DEATH = 'lf'
 local BARRIER_BROKEN_BY_LEAVING = 'bb'
 local PHASER = 'pf'
+local EXCHANGER = 'eo'
 local ITEMS = 'if'
 local DESTROYED = 'xf'
 local BROKEN = 'zf'

@@ -1,5 +1,5 @@
 -- Lists a part of the resources of the partition. Needs no session and changes nothing.
--- KEYS: state, index, sessions
+-- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] cursor: '0' to begin
 -- Reply: {next cursor, '0' at the end, now in microseconds, number of living sessions,

@@ -39,6 +39,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
           if living == limit then break end
         else
           dead[#dead + 1] = line
+          if #dead == 256 then break end
         end
       end
     end
@@ -50,12 +51,13 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
         local claim_id = string.sub(dead[i], claim_at)
         zrem[#zrem + 1] = dead[i]
         hdel[#hdel + 1] = SLOT_FIELD .. string.match(claim_id, '^(.*):%d+$')
+        if kind == EXCHANGER then vdel[#vdel + 1] = BROUGHT_FIELD .. claim_id end
       end
       waiting = waiting - #dead
       if living == limit then
         free, signalled = limit, signalled + 1
         tail = string.sub(last, tick_at, tick_at + 7) .. encode(NUMBER, limit)
-      elseif #lines == 1536 then
+      elseif #lines == 1536 or #dead == 256 then
         is_left_over = true
       end
     end
@@ -64,7 +66,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
     local removed = {}
     for i = 1, #zrem do removed[zrem[i]] = true end
     local lines = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', #zrem + budget)
-    local meeting, brought
+    local meeting, parties
     wakeups = wakeups or {}
     for i = 1, #lines do
       local line = lines[i]
@@ -83,10 +85,10 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
           sessions_read[owner] = session
         end
         local party = call('HGET', state, party_field)
-        local party_state, in_slot, mode, priority, name_at = DONE, 0, nil, nil, nil
+        local party_state, in_slot, mode, priority = DONE, 0, nil, nil
         if party and string.sub(party, 1, 1) == WAITING then
           local _
-          party_state, in_slot, _, _, mode, priority, name_at = decode(CLAIM, party)
+          party_state, in_slot, _, _, mode, priority = decode(CLAIM, party)
         end
         zrem[#zrem + 1] = line
         waiting, budget = waiting - 1, budget - 1
@@ -95,17 +97,20 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
         free = free - 1
         if in_slot ~= tonumber(claim_number) or session.expires <= now then
           if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end
-          if party_state == WAITING and in_slot == tonumber(claim_number) then hdel[#hdel + 1] = party_field end
+          if party_state == WAITING and in_slot == tonumber(claim_number) then
+            hdel[#hdel + 1] = party_field
+            if mode == MEETING then vdel[#vdel + 1] = BROUGHT_FIELD .. claim_id end
+          end
         else
           local fence, note, granted_state, claim_tick = '1', '', GRANTED, created
           if mode == MEETING then
             if not meeting then
               tick = (tick or decode(NUMBER, call('HGET', state, 'clock') or NEVER)) + 1
               if not (tick >= now and tick < MAX_TICK) then tick = now end
-              meeting, brought = encode(TICK, tick), {}
+              meeting, parties = encode(TICK, tick), {}
             end
             tick = tick + 1
-            brought[#brought + 1] = string.sub(party, name_at + #resource_field + 1)
+            parties[#parties + 1] = claim_id
             granted_state, claim_tick, fence, note = HELD, tick, format('%d', tick), '\0' .. meeting
             zadd[#zadd + 1] = '0'
             zadd[#zadd + 1] = HOLDER_LINE .. name .. '\0' .. claim_id
@@ -123,9 +128,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
     if budget > 0 and free > 0 then free = 0 end
     if meeting then
       hset[#hset + 1] = MEETING_FIELD .. name .. '\0' .. meeting
-      hset[#hset + 1] = cmsgpack.pack(brought)
-      hset[#hset + 1] = UNREAD_FIELD .. name .. '\0' .. meeting
-      hset[#hset + 1] = #brought
+      hset[#hset + 1] = encode(NUMBER, #parties) .. table.concat(parties, ' ')
     end
     is_left_over = free > 0 or limit > 0 and waiting >= limit
   end

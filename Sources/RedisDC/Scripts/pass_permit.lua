@@ -17,13 +17,13 @@ end
 tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1
 if not (tick >= now and tick < MAX_TICK) then tick = now end
 created = created or tick
-local hset, hdel, zadd, zrem = {}, {}, {}, {HOLDER_LINE .. other_name .. '\0' .. claim_id}
+local hset, hdel, vdel, zadd, zrem = {}, {}, {}, {}, {HOLDER_LINE .. other_name .. '\0' .. claim_id}
 if item then
   local item_key = name .. '\0' .. encode(TICK, tick)
-  call('HSET', state, ITEM_FIELD .. item_key, item)
+  call('HSET', values, ITEM_FIELD .. item_key, item)
   zadd[1], zadd[2] = '0', ITEM_LINE .. item_key
 else
-  hdel[1] = ITEM_FIELD .. string.sub(slot, name_at + 2)
+  vdel[1] = ITEM_FIELD .. string.sub(slot, name_at + 2)
 end
 hset[1], hset[2] = other_field, encode(RESOURCE, other_kind, other_family, other_waiting, other_free,
   other_consumed + count, other_permits, other_limit, other_created, other_signalled)

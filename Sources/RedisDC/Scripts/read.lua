@@ -4,7 +4,9 @@
 --   [2] not used
 --   [3] the field of the claim's resource: t:NAME
 --   [4] NUMBER of the claim
--- Reply: {'values', {bytes, …}}, or {'none'} if it is not held.
+--   [5] first: the number of values of the meeting to skip, or nothing
+-- Reply: {'values', {bytes, …}, first of the next page or 0 at the end}, or {'none'} if it is not held. A page ends with
+--   the value that brings it to 256 KiB.
 local slot_field, resource_field = ARGV[1], ARGV[3]
 local name = string.sub(resource_field, 3)
 local stored = call('HMGET', state, slot_field, resource_field)
@@ -14,9 +16,19 @@ local _, number, count, claim_tick, mode, priority, name_at = decode(CLAIM, slot
 if number ~= tonumber(ARGV[4]) then return {'none'} end
 local note = string.sub(slot, name_at + #resource_field)
 if mode == MEETING then
-  local brought = call('HGET', state, MEETING_FIELD .. name .. note)
-  if brought then return {'values', cmsgpack.unpack(brought)} end
-  return {'none'}
+  local meeting = call('HGET', state, MEETING_FIELD .. name .. note)
+  if not meeting then return {'none'} end
+  local first, position, bytes, page = tonumber(ARGV[5] or 0), 0, 0, {}
+  for party in string.gmatch(string.sub(meeting, #NEVER + 1), '%S+') do
+    if position >= first then
+      if bytes >= 262144 then return {'values', page, position} end
+      local brought = call('HGET', values, BROUGHT_FIELD .. party)
+      if not brought then return {'none'} end
+      page[#page + 1], bytes = brought, bytes + #brought
+    end
+    position = position + 1
+  end
+  return {'values', page, 0}
 end
 if not resource then return {'none'} end
 local kind, _, _, _, _, _, _, created = decode(RESOURCE, resource)
@@ -31,6 +43,6 @@ if mode == LEASE then
   local claim = encode(CLAIM, HELD, number, count, claim_tick, ITEM, priority)
   call('HSET', state, slot_field, claim .. resource_field .. note)
 end
-local item = call('HGET', state, ITEM_FIELD .. name .. note)
-if item then return {'values', {item}} end
+local item = call('HGET', values, ITEM_FIELD .. name .. note)
+if item then return {'values', {item}, 0} end
 return {'none'}

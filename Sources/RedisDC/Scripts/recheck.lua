@@ -15,7 +15,7 @@ if resource then
   local needed = (kind == DESTROYED or kind == BROKEN) and 'x' or family
   if needed ~= FAMILY then return {'family', needed} end
 end
-local hset, hdel, zadd, zrem = {}, {}, {}, {RECHECK_LINE .. name}
+local hset, hdel, vdel, zadd, zrem = {}, {}, {}, {}, {RECHECK_LINE .. name}
 local sessions_read = {}
 local wakeups, now, tick, session_field, session_record
 local grants_wanted, reply = 'again', 1

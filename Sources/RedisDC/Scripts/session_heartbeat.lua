@@ -1,5 +1,5 @@
 -- Extends the session, compares what the session has seen with what is stored, and hands out maintenance work.
--- KEYS: state, index, sessions
+-- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID
 --   [2] ttl: microseconds that the session lasts from now

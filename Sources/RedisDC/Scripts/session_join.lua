@@ -1,16 +1,16 @@
 -- Begins a session, and creates the state and the index if they do not exist.
--- KEYS: state, index, sessions
+-- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID
 --   [2] epoch: of a new state
 --   [3] ttl: microseconds that the session lasts without a heartbeat
---   [4] partitions: number of partitions of the namespace, then ' layout 2'
+--   [4] partitions: number of partitions of the namespace, then ' layout 3'
 --   [5] about: how the session describes itself
 --   [6] fence: the highest that the process has seen; later ones are higher. More than a day ahead, it is not believed.
 -- Reply: {'ok', epoch, next: see session_watch.lua}, {'lost'} (the session existed and has expired), or {'conflict',
 --   partitions, as in [4]}: of the namespace, without a layout for one of the first layout.
 local sid, ttl = ARGV[1], tonumber(ARGV[3])
-for i, expected_type in ipairs({'hash', 'zset', 'zset'}) do
+for i, expected_type in ipairs({'hash', 'zset', 'zset', 'hash'}) do
   local type_found = call('TYPE', KEYS[i]).ok
   if type_found ~= expected_type and type_found ~= 'none' then
     return redis.error_reply('WRONGTYPE ' .. KEYS[i] .. ' holds a ' .. type_found .. ', not a table of the engine')
@@ -29,11 +29,12 @@ if session and #session == SESSION_SIZE then
   if old_expires <= now then return {'lost'} end
 end
 if not epoch then
-  -- Without the state, the other two keys are useless.
-  call('DEL', sessions, index)
+  -- Without the state, the other keys are useless.
+  call('UNLINK', sessions, index, values)
   call('HSET', state, 'epoch', ARGV[2], 'clock', encode(NUMBER, now), 'partitions', ARGV[4])
 end
 call('ZADD', index, '0', GUARD_LINE)
+call('HSET', values, '', '')
 call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots), ABOUT_FIELD .. sid, ARGV[5])
 call('ZADD', sessions, format('%d', expires), sid)
 local fence = tonumber(ARGV[6] or 0)

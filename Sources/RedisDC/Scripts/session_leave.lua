@@ -1,5 +1,5 @@
 -- Ends a session. Claims that it still has are ended like those of an expired session (session_sweep.lua).
--- KEYS: state, index, sessions
+-- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID
 -- Reply: 1; {'more', 1} if there are more slots: run it again.

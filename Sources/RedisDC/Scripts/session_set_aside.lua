@@ -1,6 +1,6 @@
 -- Sets a claim of an expired session aside, because the script that ends it has failed several times: the record of its
 -- resource is damaged. Without this the session would be swept again every second, without end. Anyone may run it.
--- KEYS: state, index, sessions
+-- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID of the expired session
 --   [2] SLOT

@@ -1,7 +1,7 @@
 -- Ends an expired session for every script, whatever the clock says later. Lists its claims for other_claim.lua, from
 -- the last slots to the first. Deletes what else is left of it, and at last the session. Anyone may run it, without a
 -- session.
--- KEYS: state, index, sessions
+-- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID of the expired session
 --   [2] below: the slots below this one, or empty for all
@@ -18,26 +18,31 @@ if #session == SESSION_SIZE then
   expires, notices, slots = decode(SESSION, session)
 end
 if #session ~= SESSION_SIZE or slots ~= math.floor(slots) or slots < 0 or slots > 2 ^ 31 then
-  -- A corrupt record. The slots are numbered without gaps, and those of a session are deleted from the last to the
-  -- first, so they end where a whole page has none.
-  expires, notices, slots = 0, 0, 0
-  local is_found = true
-  while is_found do
-    local fields = {}
-    for slot = slots, slots + 511 do fields[#fields + 1] = SLOT_FIELD .. sid .. ':' .. format('%d', slot) end
-    is_found = false
-    local records = call('HMGET', state, unpack(fields))
-    for i = 1, #fields do is_found = is_found or records[i] end
-    if is_found then slots = slots + 512 end
+  -- A corrupt record. Until its slots are counted, `notices` says so.
+  expires, notices, slots = 0, UNCOUNTED, 0
+end
+local is_recounted = notices == UNCOUNTED
+if is_recounted then
+  -- The slots are numbered without gaps, and those of a session are deleted from the last to the first, so they end where
+  -- a whole page of 512 has none. A script looks at about 2,048 slots, and the next one continues.
+  local left = 2048
+  while left > 0 and notices == UNCOUNTED do
+    local slot = slots
+    while slot < slots + 512 and not call('HGET', state, SLOT_FIELD .. sid .. ':' .. format('%d', slot)) do
+      slot = slot + 1
+    end
+    left = left - (slot - slots + 1)
+    if slot == slots + 512 then notices = 0 else slots = slots + 512 end
   end
   call('HDEL', state, '')
   call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots))
+  if notices == UNCOUNTED then return {'ok', slots, {}} end
 end
 local time = call('TIME')
 if expires > time[1] * 1000000 + time[2] then return {'alive'} end
 local has_ended = expires == 0
 expires = 0
-local below = ARGV[2] == '' and slots or math.min(tonumber(ARGV[2]), slots)
+local below = (ARGV[2] == '' or is_recounted) and slots or math.min(tonumber(ARGV[2]), slots)
 local is_top = below == slots
 local claims = {}
 -- Pages of 128 slots, at most 1,024 slots in one script.

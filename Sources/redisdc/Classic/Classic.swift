@@ -58,7 +58,7 @@ extension Classic {
         static let configuration = CommandConfiguration(abstract: "Add permits in one step.")
             .examples("redisdc classic signal tables -n 2")
         @OptionGroup private var target: Target
-        @Option(name: .customShort("n"), help: "The number of permits, 1 to 1,000,000.") var count = 1
+        @Option(name: .customShort("n"), help: "The number of permits, 1 to 20,000.") var count = 1
 
         func run() async throws {
             try await target.withSemaphore { semaphore in

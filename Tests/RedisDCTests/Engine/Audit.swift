@@ -49,6 +49,9 @@ struct Audit {
     /// Items of buffers and meetings of exchangers: name, zero byte and tick.
     private(set) var items: Set<[UInt8]> = []
     private(set) var meetings: Set<[UInt8]> = []
+    /// The claims that have brought a value to an exchanger, and the parties of the meetings.
+    private(set) var brought: Set<String> = []
+    private(set) var parties: Set<String> = []
     private(set) var sessions: Set<String> = []
     private(set) var lines: Set<[UInt8]> = []
 
@@ -56,9 +59,9 @@ struct Audit {
         let prefix = "rdc:{\(namespace):\(partition)}:"
         let replies = try await redis.transaction([
             ["HGETALL", .string(prefix + "book")], ["ZRANGE", .string(prefix + "sessions"), 0, -1],
-            ["ZRANGE", .string(prefix + "index"), 0, -1],
+            ["ZRANGE", .string(prefix + "index"), 0, -1], ["HGETALL", .string(prefix + "values")],
         ])
-        let cells = replies[0].array ?? []
+        let cells = (replies[0].array ?? []) + (replies[3].array ?? [])
         for index in stride(from: 0, to: cells.count - 1, by: 2) {
             guard let field = cells[index].bytes, let value = cells[index + 1].bytes else { continue }
             let key = Array(field.dropFirst(2))
@@ -73,7 +76,11 @@ struct Audit {
                 let numbers = Self.doubles(value[...], 2)
                 groups[key] = Group(count: Int(numbers[0]), created: numbers[1])
             case "v:": items.insert(key)
-            case "e:": meetings.insert(key)
+            case "e:":
+                meetings.insert(key)
+                let ids = String(decoding: value.dropFirst(8), as: UTF8.self)
+                parties.formUnion(ids.split(separator: " ").map(String.init))
+            case "b:": brought.insert(rest)
             default: break
             }
         }
@@ -161,8 +168,8 @@ struct Audit {
         }
     }
 
-    /// Checks that each item is free or taken by a claim, and that each meeting has a party that
-    /// may still read it.
+    /// Checks that each item is free or taken by a claim, that each meeting has a party that may
+    /// still read it, and that no value is kept for a party that has neither met nor waits.
     private func checkItems(_ comment: Comment?, _ sourceLocation: SourceLocation) {
         let free = lines.filter { $0[0] == UInt8(ascii: "v") }.map { Array($0.dropFirst()) }
         let held = claims.values.filter { $0.mode == "i" }.map { Array($0.name.utf8) + $0.note }
@@ -174,5 +181,7 @@ struct Audit {
         }
         let met = claims.values.filter { $0.mode == "e" && $0.state == "h" }.map { Array($0.name.utf8) + $0.note }
         #expect(meetings == Set(met), comment, sourceLocation: sourceLocation)
+        let waiting = claims.filter { $0.value.mode == "e" && $0.value.state == "w" }.keys
+        #expect(brought == parties.union(waiting), comment, sourceLocation: sourceLocation)
     }
 }

@@ -20,7 +20,7 @@ final class ForeignNode: Sendable {
         let reply = try await run(
             "join",
             [
-                .string(session), "epoch of a foreign node", .integer(Int(ttl / .microseconds(1))), "1 layout 2",
+                .string(session), "epoch of a foreign node", .integer(Int(ttl / .microseconds(1))), "1 layout 3",
                 "elsewhere 1 foreign",
             ])
         try #require(reply.first == "ok")
@@ -126,7 +126,7 @@ final class ForeignNode: Sendable {
 
     // MARK: Scripts
 
-    private static let keys = ["book", "index", "sessions"].map { "rdc:{default:0}:\($0)" }
+    private static let keys = ["book", "index", "sessions", "values"].map { "rdc:{default:0}:\($0)" }
 
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../../Sources/RedisDC/Scripts")
@@ -173,9 +173,9 @@ final class ForeignNode: Sendable {
         "participate": ["permits", "slot", "new_claim", "free_slot", "resource", "latch", "register"],
         "releaseParticipant": ["own_claim", "end_participant", "end_slot", "grant", "write"],
         "endParticipant": ["other_claim", "end_participant", "end_slot", "grant", "write"],
-        "pass": ["permits", "pass", "resource", "pass_permit", "grant", "write"],
-        "releaseItem": ["own_claim", "end_item", "end_slot", "grant", "write"],
-        "endItem": ["other_claim", "end_item", "end_slot", "grant", "write"],
+        "pass": ["permits", "pass", "resource", "pass_permit", "grant", "delete_values", "write"],
+        "releaseItem": ["own_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
+        "endItem": ["other_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
         "acquireInGroup": ["groups", "slot", "new_claim", "free_slot", "resource", "group_acquire", "write"],
         "releaseInGroup": ["own_claim", "end_group", "end_slot", "group_grant", "write"],
         "endInGroup": ["other_claim", "end_group", "end_slot", "group_grant", "write"],
@@ -189,14 +189,17 @@ final class ForeignNode: Sendable {
             "groups", "slot", "new_call", "free_slot", "resource", "resize", "call", "group_grant", "write",
         ],
         "recheckGroups": ["groups", "recheck", "group_grant", "write"],
-        "arrive": ["meetings", "slot", "new_claim", "free_slot", "resource", "arrive", "meeting_grant", "write"],
+        "arrive": [
+            "meetings", "slot", "new_claim", "free_slot", "resource", "arrive", "meeting_grant", "delete_values",
+            "write",
+        ],
         "register": ["meetings", "slot", "new_claim", "free_slot", "resource", "register"],
-        "releaseParty": ["own_claim", "end_meeting", "end_slot", "meeting_grant", "write"],
-        "endParty": ["other_claim", "end_meeting", "end_slot", "meeting_grant", "write"],
-        "recheckMeeting": ["meetings", "recheck", "meeting_grant", "write"],
+        "releaseParty": ["own_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
+        "endParty": ["other_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
+        "recheckMeeting": ["meetings", "recheck", "meeting_grant", "delete_values", "write"],
         "read": ["read"],
-        "destroy": ["slot", "new_call", "free_slot", "destroy", "clear_step", "write"],
-        "clear": ["clear", "recheck", "clear_step", "write"],
+        "destroy": ["slot", "new_call", "free_slot", "destroy", "clear_step", "delete_values", "write"],
+        "clear": ["clear", "recheck", "clear_step", "delete_values", "write"],
         "settleClaim": ["slot", "new_claim", "free_slot", "settle"],
         "settleCall": ["slot", "new_call", "free_slot", "settle"],
     ]

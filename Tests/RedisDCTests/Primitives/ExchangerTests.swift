@@ -30,6 +30,25 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("parties whose values were deleted throw .lost, and the next ones meet")
+        func valuesDeleted() async throws {
+            try await withCoordinators { _, one, two, redis in
+                let (here, there) = try (one.exchanger("m", of: Int.self), two.exchanger("m", of: Int.self))
+                let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 2)
+                try await buffer.put(1)
+                async let first = errorOf { _ = try await here.exchange(1, timeout: .seconds(60)) }
+                try await until("it waits") { try await two.inspect("m")?.waiterCount == 1 }
+                _ = try await redis.send("DEL", "rdc:{default:0}:values")
+                let second = await errorOf { _ = try await there.exchange(2, timeout: .seconds(60)) }
+                #expect(await first?.code == .lost && second?.code == .lost)
+                #expect(await errorOf { _ = try await buffer.take(timeout: .seconds(60)) }?.code == .lost)
+
+                async let third = here.exchange(3, timeout: .seconds(60))
+                #expect(try await there.exchange(4, timeout: .seconds(60)).values.sorted() == [3, 4])
+                #expect(try await third.values.sorted() == [3, 4])
+            }
+        }
+
         @Test("the maximum number of parties meet with values of the maximum size")
         func many() async throws {
             try await withCoordinators { _, one, two, redis in

@@ -39,8 +39,8 @@ enum EngineReply: Sendable {
     case page(next: Int, [Line])
     /// Claims of an expired session; `below`: where the list continues, or 0.
     case sweep(below: Int, [ExpiredClaim])
-    /// The data of a lease: an item, or the values of a meeting.
-    case values([[UInt8]])
+    /// The data of a lease: an item, or some values of a meeting. `next`: the first value of the next page, or 0.
+    case values([[UInt8]], next: Int)
 
     /// One claim of the session, in a page of a reconciliation.
     struct Line: Sendable {
@@ -118,8 +118,8 @@ extension EngineReply {
             guard parts.count == 3, let kind = parts[1].string, let permits = number(2) else { return nil }
             self = .conflict(kind: kind, permits: permits)
         case ("values", _):
-            guard let values = parts.last?.array else { return nil }
-            self = .values(values.compactMap(\.bytes))
+            guard parts.count == 3, let values = parts[1].array, let next = number(2) else { return nil }
+            self = .values(values.compactMap(\.bytes), next: next)
         case ("ok", .heartbeat):
             guard parts.count == 7, let notices = number(1), let lost = number(2), let expired = parts[3].array,
                 let names = parts[4].array, let unlisted = number(5), let next = number(6)

@@ -14,10 +14,13 @@ struct EngineRequest: Sendable {
 
     var script: RedisScript { operation.script(family) }
 
-    /// Whether the script declares the partition's sessions key.
-    var usesSessionsKey: Bool {
+    /// Whether the script needs all keys of the partition: the sessions, or the values of buffers and exchangers.
+    var usesAllKeys: Bool {
         switch operation {
-        case .heartbeat, .listSessions, .sweep, .setAside: true
+        case .heartbeat, .listSessions, .sweep, .setAside, .read, .pass, .recheck, .destroy, .end: true
+        case .claim(let acquire): acquire.resource.kind == .exchanger
+        case .release(let resource, _, _, _), .leave(let resource, _):
+            [.exchanger, .bufferItems].contains(resource.kind)
         default: false
         }
     }
@@ -46,7 +49,8 @@ struct EngineRequest: Sendable {
             return head + [.string(String(claim))] + (cohort.map { [.string(String($0.lastFence))] } ?? [])
         case .extendFences(_, let claim, let cohort):
             return head + [.string(String(claim)), .string(String(cohort.lastFence))]
-        case .read(_, let claim): return head + [.string(String(claim))]
+        case .read(_, let claim, let first):
+            return head + [.string(String(claim))] + (first == 0 ? [] : [.integer(first)])
         case .leave(_, let claim): return head + [.string(String(claim)), "w"]
         case .reduce(_, let claim, let keep): return head + [.string(String(claim)), .integer(keep)]
         case .end(let claim, let name, _, let isForced):

@@ -55,8 +55,9 @@ enum Operation: Sendable {
     case reduce(name: String, claim: UInt64, keep: Int)
     /// Reserves more fences for a cohort, and reads whether others wait.
     case extendFences(name: String, claim: UInt64, CohortClaim)
-    /// Reads the data of a lease: an item, or the values that all parties of a meeting have brought.
-    case read(name: String, claim: UInt64)
+    /// Reads the data of a lease: an item, or a page of the values that all parties of a meeting have brought, without
+    /// the `first` ones.
+    case read(name: String, claim: UInt64, first: Int)
     /// Turns a lease of one resource into a permit of another.
     case pass(Resource, claim: UInt64, from: String, item: [UInt8]?)
     /// Continues where an earlier script has stopped at its bound, and grants to waiters that may be overtaken.
@@ -113,7 +114,7 @@ extension Operation {
             .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _),
             .release(let resource, _, _, _), .leave(let resource, _):
             resource.name
-        case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _),
+        case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _, _),
             .recheck(let name), .setAside(_, let name):
             name
         case .settle(let operation): operation.name

@@ -10,7 +10,7 @@ struct ScriptLayout: Sendable {
         /// once in most scripts.
         var isInlined: Bool {
             name.allSatisfy { $0.isUppercase || $0 == "_" }
-                || ["index", "sessions", "protected", "format"].contains(name)
+                || ["index", "sessions", "values", "protected", "format"].contains(name)
         }
     }
 

@@ -151,7 +151,7 @@ extension EngineTests.FailureTests {
             try await withCoordinator(redis: redis, configuration: longTTL) { coordinator in
                 let error = await errorOf { try await coordinator.mutex("m").withLock { _ in } }
                 #expect(error?.code == .conflict)
-                #expect(error?.message.contains("layout 1") == true && error?.message.contains("layout 2") == true)
+                #expect(error?.message.contains("layout 1") == true && error?.message.contains("layout 3") == true)
                 #expect(await errorOf { _ = try await coordinator.list() }?.code == .conflict)
             }
             #expect(try await other.send("HLEN", "rdc:{default:0}:book").integer == 3)
@@ -163,7 +163,7 @@ extension EngineTests.FailureTests {
         try await withCoordinators { _, one, _, redis in
             try await one.mutex("m").withLock { _ in }
             // Its scripts compare this field with the number of partitions.
-            #expect(try await redis.send("HGET", "rdc:{default:0}:book", "partitions").string == "1 layout 2")
+            #expect(try await redis.send("HGET", "rdc:{default:0}:book", "partitions").string == "1 layout 3")
         }
     }
 

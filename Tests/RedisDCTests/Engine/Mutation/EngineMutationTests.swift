@@ -20,6 +20,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
 extension Hazard {
     static let all =
         slots + sessions + expiries + watchers + permits + mutexes + cohorts + meetings + latches + groups + buffers
+        + bounds
 }
 
 extension EngineTests {

@@ -15,7 +15,7 @@ extension Hazard {
 
     /// Undoes what `body` has written, like a failover to a replica that has not received it.
     static func lose(_ redis: RedisClient, _ body: () async throws -> Void) async throws {
-        let keys = ["book", "index", "sessions"].map { RedisArgument.string("rdc:{default:0}:\($0)") }
+        let keys = ["book", "index", "sessions", "values"].map { RedisArgument.string("rdc:{default:0}:\($0)") }
         var dumps: [[UInt8]?] = []
         for key in keys { dumps.append(try await redis.send("DUMP", key).bytes) }
         try await body()
