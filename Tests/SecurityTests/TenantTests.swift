@@ -77,8 +77,8 @@ extension SecurityTests {
             let all = try await admin.send("KEYS", "*").array?.compactMap(\.string) ?? []
             let keys = all.filter { $0.contains("{\(tenant):") }
             for kind in [
-                ":book", ":index", ":sessions", ":rate:calls", ":sem:seats}", ":sem:seats}:meta", ":meta", ":box:inbox",
-                ":mail:inbox", ":sent:id:a send", ":split:a send across partitions",
+                ":book", ":index", ":sessions", ":values", ":rate:calls", ":sem:seats}", ":sem:seats}:meta", ":meta",
+                ":box:inbox", ":mail:inbox", ":sent:id:a send", ":split:a send across partitions",
                 ":presence:state", ":presence:log", ":board:meta", ":match:state", ":match:index",
             ] {
                 #expect(keys.contains { $0.hasSuffix(kind) }, "\(kind)")

@@ -70,7 +70,7 @@ typedef enum { JOIN, LEAVE, ACQUIRE, RELEASE, RELEASE_MUTEX, SIGNAL, CREATE, SCR
 typedef struct {
     redisContext *redis;
     char hashes[SCRIPTS][41];
-    char keys[3][160];
+    char keys[4][160];
     char id[17];
     long requests;
     // The number of slots that the session has used, and those that are free.

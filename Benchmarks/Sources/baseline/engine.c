@@ -9,7 +9,7 @@
 
 // The parts of each script, in the order of Scripts.swift in the library, and NULL.
 static const char *const parts[SCRIPTS][10] = {
-    [JOIN] = {"session_join"},
+    [JOIN] = {"session_join", "session_watch"},
     [LEAVE] = {"session_leave"},
     [ACQUIRE] = {"permits", "slot", "new_claim", "free_slot", "resource", "acquire"},
     [RELEASE] = {"own_claim", "end_permits", "end_slot", "grant", "write"},
@@ -33,8 +33,8 @@ static void load(Engine *engine, const char *folder, Script script) {
 
 Engine engine_join(const char *url, const char *folder, const char *space) {
     Engine engine = {.redis = redis_connect(url)};
-    static const char *const kinds[3] = {"book", "index", "sessions"};
-    for (int i = 0; i < 3; i++) snprintf(engine.keys[i], sizeof engine.keys[i], "rdc:{%s:0}:%s", space, kinds[i]);
+    static const char *const kinds[4] = {"book", "index", "sessions", "values"};
+    for (int i = 0; i < 4; i++) snprintf(engine.keys[i], sizeof engine.keys[i], "rdc:{%s:0}:%s", space, kinds[i]);
     // 16 characters, like the library's. The time and the process differ between sessions.
     snprintf(engine.id, sizeof engine.id, "%010llx%06lx", (unsigned long long)now_ns() & 0xffffffffff,
              (unsigned long)getpid() & 0xffffff);
@@ -44,12 +44,12 @@ Engine engine_join(const char *url, const char *folder, const char *space) {
     return engine;
 }
 
-// Writes the words that begin each call of a script. Only JOIN and LEAVE need all three keys.
+// Writes the words that begin each call of a script. Only JOIN and LEAVE need all four keys.
 static int begin(const Engine *engine, Script script, const char **words) {
-    int keys = script == JOIN || script == LEAVE ? 3 : 2, count = 0;
+    int keys = script == JOIN || script == LEAVE ? 4 : 2, count = 0;
     words[count++] = "EVALSHA";
     words[count++] = engine->hashes[script];
-    words[count++] = keys == 3 ? "3" : "2";
+    words[count++] = keys == 4 ? "4" : "2";
     for (int i = 0; i < keys; i++) words[count++] = engine->keys[i];
     return count;
 }
@@ -60,7 +60,7 @@ void engine_append_join(Engine *engine, const char *id) {
     words[count++] = id;
     words[count++] = "baseline";
     words[count++] = session_ttl;
-    words[count++] = "1 layout 2";
+    words[count++] = "1 layout 3";
     words[count++] = "baseline";
     redisAppendCommandArgv(engine->redis, count, words, NULL);
 }
@@ -168,7 +168,8 @@ void engine_expect_queued(Engine *engine) {
 
 void engine_leave(Engine *engine, int remove) {
     if (remove) {
-        redis_run(engine->redis, "DEL %s %s %s", engine->keys[0], engine->keys[1], engine->keys[2]);
+        redis_run(engine->redis, "DEL %s %s %s %s", engine->keys[0], engine->keys[1], engine->keys[2],
+                  engine->keys[3]);
     } else {
         const char *words[MAX_WORDS];
         int count = begin(engine, LEAVE, words);

@@ -44,7 +44,7 @@ static int read_declarations(const char *folder, Declaration *declarations) {
 
 // Returns whether the value replaces the name, as in ScriptLayout.swift. The other names are declared in front.
 static int is_inlined(const char *name) {
-    static const char *const others[] = {"index", "sessions", "protected", "format"};
+    static const char *const others[] = {"index", "sessions", "values", "protected", "format"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(name, others[i]) == 0) return 1;
     }

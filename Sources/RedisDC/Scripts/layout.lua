@@ -38,9 +38,9 @@ local format = string.format
 --   i:SID       how the session describes itself
 --   s:SID       session: expires; notices; slots, a number that all its slots are below. A record of another size is
 --               corrupt, and counts as expired. A script that acts on the expiry of a session, because TIME has passed
---               `expires`, sets that to 0: then it has expired for every other script too, whatever TIME is. notices: the number of the process's connection times CONNECTION, plus
---               the number of the session's claims that others have granted or ended since the connection's first
---               heartbeat.
+--               `expires`, sets that to 0: then it has expired for every other script too, whatever TIME is. notices: the
+--               number of the process's connection times CONNECTION, plus the number of the session's claims that others
+--               have granted or ended since the connection's first heartbeat.
 --   c:SID:SLOT  slot: its state, the NUMBER of the last request that it has served, and a claim or a kept reply
 --   t:NAME      resource: kind (two letters), family, waiting (number of waiters), free (permits available now),
 --               consumed (permits used up), permits (at creation), limit (total now, after resizing), created (tick),
@@ -66,8 +66,8 @@ local ASIDE_FIELD = 'x:'
 local SESSION = '<ddd'
 local SESSION_SIZE = 24
 local CONNECTION = 4294967296
--- In the place of the notices: the slots of a corrupt record are still being counted (session_sweep.lua).
-local UNCOUNTED = -1
+-- Notices below 0: the slots of a corrupt record are still being counted (session_sweep.lua). Later notices are added.
+local UNCOUNTED = -4503599627370496
 local SLOT = '<c1d'
 local SLOT_SIZE = 9
 local CLAIM = '<c1dddc1c1'

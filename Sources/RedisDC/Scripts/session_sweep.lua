@@ -18,15 +18,15 @@ if #session == SESSION_SIZE then
   expires, notices, slots = decode(SESSION, session)
 end
 if #session ~= SESSION_SIZE or slots ~= math.floor(slots) or slots < 0 or slots > 2 ^ 31 then
-  -- A corrupt record. Until its slots are counted, `notices` says so.
+  -- A corrupt record. Until its slots are counted, `notices` is below 0.
   expires, notices, slots = 0, UNCOUNTED, 0
 end
-local is_recounted = notices == UNCOUNTED
+local is_recounted = notices < 0
 if is_recounted then
   -- The slots are numbered without gaps, and those of a session are deleted from the last to the first, so they end where
   -- a whole page of 512 has none. A script looks at about 2,048 slots, and the next one continues.
   local left = 2048
-  while left > 0 and notices == UNCOUNTED do
+  while left > 0 and notices < 0 do
     local slot = slots
     while slot < slots + 512 and not call('HGET', state, SLOT_FIELD .. sid .. ':' .. format('%d', slot)) do
       slot = slot + 1
@@ -36,7 +36,7 @@ if is_recounted then
   end
   call('HDEL', state, '')
   call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, expires, notices, slots))
-  if notices == UNCOUNTED then return {'ok', slots, {}} end
+  if notices < 0 then return {'ok', slots, {}} end
 end
 local time = call('TIME')
 if expires > time[1] * 1000000 + time[2] then return {'alive'} end

@@ -31,7 +31,8 @@ extension LongestScript {
     /// with the parts that another entry has in a use above.
     private static let ofFixedSize: [String: String] = [
         "RedisDC.classicPassOn": "one element", "RedisDC.classicGiveBack": "one element",
-        "RedisDC.rateLimit": "one record", "RedisDC.setAside": "one claim", "RedisDC.reduce": "as release",
+        "RedisDC.settleClaim": "one record", "RedisDC.settleCall": "one record", "RedisDC.rateLimit": "one record",
+        "RedisDC.setAside": "one claim", "RedisDC.reduce": "as release",
         "RedisDC.extendFences": "one claim", "RedisDC.create": "as signal", "RedisDC.resize": "as signal",
         "RedisDC.setTurnstile": "as signal", "RedisDC.endPermits": "as release", "RedisDC.participate": "one claim",
         "RedisDC.register": "one claim", "RedisDC.releaseParticipant": "as release",

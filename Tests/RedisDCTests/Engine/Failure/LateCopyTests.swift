@@ -18,8 +18,9 @@ private struct Snapshot: Equatable {
     init(_ redis: RedisClient) async throws {
         let replies = try await redis.transaction([
             ["HGETALL", "rdc:{default:0}:book"], ["ZRANGE", "rdc:{default:0}:index", 0, -1],
+            ["HGETALL", "rdc:{default:0}:values"],
         ])
-        let cells = (replies[0].array ?? []).compactMap(\.bytes)
+        let cells = [replies[0], replies[2]].flatMap { $0.array ?? [] }.compactMap(\.bytes)
         for index in stride(from: 0, to: cells.count - 1, by: 2) { fields[cells[index]] = cells[index + 1] }
         lines = Set((replies[1].array ?? []).compactMap(\.bytes))
         let claims = Set(try await Audit(redis).claims.keys)

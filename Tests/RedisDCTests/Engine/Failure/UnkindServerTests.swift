@@ -65,7 +65,7 @@ extension EngineTests.FailureTests {
 
     @Test("a key of the wrong type is named in the error and not changed")
     func wrongType() async throws {
-        for key in ["book", "index", "sessions"] {
+        for key in ["book", "index", "sessions", "values"] {
             try await withServer { _, redis, other in
                 let name = "rdc:{default:0}:\(key)"
                 _ = try await other.send("SET", .string(name), "mine")

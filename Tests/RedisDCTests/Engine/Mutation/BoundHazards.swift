@@ -85,6 +85,23 @@ extension Hazard {
             return first == ["ok", "2048"] && slots.isEmpty
         },
         Hazard(
+            testDescription: "a notice to a corrupt session does not end the count of its slots",
+            safeguard: "local UNCOUNTED = -4503599627370496", replacement: "local UNCOUNTED = -1"
+        ) { nodes, redis in
+            let (dying, living) = (try await nodes(), try await nodes())
+            let claim = try await dying.number { _ = try await dying.request("acquire", "s", ["sf", "1", "l"]) }
+            // The last slot of each page of 512.
+            for page in 1...8 {
+                let slot = "c:\(dying.session):\(512 * page - 1)"
+                _ = try await redis.send("HSET", "rdc:{default:0}:book", .string(slot), "d\0\0\0\0\0\0\0\0")
+            }
+            _ = try await redis.send("HSET", "rdc:{default:0}:book", .string("s:\(dying.session)"), "corrupt")
+            var below = try await living.run("sweep", [.string(dying.session), ""])[1]
+            _ = try await living.end("endPermits", "s", claim: claim, of: dying, word: "lost")
+            while below != "0" { below = try await living.run("sweep", [.string(dying.session), .string(below)])[1] }
+            return try await Audit(redis).slots.isEmpty
+        },
+        Hazard(
             testDescription: "an arrival at a barrier removes at most 256 parties of expired sessions",
             safeguard: "if #dead == 256 then break end", replacement: ""
         ) { nodes, redis in
