@@ -292,11 +292,11 @@ extension LateRun {
         let mine = try one.boundedBuffer("k", of: Int.self, capacity: 1)
         let others = try two.boundedBuffer("k", of: Int.self, capacity: 1)
         try await step("an empty buffer") {
-            #expect(await errorOf { _ = try await mine.take(timeout: .zero) }?.code == .timedOut)
+            #expect(await errorOf { _ = try await mine.take(timeout: .zero) }?.code == .empty)
         }
         try await step("a put") { try await mine.put(1) }
         try await step("a full buffer") {
-            #expect(await errorOf { try await mine.put(2, timeout: .zero) }?.code == .timedOut)
+            #expect(await errorOf { try await mine.put(2, timeout: .zero) }?.code == .full)
         }
         try await step("a take by another node") { () async throws in #expect(try await others.take() == 1) }
         try await step("a put by another node") { try await others.put(3) }
