@@ -16,15 +16,17 @@
 
             private var configuration: CoordinatorConfiguration {
                 var configuration = longTTL
+                // Time passes much faster than replies come.
+                configuration.ttl = .seconds(86_400)
                 configuration.instruments.logger = Logger(label: "test") { [log] _ in log }
                 return configuration
             }
 
-            /// Locks the mutex without a timeout, until that is logged with this level.
+            /// Locks the mutex without a timeout until it is logged at a level.
             ///
             /// - Returns: the line of the log.
             private func lineOfWait(
-                _ coordinator: Coordinator, _ time: ManualClock, isRun: Bool = true, level: Logger.Level = .warning
+                _ level: Logger.Level, _ coordinator: Coordinator, _ time: ManualClock, isRun: Bool = true
             ) async throws -> RecordedLog.Line {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     if isRun { group.addTask { await coordinator.run() } }
@@ -33,7 +35,7 @@
                     var line: RecordedLog.Line?
                     try await until("it is logged") {
                         time.advance(by: .seconds(1))
-                        line = log.lines.first { $0.metadata["redisdc_wait"] != nil && $0.level == level }
+                        line = log.lines.first { $0.level == level && $0.metadata["redisdc_wait"] != nil }
                         return line != nil
                     }
                     return try #require(line)
@@ -48,7 +50,7 @@
             func notRun() async throws {
                 try await withServer { _, redis, _ in
                     let time = ManualClock()
-                    let line = try await lineOfWait(coordinator(redis, time), time, isRun: false)
+                    let line = try await lineOfWait(.warning, coordinator(redis, time), time, isRun: false)
                     #expect(line.metadata["redisdc_wait"] == "acquire mutex \"kitchen\"")
                     #expect(line.metadata["redisdc_reason"]?.contains("nobody runs the coordinator") == true)
                 }
@@ -65,7 +67,7 @@
                             redis.connectionFailure?.message.contains(reason) == true
                         }
                         let time = ManualClock()
-                        let line = try await lineOfWait(coordinator(redis, time), time)
+                        let line = try await lineOfWait(.warning, coordinator(redis, time), time)
                         let text = line.metadata["redisdc_reason"] ?? ""
                         #expect(text.contains("no connection to Redis") && text.contains(reason), "\(text)")
                     }
@@ -84,8 +86,8 @@
                                     try await coordinator.mutex("other").withLock(timeout: .seconds(900)) {}
                                 }
                             }
-                            // The time of the test may pass before Redis has answered, which is logged as a warning.
-                            let line = try await lineOfWait(coordinator, time, level: .info)
+                            // Until Redis has queued the wait, that is its reason.
+                            let line = try await lineOfWait(.info, coordinator, time)
                             #expect(line.metadata["redisdc_reason"]?.contains("others hold it") == true)
                             #expect(!log.lines.contains { $0.metadata["redisdc_wait"]?.contains("other") == true })
                             patient.cancel()
