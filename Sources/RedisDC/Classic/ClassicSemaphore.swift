@@ -79,7 +79,7 @@ public struct ClassicSemaphore: Sendable {
 
     /// Creates the semaphore with its first permits. Later calls by any program change nothing.
     ///
-    /// More than 16,000 permits are added in steps, between which the server serves others. A call
+    /// More than 10,000 permits are added in steps, between which the server serves others. A call
     /// returns when the last ones are added, also one that finds a semaphore whose creator has died
     /// on the way: it adds the rest.
     ///

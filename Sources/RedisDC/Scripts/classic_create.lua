@@ -1,4 +1,4 @@
--- Creates a classic semaphore exactly once, however many programs call this, in steps of 16,000 permits: each call adds
+-- Creates a classic semaphore exactly once, however many programs call this, in steps of 10,000 permits: each call adds
 -- those of one step, until none is missing, whoever makes it.
 -- KEYS
 --   [1] permits: list with an element for each permit
@@ -25,7 +25,7 @@ if not existing then
   missing = permits
 end
 if missing > 0 then
-  local step = math.min(missing, 16000)
+  local step = math.min(missing, 10000)
   missing = missing - step
   if missing > 0 then
     redis.call('HSET', KEYS[2], 'missing', string.format('%d', missing))

@@ -9,7 +9,7 @@ local session = call('HGET', state, SESSION_FIELD .. sid)
 if not session or #session ~= SESSION_SIZE then return {'lost'} end
 local expires, _, slots = decode(SESSION, session)
 if expires == 0 then return {'lost', 'ended'} end
-local stop = math.min(slots, first + 250)
+local stop = math.min(slots, first + 200)
 local fields, page = {}, {}
 for slot = first, stop - 1 do fields[#fields + 1] = SLOT_FIELD .. sid .. ':' .. format('%d', slot) end
 local records = #fields > 0 and call('HMGET', state, unpack(fields)) or {}

@@ -39,7 +39,7 @@ extension LongestScript {
         "RedisDC.endParticipant": "as release", "RedisDC.endItem": "as releaseItem",
         "RedisDC.endInGroup": "as releaseInGroup", "RedisDC.signalGroups": "as releaseInGroup",
         "RedisDC.createForGroups": "as releaseInGroup", "RedisDC.resizeForGroups": "as releaseInGroup",
-        "RedisDC.endParty": "as releaseParty", "RedisDC.claims": "a page of 250 slots: BoundHazards.swift",
+        "RedisDC.endParty": "as releaseParty", "RedisDC.claims": "a page of 200 slots: BoundHazards.swift",
         "QueueListen.forget": "one device", "QueueListen.begin": "one send", "QueueListen.finish": "one send",
         "QueueListen.takeOver": "one page of sends", "Matchmaker.end": "one ticket",
     ]

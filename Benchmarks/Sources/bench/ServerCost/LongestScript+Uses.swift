@@ -91,7 +91,7 @@ extension LongestScript {
             try await withBenchOffice(url: server.url, namespace: "cost") { redis, office in
                 var configuration = MatchmakerConfiguration()
                 configuration.size = 16
-                configuration.window = MatchWindow(start: 10, step: 10, every: .seconds(1), max: 1000)
+                configuration.window = MatchWindow(start: 10, step: 330, every: .seconds(1), max: 1000)
                 let matchmaker = try Matchmaker("duel", redis: redis, office: office, configuration: configuration)
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask { await matchmaker.run() }

@@ -60,12 +60,12 @@ extension Hazard {
             return first.count { $0.hasPrefix(node.session + ":") } == 128
         },
         Hazard(
-            testDescription: "a page of a session's claims has at most 250 slots",
-            safeguard: "math.min(slots, first + 250)", replacement: "math.min(slots, first + 2500)"
+            testDescription: "a page of a session's claims has at most 200 slots",
+            safeguard: "math.min(slots, first + 200)", replacement: "math.min(slots, first + 2000)"
         ) { nodes, _ in
             let node = try await nodes()
             for _ in 0..<260 { _ = try await node.request("acquire", "s", ["sf", "1000", "l"]) }
-            return try await node.run("claims", [.string(node.session), 0])[1] == "250"
+            return try await node.run("claims", [.string(node.session), 0])[1] == "200"
         },
         Hazard(
             testDescription: "a sweep that counts the slots of a corrupt session looks at about 2,048",
@@ -100,6 +100,26 @@ extension Hazard {
             _ = try await living.end("endPermits", "s", claim: claim, of: dying, word: "lost")
             while below != "0" { below = try await living.run("sweep", [.string(dying.session), .string(below)])[1] }
             return try await Audit(redis).slots.isEmpty
+        },
+        Hazard(
+            testDescription: "the script that opens a barrier of more than 256 parties leaves all grants to the next",
+            safeguard: "if #lines > 256 then budget = 0 end", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            var reply: [String] = []
+            for _ in 0..<260 { reply = try await node.request("arrive", "s", ["bo", "260", "a"]) }
+            let waiting = try await resource(redis)?.waiting
+            return reply == ["more", "0"] && waiting == 260
+        },
+        Hazard(
+            testDescription: "a step lets at most 96 members enter with their group",
+            safeguard: "local budget = 96", replacement: "local budget = 128"
+        ) { nodes, redis in
+            let node = try await nodes()
+            let claim = try await node.number { _ = try await node.request("acquireInGroup", "s", lock) }
+            for _ in 0..<100 { _ = try await node.request("acquireInGroup", "s", member("g")) }
+            _ = try await node.request("releaseInGroup", "s", claim: claim)
+            return try await resource(redis)?.waiting == 4
         },
         Hazard(
             testDescription: "an arrival at a barrier removes at most 256 parties of expired sessions",
