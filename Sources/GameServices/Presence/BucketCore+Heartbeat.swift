@@ -4,7 +4,7 @@ import Hiredis
 
 extension BucketCore {
     /// The maximum number of clients and objects that one sweep ends.
-    private static let sweepBudget = 128
+    private static let sweepBudget = 96
 
     /// Renews the session, ends what is due and receives changes, until the task is cancelled or the
     /// process no longer uses the bucket.
