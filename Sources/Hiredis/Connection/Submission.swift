@@ -39,9 +39,9 @@ struct Submission: Sendable {
 }
 
 extension RedisCommand {
-    /// The silence limit of a heartbeat: its timeout, but at least two seconds, for which a server that is
-    /// alive may be silent, for example during a long script. `nil` for other commands.
+    /// The silence limit of a heartbeat: its timeout, but at least five seconds, for which a server that is
+    /// alive may seem silent, for example when this process was paused. `nil` for other commands.
     func silenceLimit(_ timeout: TimeAmount?) -> TimeAmount? {
-        isHeartbeat ? timeout.map { max($0, .seconds(2)) } : nil
+        isHeartbeat ? timeout.map { max($0, .seconds(5)) } : nil
     }
 }
