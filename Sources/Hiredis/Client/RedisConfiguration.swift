@@ -93,7 +93,8 @@ public struct RedisConfiguration: Sendable {
     /// block.
     ///
     /// It is shorter while a heartbeat of a coordinator's session is outstanding: a third of the session's
-    /// TTL. So a connection that the network has lost without a word is replaced before the session expires.
+    /// TTL, but at least 5 s. So a connection that the network has lost without a word is replaced before
+    /// the session expires, if its TTL is 15 s or more.
     public var silenceLimit: Duration = .seconds(30)
 
     /// The first and the longest pause between attempts to connect. It doubles in between, with

@@ -161,7 +161,7 @@ actor RedisConnection {
                 submit(
                     Submission(
                         id: id, caller: caller, expectedReplies: commands.count, encodedSize: encodedSize,
-                        timeout: timeout, silenceLimit: commands.first?.isHeartbeat == true ? timeout : nil),
+                        timeout: timeout, silenceLimit: commands.first?.silenceLimit(timeout)),
                     commands)
                 // A cancellation that came before the submission found nothing to cancel.
                 if Task.isCancelled { cancel(id) }
@@ -194,7 +194,7 @@ actor RedisConnection {
         let caller = Caller(answer: .call(completion), settle: nil)
         let submission = Submission(
             id: Self.makeID(), caller: caller, expectedReplies: 1, encodedSize: command.encodedSize, timeout: timeout,
-            silenceLimit: command.isHeartbeat ? timeout : nil)
+            silenceLimit: command.silenceLimit(timeout))
         outbox.room.takeAnyway(submission.size)
         submit(submission, CollectionOfOne(command))
     }

@@ -37,3 +37,11 @@ struct Submission: Sendable {
     /// The number of bytes that it occupies in the connection's ``SendRoom``.
     var size: Int { encodedSize + expectedReplies * SendRoom.overhead }
 }
+
+extension RedisCommand {
+    /// The silence limit of a heartbeat: its timeout, but at least five seconds, for which a server that is
+    /// alive may seem silent, for example when this process was paused. `nil` for other commands.
+    func silenceLimit(_ timeout: TimeAmount?) -> TimeAmount? {
+        isHeartbeat ? timeout.map { max($0, .seconds(5)) } : nil
+    }
+}
