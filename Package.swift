@@ -33,7 +33,7 @@ let package = Package(
         .library(name: "QueueListen", targets: ["QueueListen"]),
         .library(name: "GameServices", targets: ["GameServices"]),
         .library(name: "RedisDCTesting", targets: ["RedisDCTesting"]),
-        .executable(name: "redisdc", targets: ["redisdc"]),
+        .executable(name: "redisdc", targets: ["RedisDCTool"]),
         .executable(name: "rendezvous", targets: ["rendezvous"]),
         .executable(name: "mailbox", targets: ["mailbox"]),
         .executable(name: "littlebook", targets: ["LittleBookTool"]),
@@ -153,7 +153,7 @@ let package = Package(
         // The histories of `redisdc verify` and their judge, which need no Redis.
         .target(name: "Verification", swiftSettings: settings),
         .executableTarget(
-            name: "redisdc",
+            name: "RedisDCTool",
             dependencies: [
                 "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "CommandLineTool",
                 "Verification", "GameServices",
@@ -276,9 +276,9 @@ let package = Package(
             dependencies: ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "GameServices"],
             swiftSettings: settings),
         .testTarget(
-            name: "redisdcTests",
+            name: "RedisDCToolTests",
             dependencies: [
-                "redisdc", "rendezvous", "mailbox", "RedisDC", "QueueListen", "GameServices", "Hiredis",
+                "RedisDCTool", "rendezvous", "mailbox", "RedisDC", "QueueListen", "GameServices", "Hiredis",
                 "CoordinationBase", "CommandLineTool", "RedisDCTesting", "TestSupport", "Verification",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

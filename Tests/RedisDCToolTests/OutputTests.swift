@@ -3,7 +3,7 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
-@testable import redisdc
+@testable import RedisDCTool
 
 /// Commands whose output cannot be written, or is not read.
 @Suite("The output of redisdc", .timeLimit(.minutes(10)))
@@ -182,7 +182,7 @@ struct OutputTests {
             #"\b(print|debugPrint|dump|fputs|fputc|putchar|puts|fwrite|fprintf|vprintf|fflush)\(|FileHandle\.standard(Output|Error)|STD(OUT|ERR)_FILENO|\bstd(out|err)\b"#
         )
         var count = 0
-        for folder in ["Sources/redisdc", "Sources/CommandLineTool", "Examples/LittleBook/Tool"] {
+        for folder in ["Sources/RedisDCTool", "Sources/CommandLineTool", "Examples/LittleBook/Tool"] {
             let files = try #require(FileManager.default.enumerator(atPath: root.appendingPathComponent(folder).path))
             for case let file as String in files where file.hasSuffix(".swift") && file != "StandardOutput.swift" {
                 count += 1

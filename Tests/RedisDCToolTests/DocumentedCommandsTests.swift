@@ -4,7 +4,7 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
-@testable import redisdc
+@testable import RedisDCTool
 
 @Suite("The commands of the documentation", .timeLimit(.minutes(10)))
 struct DocumentedCommandsTests {

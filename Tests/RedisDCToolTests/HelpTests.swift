@@ -1,7 +1,7 @@
 import ArgumentParser
 import Testing
 
-@testable import redisdc
+@testable import RedisDCTool
 
 /// A command without subcommands.
 struct ListedCommand {

@@ -5,7 +5,7 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
-@testable import redisdc
+@testable import RedisDCTool
 
 /// Arguments that are not UTF-8. The tests write them as shells do: `printf` makes the bytes.
 @Suite("Arguments of redisdc that are no text")
