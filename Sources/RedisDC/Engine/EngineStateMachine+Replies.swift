@@ -424,8 +424,7 @@ extension EngineStateMachine {
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
             let found = Resource.describe(
-                Resource.Kind(rawValue: String(letters.prefix(1))), permits: permits,
-                policy: letters.unicodeScalars.last)
+                ResourceKind(letters: letters), permits: permits, policy: letters.unicodeScalars.last)
             let wanted = operation.resource.map { "; this call expects \($0.configuration)" } ?? ""
             return .failure(RedisDCError(.conflict, "\"\(name)\" is \(found)\(wanted)"))
         case .broken:

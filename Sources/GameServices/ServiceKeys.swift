@@ -30,6 +30,6 @@ struct ServiceKeys: Sendable {
     ///
     /// - Throws: `.invalidArgument`.
     static func validate(_ name: String, _ what: String, maxBytes: Int) throws(GameServiceError) {
-        if let fault = faultOfName(name, what, maxBytes: maxBytes) { throw GameServiceError(.invalidArgument, fault) }
+        if let fault = invalidReason(name, what, maxBytes: maxBytes) { throw GameServiceError(.invalidArgument, fault) }
     }
 }

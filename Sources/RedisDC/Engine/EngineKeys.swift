@@ -1,3 +1,5 @@
+package import CoordinationBase
+
 /// The names of the engine's keys and channels in one namespace.
 ///
 /// `docs/wire-format.md` describes what they contain.
@@ -40,4 +42,22 @@ package struct EngineKeys: Sendable, Hashable {
     package func rateLimiter(_ name: String) -> String {
         namespace.key("rate:\(name)", partition: namespace.partition(of: name))
     }
+}
+
+/// A partition's keys in the order of the scripts' `KEYS`. The strings are made once, not for each request.
+struct PartitionKeys: Sendable {
+    /// State, index, sessions and values.
+    let all: [String]
+    /// State and index. Only scripts about sessions and values need the others.
+    let resources: [String]
+    private let wakePrefix: String
+
+    init(_ namespace: Namespace, partition: Int) {
+        let keys = EngineKeys(namespace)
+        all = keys.scriptKeys(partition: partition)
+        resources = Array(all.prefix(2))
+        wakePrefix = keys.wakePrefix(partition: partition)
+    }
+
+    func wakeUpChannel(of session: String) -> String { wakePrefix + session }
 }
