@@ -104,7 +104,8 @@ struct PresenceReader: Sendable {
         for _ in 0..<8 {
             if let snapshot = try await trySnapshot() { return snapshot }
         }
-        throw GameServiceError(.busy, "the bucket changes too fast for a snapshot: try again, or raise maxLoggedChanges")
+        throw GameServiceError(
+            .busy, "the bucket changes too fast for a snapshot: try again, or raise maxLoggedChanges")
     }
 
     /// Returns `nil` if the pages cannot be brought to one version.

@@ -210,7 +210,9 @@ actor Listeners: WaiterRunner {
             registrationLifetime: read.waits ? registrationLifetime : 0, cursor: request.cursor,
             maxMessages: request.maxMessages, maxBytes: request.maxBytes)
         let partitions = partition.total
-        redis.post(Scripts.listen, keys: partition.keys.scriptKeys(request.mailbox), arguments: arguments, timeout: callTimeout) {
+        redis.post(
+            Scripts.listen, keys: partition.keys.scriptKeys(request.mailbox), arguments: arguments, timeout: callTimeout
+        ) {
             result in
             self.assumeIsolated { listeners in
                 let reply = Self.parse(result) { reply throws(QueueListenError) in

@@ -158,7 +158,8 @@ final class CrossPartitionSender: Sendable {
         ]
         return try await repeating(until: end, clock, throwing: QueueListenError.self) {
             let reply = try await confirmation.run(
-                Scripts.begin, keys: [home.keys.meta, home.keys.sendRecord(id), home.keys.unfinishedSends], arguments: arguments,
+                Scripts.begin, keys: [home.keys.meta, home.keys.sendRecord(id), home.keys.unfinishedSends],
+                arguments: arguments,
                 timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
             guard let words = reply.array, words.first?.string == "ok" else {
                 if reply.array?.first?.string == "conflict" { throw QueueListenError.usedID }

@@ -222,7 +222,8 @@ final class Sender: Sendable {
         ]
         let reply = try await repeating(until: end, clock, throwing: QueueListenError.self) {
             try await redis.script(
-                Scripts.repair, keys: partition.keys.scriptKeys(mailbox), arguments: arguments, timeout: remaining(until: end))
+                Scripts.repair, keys: partition.keys.scriptKeys(mailbox), arguments: arguments,
+                timeout: remaining(until: end))
         }
         guard reply.array?.first?.string == "ok" else {
             throw QueueListenError(refusal: reply, partitions: partition.total)

@@ -54,7 +54,8 @@ final class Watcher: Sendable {
                 for try await event in bucket.changes(after: position) { watcher.receive(event) }
             } catch {
                 watcher.box.withLock {
-                    if (error as? GameServiceError)?.code != .cancelled, (error as? GameServiceError)?.code != .stopped {
+                    if (error as? GameServiceError)?.code != .cancelled, (error as? GameServiceError)?.code != .stopped
+                    {
                         $0.faults.append("\(error)")
                     }
                 }
