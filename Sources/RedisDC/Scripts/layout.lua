@@ -3,7 +3,7 @@
 -- Every line without an indentation is a declaration of its own. A script consists of the declarations whose names it
 -- uses, and of the parts that Scripts.swift lists for it, joined into one text. So a script contains what it needs and
 -- nothing else. There are no functions: creating them in every call costs more than all the rest of a script
--- (docs/decisions.md).
+-- (docs/decisions/0018).
 --
 -- KEYS of a partition:
 --   [1] state: hash of all records. The key ends in `book`.
