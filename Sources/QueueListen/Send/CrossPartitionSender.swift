@@ -10,11 +10,12 @@
 // A post office that finds a recorded send that has been unfinished for a while continues it. Each step has one effect,
 // however often and by however many processes it is executed.
 //
-// A step that arrives very late must not have a second effect. A partition remembers its part until the whole send is
-// finished, the home has shown some rounds later that it still knows this, and for at least a minute longer: a home that
-// loses the last step in a failover makes others deliver again. It delivers the part only within half a minute of the
-// time that it reported. A process that is about to deliver a part requests this time first, and only then checks that the send is
-// still unfinished. All times that are compared therefore come from the same clock.
+// A step that arrives very late must not have a second effect. A partition remembers its part for at least a minute
+// after the whole send is finished, and until the home partition has confirmed some rounds later that its record
+// still says so: a home that loses the last step in a failover makes others deliver again. It delivers the part only
+// within half a minute of the time that it reported. A process that is about to deliver a part requests this time
+// first, and only then checks that the send is still unfinished. All times that are compared therefore come from the
+// same clock.
 import DequeModule
 import Hiredis
 import CoordinationBase

@@ -128,7 +128,7 @@ struct Sessions: Sendable {
 
     /// Checks what a signed request claims before its body is there.
     ///
-    /// - Parameter isLogout: whether a session is admitted too that a logout has ended a short time ago.
+    /// - Parameter isLogout: whether to admit also a session that a logout has ended a short time ago.
     /// - Throws: 401 problems, `unavailable`.
     func claim(_ signature: Signature, isLogout: Bool = false) async throws(Problem) -> Claim {
         guard let id = SessionID(signature.session) else {
@@ -153,7 +153,7 @@ struct Sessions: Sendable {
     /// nothing either.
     ///
     /// - Parameters:
-    ///   - isLogout: whether a session is admitted too that a logout has ended a short time ago.
+    ///   - isLogout: whether to admit also a session that a logout has ended a short time ago.
     ///   - limit: refuses requests beyond the session's limit.
     /// - Throws: 401 problems, `unavailable`, what `limit` throws.
     func verify(
