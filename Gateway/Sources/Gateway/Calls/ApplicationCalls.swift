@@ -1,8 +1,5 @@
 // Calls of the application, which are signed, limited and answered like those of the gateway.
 public import Hummingbird
-import Hiredis
-import QueueListen
-import RedisDC
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -103,21 +100,23 @@ extension Gateway {
         _ path: RouterPath, to router: Router<Context>,
         _ answer: @escaping @Sendable (Content, Caller) async throws -> Reply
     ) {
-        let call: Call = { request, _ in
-            let (session, body) = try await self.verified(request)
-            _ = try Self.object(body, of: request)
-            let content: Content
-            do { content = try JSONDecoder().decode(Content.self, from: Data(body)) } catch {
-                throw Problem(.malformed, "the content is not that of this call: \(Self.place(of: error))")
-            }
-            let caller = Caller(session)
-            let reply: Reply
-            do { reply = try await answer(content, caller) } catch { throw Self.problem(error) }
+        verified(self.path(path, [.post], on: router)).post { request, context in
+            let content: Content = try Self.content(of: request, context)
+            let reply = try await answer(content, Caller(context.session))
             return Response(
                 status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
                 body: .init(byteBuffer: .init(bytes: try JSONEncoder().encode(reply))))
         }
-        add([(.post, call)], path, to: router)
+    }
+
+    /// Reads the content of a call, which must be a JSON object.
+    private static func content<Content: Decodable>(
+        of request: Request, _ context: SessionContext<some RequestContext>
+    ) throws(Problem) -> Content {
+        _ = try JSON(body: context.body, of: request)
+        do { return try JSONDecoder().decode(Content.self, from: Data(context.body)) } catch {
+            throw Problem(.malformed, "the content is not that of this call: \(place(of: error))")
+        }
     }
 
     /// Names the field that has the wrong form, without its value.
@@ -132,20 +131,16 @@ extension Gateway {
             }
         return "\(path.isEmpty ? "it" : path.map(\.stringValue).joined(separator: ".")) \(problem)"
     }
+}
 
-    private static func problem(_ error: any Error) -> any Error {
-        switch error {
-        case let error as CallRefusal:
-            var problem = Problem(.refused, error.detail)
-            problem.extra = ["reason": .string(error.reason)]
-            return problem
-        case let error as CallUnavailable: return Problem.unavailable(error.detail, mayHaveRun: error.mayHaveRun)
-        case let error as QueueListenError: return Problem(error)
-        case let error as RedisError: return Problem(error)
-        case let error as RedisDCError where [.connectionLost, .notConnected, .cancelled].contains(error.code):
-            return Problem(error)
-        case is CancellationError: return Problem.unavailable("the node is stopping", mayHaveRun: true)
-        default: return error
-        }
+extension Gateway {
+    /// Checks that the session of a caller has not ended since the call was verified: after the wait
+    /// for a lock, for example, when the user's name may be another user's.
+    ///
+    /// - Throws: the problem with which the gateway answers the call, `unknown-session` or
+    ///   `logged-in-elsewhere`; `RedisError` if Redis cannot be reached. A caller that the
+    ///   application has created is not checked.
+    public func check(_ caller: Caller) async throws {
+        if let session = caller.session { try await sessions.check(session) }
     }
 }

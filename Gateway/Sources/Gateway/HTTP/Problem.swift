@@ -1,8 +1,5 @@
 import HTTPTypes
-import Hiredis
 import Hummingbird
-import QueueListen
-import RedisDC
 
 /// An error reply: problem details by RFC 9457. docs/http.md lists all of them.
 struct Problem: Error, Sendable {
@@ -43,6 +40,13 @@ struct Problem: Error, Sendable {
         return problem
     }
 
+    /// A method that a path does not have.
+    static func methodNotAllowed(allowed: String) -> Problem {
+        var problem = Problem(.methodNotAllowed, "the call has the methods \(allowed)")
+        problem.headers[.allow] = allowed
+        return problem
+    }
+
     static func tooManyRequests(retryAfter: Duration) -> Problem {
         var problem = Problem(.tooManyRequests, "too many requests: try again in \(retryAfter)")
         problem.headers[.retryAfter] = "\(max(1, retryAfter.components.seconds + 1))"
@@ -63,9 +67,13 @@ struct Problem: Error, Sendable {
         ]
         return .object((json.members ?? []) + (extra.members ?? []))
     }
+}
 
-    var response: Response {
-        var response = Response(kind.status, json, contentType: "application/problem+json")
+extension Problem: HTTPResponseError {
+    var status: HTTPResponse.Status { kind.status }
+
+    func response(from request: Request, context: some RequestContext) -> Response {
+        var response = Response(status, json, contentType: "application/problem+json")
         for field in headers { response.headers.append(field) }
         return response
     }
@@ -126,52 +134,4 @@ extension Problem.Kind {
         case .unavailable: "The service is not available at present"
         }
     }
-}
-
-extension Problem {
-    /// The problem that an error of a mailbox operation is for the client.
-    init(_ error: QueueListenError) {
-        switch error.code {
-        case .invalidArgument: self.init(.malformed, error.message)
-        case .mailboxFull: self.init(.mailboxFull, error.message)
-        case .conflict: self.init(.idUsed, error.message)
-        // The messages of the errors name the server.
-        case .connectionLost, .notConnected, .cancelled, .stopped, .unfinished, .notDurable:
-            self = .unavailable("Redis cannot be reached", mayHaveRun: error.mayHaveRun)
-        case .outOfMemory: self = .unavailable("Redis is out of memory", mayHaveRun: error.mayHaveRun)
-        // The others concern the operator, and their messages name keys.
-        default: self.init(.internal, "the mailbox operation failed: \(error.code)")
-        }
-    }
-
-    init(_ error: RedisError) {
-        if error.code == .outOfMemory {
-            self = .unavailable("Redis is out of memory", mayHaveRun: error.mayHaveRun)
-        } else if error.isTransient || error.code == .clientStopped || error.code == .cancelled {
-            self = .unavailable("Redis cannot be reached", mayHaveRun: error.mayHaveRun)
-        } else {
-            self.init(.internal, "a command failed: \(error.code)")
-        }
-    }
-
-    init(_ error: RedisDCError) {
-        switch error.code {
-        case .connectionLost, .notConnected, .cancelled, .stopped:
-            self = .unavailable("Redis cannot be reached", mayHaveRun: error.mayHaveRun)
-        case .outOfMemory: self = .unavailable("Redis is out of memory", mayHaveRun: error.mayHaveRun)
-        default: self.init(.internal, "a rate limit could not be checked: \(error.code)")
-        }
-    }
-}
-
-extension Response {
-    /// Creates a reply with a JSON body.
-    init(_ status: HTTPResponse.Status, _ json: JSON, contentType: String = "application/json") {
-        self.init(
-            status: status, headers: [.contentType: contentType, .cacheControl: "no-store"],
-            body: .init(byteBuffer: .init(bytes: json.bytes)))
-    }
-
-    /// A reply without a body.
-    static var noContent: Response { Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
 }

@@ -1,103 +1,35 @@
-// Server-sent events.
-import HTTPTypes
 import Hummingbird
 import NIOCore
 import NIOHTTPTypes
 import NIOPosix
 import QueueListen
 
-extension Gateway {
+/// The body of a response that is a stream of server-sent events.
+struct EventStream: Sendable {
     /// The end of the id of the event `superseded`. A browser repeats it when it reconnects by itself.
-    private static let supersededSuffix = ";superseded"
+    static let supersededSuffix = ";superseded"
 
-    /// GET /v1/events
-    func events(_ request: Request, _ address: String?) async throws -> Response {
-        let query = Query(request)
-        let entry = sessionID(ofEvents: request).map { watch.enter($0) }
-        let session = try await sessionOfEvents(request, query)
-        guard Self.accepts(request, "text/event-stream") else {
-            throw Problem(.notAcceptable, "this call replies with text/event-stream")
-        }
-        let last = request.headers[.lastEventID]
-        // 204 is the only reply after which a browser does not reconnect.
-        if last?.hasSuffix(Self.supersededSuffix) == true { return .noContent }
-        var cursor = try query.cursor("after")
-        if let last, !last.isEmpty {
-            guard let position = Cursor(last) else { throw Problem(.malformed, "Last-Event-ID is not a cursor") }
-            cursor = position
-        }
-        let place = try streams.open(session)
-        let stream: MailStream
-        do { stream = try MailStream(self, session, entry) } catch {
-            place.close()
-            throw error
-        }
-        let start = cursor
-        return Response(
-            status: .ok,
-            headers: [
-                .contentType: "text/event-stream", .cacheControl: "no-store",
-                HTTPField.Name("X-Accel-Buffering")!: "no",
-            ],
-            body: ResponseBody { writer in
-                defer { place.close() }
-                try await self.write(stream, after: start, to: &writer)
-                try await writer.finish(nil)
-            })
-    }
+    let stream: MailStream
+    let configuration: GatewayConfiguration
 
-    /// The session that a request names, before it is verified.
-    private func sessionID(ofEvents request: Request) -> SessionID? {
-        let cookie = request.cookies[cookieName]?.value.prefix { $0 != "." }
-        return SessionID(request.headers[.session] ?? cookie.map { String($0) } ?? "")
-    }
-
-    private func sessionOfEvents(_ request: Request, _ query: Query) async throws -> Session {
-        if request.headers[.session] != nil { return try await verified(request).0 }
-        guard let cookie = request.cookies[cookieName] else {
-            throw Problem.unauthorized(
-                .cookie, "the request is not signed, and has no cookie", time: try await sessions.time())
-        }
-        try checkCookieOrigin(request.headers)
-        let session = try await sessions.verify(cookie: cookie.value)
-        if let expected = try query.text("session"), expected != session.id.description {
-            throw Problem.unauthorized(.cookie, "the cookie is that of another session", time: session.verifiedAt)
-        }
-        try await limitRequests(of: session)
-        return session
-    }
-
-    private static func accepts(_ request: Request, _ type: String) -> Bool {
-        guard let accept = request.headers[.accept] else { return true }
-        let major = type.prefix { $0 != "/" }
-        return accept.split(separator: ",").contains { range in
-            let name = (range.split(separator: ";").first ?? "").trimmed.lowercased()
-            return name == type || name == "*/*" || name == major + "/*"
-        }
-    }
-
-    /// Writes the events of a stream, the last one included.
-    private func write(
-        _ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter
-    ) async throws {
+    /// Writes the events of the stream, the last one included.
+    func write(after cursor: Cursor?, to writer: inout any ResponseBodyWriter) async throws {
         let delay = Int(max(.zero, min(configuration.reconnectDelay, .seconds(3600))) / .milliseconds(1))
         try await writer.write(ByteBuffer(string: "retry: \(delay)\n\n"))
-        let end = try await run(stream, after: cursor, to: &writer)
+        let end = try await run(after: cursor, to: &writer)
         switch end {
         case .superseded(let cursor):
             try await writer.write(
                 Self.event(
                     "superseded", id: cursor.description + Self.supersededSuffix,
                     ["cursor": .string(cursor.description)]))
-        case .expired: try await writer.write(Self.bye("expired", retry: reconnectTime))
-        case .restart: try await writer.write(Self.bye("restart", retry: reconnectTime))
+        case .expired: try await writer.write(Self.bye("expired", retry: configuration.reconnectTime))
+        case .restart: try await writer.write(Self.bye("restart", retry: configuration.reconnectTime))
         }
     }
 
-    /// Writes the events of a stream until it ends, or its client has gone.
-    private func run(
-        _ stream: MailStream, after cursor: Cursor?, to writer: inout any ResponseBodyWriter
-    ) async throws -> MailStream.End {
+    /// Writes the events of the stream until it ends, or its client has gone.
+    private func run(after cursor: Cursor?, to writer: inout any ResponseBodyWriter) async throws -> MailStream.End {
         guard let client = ClientConnection.current, try await !client.hasEncodedBody else {
             return try await ClientConnection.cancelling { cancel in
                 let connection = MailStream.Connection(
@@ -184,8 +116,4 @@ extension JSON {
         let json: JSON = ["status": .string(status)]
         self = json.with(("first", first.map { JSON($0) }), ("cursor", .string(delivery.cursor.description)))
     }
-}
-
-extension HTTPField.Name {
-    static let lastEventID = HTTPField.Name("Last-Event-ID")!
 }
