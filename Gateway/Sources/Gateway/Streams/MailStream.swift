@@ -34,9 +34,9 @@ final class MailStream: Sendable {
         /// Why the stream ends: the first reason counts.
         var end: End?
         var isTooSlow = false
-        /// The time at which the write of a delivery began that is under way.
+        /// When the current write of a delivery began; `nil` if there is none.
         var deliveringSince: StreamTimes.Instant?
-        /// The same of a sign of life.
+        /// When the current write of a keep-alive began; `nil` if there is none.
         var keepingAliveSince: StreamTimes.Instant?
 
         var writingSince: StreamTimes.Instant? {
@@ -59,7 +59,7 @@ final class MailStream: Sendable {
         reader = try gateway.reader(for: session)
     }
 
-    /// Makes ``run(after:on:_:)`` throw, unless it writes: then after the write.
+    /// Makes ``run(after:on:_:)`` throw: immediately while it reads, and after the write while it writes.
     func cancel() { reader.cancel() }
 
     /// Reads the mailbox until the stream ends.
