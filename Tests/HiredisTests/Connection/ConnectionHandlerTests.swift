@@ -220,12 +220,14 @@ struct ConnectionHandlerTests {
 
     // MARK: Silent servers
 
-    @Test("the connection closes when a reply is outstanding and the server is silent for the limit")
+    @Test("the connection closes when a reply is outstanding and the server is silent for 5/4 of the limit")
     func silent() async throws {
-        let connection = try await TestedConnection(silenceLimit: .seconds(30))
+        let connection = try await TestedConnection(silenceLimit: .seconds(32))
         let first = try await connection.send(["A"])
         let second = try await connection.send(["B"])
-        await connection.loop.advanceTime(by: .seconds(30))
+        await connection.loop.advanceTime(by: .seconds(40) - .nanoseconds(1))
+        #expect(try await connection.isOpen())
+        await connection.loop.advanceTime(by: .nanoseconds(1))
         for reply in [first, second] {
             let error = await reply.value.error
             #expect(error?.code == .connectionLost)
@@ -234,18 +236,34 @@ struct ConnectionHandlerTests {
         #expect(try await !connection.isOpen())
     }
 
-    @Test("any reply or part of a reply resets the silence limit", arguments: [":1\r\n", "$3\r\nab"])
-    func signOfLife(part: String) async throws {
-        let connection = try await TestedConnection(silenceLimit: .seconds(30))
+    @Test(
+        "any reply or part of a reply resets the silence limit, also after it has passed",
+        arguments: [":1\r\n", "$3\r\nab"], [1, 31, 32, 39])
+    func signOfLife(part: String, time: Int64) async throws {
+        let connection = try await TestedConnection(silenceLimit: .seconds(32))
         let first = try await connection.send(["A"])
         let second = try await connection.send(["B"])
-        await connection.loop.advanceTime(by: .seconds(29))
+        await connection.loop.advanceTime(by: .seconds(time))
         try await connection.answer(bytes: part.utf8)
-        await connection.loop.advanceTime(by: .seconds(29))
+        await connection.loop.advanceTime(by: .seconds(40) - .nanoseconds(1))
         #expect(try await connection.isOpen())
-        await connection.loop.advanceTime(by: .seconds(1))
+        await connection.loop.advanceTime(by: .nanoseconds(1))
         #expect(try await !connection.isOpen())
         _ = await (first.value, second.value)
+    }
+
+    @Test("the deadlines of other commands do not shorten the silence")
+    func otherDeadlines() async throws {
+        let connection = try await TestedConnection(silenceLimit: .seconds(32))
+        var replies = [try await connection.send(["A"])]
+        for number in 1...9 {
+            replies.append(try await connection.send(["B"], timeout: .seconds(32) + .milliseconds(Int64(number))))
+        }
+        await connection.loop.advanceTime(by: .seconds(40) - .nanoseconds(1))
+        #expect(try await connection.isOpen())
+        await connection.loop.advanceTime(by: .nanoseconds(1))
+        #expect(try await !connection.isOpen())
+        for reply in replies { _ = await reply.value }
     }
 
     @Test("the silence limit applies only while replies are outstanding")
@@ -257,24 +275,24 @@ struct ConnectionHandlerTests {
         await connection.loop.advanceTime(by: .hours(1))
         #expect(try await connection.isOpen())
         let second = try await connection.send(["B"])
-        await connection.loop.advanceTime(by: .seconds(29))
+        await connection.loop.advanceTime(by: .seconds(37))
         #expect(try await connection.isOpen())
         await connection.loop.advanceTime(by: .seconds(1))
         #expect(await second.value.error?.code == .connectionLost)
     }
 
-    @Test("the connection closes when a heartbeat is outstanding and the server is silent for its timeout")
+    @Test("the connection closes when a heartbeat is outstanding and the server is silent for 5/4 of its timeout")
     func silentHeartbeat() async throws {
         let connection = try await TestedConnection(silenceLimit: .seconds(30))
         let command = try await connection.send(["A"])
-        let heartbeat = try await connection.send(["B"], timeout: .seconds(5), silenceLimit: .seconds(5))
+        let heartbeat = try await connection.send(["B"], timeout: .seconds(4), silenceLimit: .seconds(4))
         // A reply to another command: the connection works at that time.
         await connection.loop.advanceTime(by: .seconds(3))
         try await connection.answer(.integer(1))
         #expect(await command.value.value == .integer(1))
-        await connection.loop.advanceTime(by: .seconds(2))
+        await connection.loop.advanceTime(by: .seconds(1))
         #expect(await heartbeat.value.error?.code == .timedOut)
-        await connection.loop.advanceTime(by: .seconds(3) - .nanoseconds(1))
+        await connection.loop.advanceTime(by: .seconds(4) - .nanoseconds(1))
         #expect(try await connection.isOpen())
         await connection.loop.advanceTime(by: .nanoseconds(1))
         #expect(try await !connection.isOpen())
@@ -282,12 +300,12 @@ struct ConnectionHandlerTests {
 
     @Test("a heartbeat that is answered leaves the connection's silence limit as it is")
     func answeredHeartbeat() async throws {
-        let connection = try await TestedConnection(silenceLimit: .seconds(30))
+        let connection = try await TestedConnection(silenceLimit: .seconds(32))
         let heartbeat = try await connection.send(["B"], timeout: .seconds(5), silenceLimit: .seconds(5))
         let command = try await connection.send(["A"])
         try await connection.answer(.integer(1))
         #expect(await heartbeat.value.value == .integer(1))
-        await connection.loop.advanceTime(by: .seconds(30) - .nanoseconds(1))
+        await connection.loop.advanceTime(by: .seconds(40) - .nanoseconds(1))
         #expect(try await connection.isOpen())
         await connection.loop.advanceTime(by: .nanoseconds(1))
         #expect(await command.value.error?.code == .connectionLost)

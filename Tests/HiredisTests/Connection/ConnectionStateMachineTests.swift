@@ -181,6 +181,37 @@ struct ConnectionStateMachineTests {
         machine.wroteAll()
         #expect(machine.silentSince == second(20))
     }
+
+    @Test("after the limit, a server counts as dead with the fifth look, however late the looks are")
+    func looks() {
+        let machine = MachineBox()
+        let limit = TimeAmount.seconds(16)
+        #expect(machine.lookForSilence(limit, now: second(0)) == .allowed)
+        machine.enqueue(1, "a", now: second(1))
+        machine.wroteAll()
+        #expect(machine.lookForSilence(nil, now: second(900)) == .allowed)
+        #expect(machine.lookForSilence(limit, now: second(2)) == .lookAgain(at: second(17)))
+        // A pause of hours counts as one look.
+        #expect(machine.lookForSilence(limit, now: second(9000)) == .lookAgain(at: second(9001)))
+        #expect(machine.lookForSilence(limit, now: second(9000)) == .lookAgain(at: second(9001)))
+        #expect(machine.lookForSilence(limit, now: second(9100)) == .lookAgain(at: second(9101)))
+        machine.heard(now: second(9100))
+        #expect(machine.lookForSilence(limit, now: second(9101)) == .lookAgain(at: second(9116)))
+        for time in UInt64(0)..<4 {
+            #expect(machine.lookForSilence(limit, now: second(9116 + time)) == .lookAgain(at: second(9117 + time)))
+        }
+        #expect(machine.lookForSilence(limit, now: second(9120)) == .dead(limit))
+    }
+
+    @Test("a heartbeat's limit is its timeout, but at least a second", arguments: [(0.3, 1), (1, 1), (5, 5)])
+    func heartbeatLimit(timeout: Double, limit: Int64) {
+        var command: RedisCommand = ["EVALSHA"]
+        let timeout = TimeAmount.milliseconds(Int64(timeout * 1000))
+        #expect(command.silenceLimit(timeout) == nil)
+        command.isHeartbeat = true
+        #expect(command.silenceLimit(nil) == nil)
+        #expect(command.silenceLimit(timeout) == .seconds(limit))
+    }
 }
 
 /// A wrapper, because #expect cannot use the noncopyable state machine.
@@ -205,6 +236,9 @@ private final class MachineBox {
 
     func wroteAll() { machine.wroteAll() }
     func heard(now: NIODeadline) { machine.heard(now: now) }
+    func lookForSilence(_ limit: TimeAmount?, now: NIODeadline) -> Machine.Silence {
+        machine.lookForSilence(limit, now: now)
+    }
     func received(_ reply: RESPValue) -> Machine.ReplyAction { machine.received(reply) }
     func cancel(_ id: UInt64) -> Machine.Failure? { machine.cancel(id) }
     func expire(now: NIODeadline) -> [Machine.Failure] { machine.expire(now: now) }

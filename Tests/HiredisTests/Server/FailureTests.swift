@@ -1,4 +1,7 @@
+import Foundation
 import Hiredis
+import NIOCore
+import NIOPosix
 import RedisDCTesting
 import Testing
 
@@ -196,6 +199,34 @@ extension ServerTests {
                     #expect(error?.message.contains("owes a reply") == true)
                 }
                 try await untilConnected(redis)
+            }
+        }
+
+        @Test("a connection survives a pause of the process beyond the silence limit")
+        func pause() async throws {
+            try await withLocalRedis { server in
+                var configuration = try RedisConfiguration(url: server.url)
+                configuration.silenceLimit = .seconds(1)
+                let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+                let redis = try RedisClient(configuration, eventLoopGroup: group)
+                let running = Task { await redis.run() }
+                let script = RedisScript("return 1")
+                _ = try await redis.script(script, keys: ["k"], arguments: [])
+                let connections = try await redis.info("total_connections_received")
+                let reply = await withCheckedContinuation { continuation in
+                    redis.execute {
+                        redis.post(script, keys: ["k"], arguments: [], timeout: patience) { reply in
+                            continuation.resume(returning: reply)
+                        }
+                        // The reply arrives meanwhile. The overdue timer fires before the loop reads it.
+                        Thread.sleep(forTimeInterval: 1.5)
+                    }
+                }
+                #expect(try reply.get().integer == 1)
+                #expect(try await redis.info("total_connections_received") == connections)
+                running.cancel()
+                await running.value
+                try await group.shutdownGracefully()
             }
         }
 

@@ -16,8 +16,8 @@ extension EngineTests.SilentConnectionTests {
     func silentConnections() async throws {
         let waits = 500
         var configuration = CoordinatorConfiguration()
-        // Less than the time after which a silent server counts as dead otherwise. The connection is replaced after two
-        // thirds of it at the latest, so that a busy machine has some seconds left.
+        // Less than the time after which a silent server counts as dead otherwise. The connection is replaced after three
+        // quarters of it at the latest, so that a busy machine has some seconds left.
         configuration.ttl = .seconds(24)
         try await withProxiedCoordinator(configuration: configuration) { proxy, proxied, other, redis in
             let losses = Atomic<Int>(0)
