@@ -4,7 +4,7 @@
 ///
 /// A valid name has 1 to `maxBytes` bytes of UTF-8 without control characters and without braces, which would change
 /// the slot in a cluster.
-package func faultOfName(_ name: String, _ what: String = "name", maxBytes: Int = 512) -> String? {
+package func invalidReason(_ name: String, _ what: String = "name", maxBytes: Int = 512) -> String? {
     let length = name.utf8.count
     guard (1...maxBytes).contains(length) else { return "a \(what) has 1 to \(maxBytes) bytes, this one has \(length)" }
     for scalar in name.unicodeScalars {
@@ -38,7 +38,7 @@ package struct ByteName: Hashable {
 /// Returns what is wrong with names that become keys of a dictionary of strings, or `nil` when they are valid.
 ///
 /// They are invalid when two of them differ in their bytes and are equal as Swift strings.
-package func faultOfNames(_ names: [String]) -> String? {
+package func invalidReason(_ names: [String]) -> String? {
     var seen: [String: String] = [:]
     for name in names {
         if let other = seen.updateValue(name, forKey: name), ByteName(other) != ByteName(name) {

@@ -4,7 +4,7 @@ package import Synchronization
 /// A call in progress: its request, its progress, and its result.
 ///
 /// There is one object for each call, so that the frames of the functions that wait, and the collections that list
-/// the call, contain only a reference (docs/decisions.md).
+/// the call, contain only a reference (docs/decisions/0021).
 ///
 /// `@unchecked`: `progress` is accessed only on the runner's executor once the call has begun. `ending` is
 /// written there once, before the caller is resumed, and read by the caller afterwards.
@@ -14,7 +14,7 @@ package final class PendingOperation<Progress, Output, Failure: Error>: @uncheck
     /// The request, and the data that the state machine stores with it.
     package var progress: Progress
     /// Set after `ending`, with release ordering, and read before it. The continuation orders the two threads as well,
-    /// but in a way that ThreadSanitizer does not see (docs/decisions.md).
+    /// but in a way that ThreadSanitizer does not see (docs/decisions/0048).
     @usableFromInline let hasEnded: Atomic<Bool>
     /// `nil` until the call has ended. A reference, so that a call that waits needs no memory for a result.
     @usableFromInline var ending: Ending?

@@ -1,12 +1,12 @@
 import CoordinationBase
 import Hiredis
 
-/// The error of an operation on a leaderboard or a matchmaker.
+/// The error of an operation on presence, a leaderboard or a matchmaker.
 public struct GameServiceError: Error, Sendable {
     /// The kind of an error. Kinds may be added: switch over it with a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case invalidArgument, conflict, outOfRange, notFound, cancelled
+            case invalidArgument, conflict, outOfRange, notFound, lost, superseded, taken, changed, busy, cancelled
             case connectionLost, notConnected, notPermitted, wrongType, outOfMemory, serverError, stopped
         }
         private var kind: Kind
@@ -22,6 +22,18 @@ public struct GameServiceError: Error, Sendable {
         public static let outOfRange = Code(.outOfRange)
         /// There is no such ticket, or it ended too long ago.
         public static let notFound = Code(.notFound)
+        /// The session under which the client was connected has ended, because the process was
+        /// stopped for too long or Redis has lost data. Connect the client again, if it still is
+        /// connected, and put its objects again.
+        public static let lost = Code(.lost)
+        /// The client has connected again since, at this process or at another one.
+        public static let superseded = Code(.superseded)
+        /// The key has an object of another user, or `onlyNew` was given and it has an object.
+        public static let taken = Code(.taken)
+        /// There is no such object, or it does not have the expected version.
+        public static let changed = Code(.changed)
+        /// The bucket changes so fast that no snapshot could be read.
+        public static let busy = Code(.busy)
         /// The task was cancelled.
         public static let cancelled = Code(.cancelled)
         /// The connection broke, or Redis did not answer in time. `mayHaveRun` says whether the
@@ -37,7 +49,7 @@ public struct GameServiceError: Error, Sendable {
         public static let outOfMemory = Code(.outOfMemory)
         /// Any other error reply of the server, or an unexpected reply.
         public static let serverError = Code(.serverError)
-        /// The Redis client has stopped.
+        /// ``Presence/run()`` has ended, or the Redis client has stopped.
         public static let stopped = Code(.stopped)
 
         /// The name of the code, `outOfRange` for example.
@@ -46,8 +58,8 @@ public struct GameServiceError: Error, Sendable {
 
     /// The kind of the error.
     public var code: Code
-    /// A text that says what happened, to which leaderboard or matchmaker, and what to do where that
-    /// helps.
+    /// A text that says what happened, to which object, leaderboard or matchmaker, and what to do
+    /// where that helps.
     public var message: String
     /// Whether the operation may have taken effect although it failed.
     public var mayHaveRun: Bool
@@ -63,28 +75,6 @@ public struct GameServiceError: Error, Sendable {
     }
 }
 
+extension GameServiceError: CodedError {}
+
 extension GameServiceError.Code: FailureCode {}
-
-extension GameServiceError: CustomStringConvertible {
-    /// The code, the message, and whether the operation may have taken effect.
-    public var description: String {
-        "\(code): \(message)" + (mayHaveRun ? " (the operation may have taken effect)" : "")
-    }
-}
-
-extension GameServiceError {
-    /// Maps an error of the Redis client to the corresponding code.
-    init(_ error: RedisError) {
-        self.init(Code(error), error.message, mayHaveRun: error.mayHaveRun, underlying: error)
-    }
-
-    /// Creates the error for a reply that the operation does not expect.
-    init(unexpected reply: RESPValue) { self.init(.serverError, "unexpected reply: \(reply.form)") }
-
-    /// Returns the error with the failed action in front of its message.
-    func prefixed(_ action: String) -> GameServiceError {
-        var copy = self
-        copy.message = "\(action): \(message)"
-        return copy
-    }
-}

@@ -1,6 +1,6 @@
 package import NIOConcurrencyHelpers
 
-/// A value behind a lock that ThreadSanitizer can see (docs/decisions.md), for modules that do not
+/// A value behind a lock that ThreadSanitizer can see (docs/decisions/0014), for modules that do not
 /// import NIO. Copies share the value.
 package struct Locked<Value: Sendable>: Sendable {
     @usableFromInline package let box: NIOLockedValueBox<Value>

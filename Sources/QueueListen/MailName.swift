@@ -7,7 +7,7 @@ enum MailName {
     /// - Parameter what: the kind of name, for the error message.
     /// - Throws: `.invalidArgument`.
     static func validate(_ name: String, _ what: String = "name", maxBytes: Int = 512) throws(QueueListenError) {
-        if let fault = faultOfName(name, what, maxBytes: maxBytes) { throw QueueListenError(.invalidArgument, fault) }
+        if let fault = invalidReason(name, what, maxBytes: maxBytes) { throw QueueListenError(.invalidArgument, fault) }
     }
 
     /// Checks that a text is at most `maxBytes` bytes without control characters. It may be empty.

@@ -227,7 +227,7 @@ public struct Mailbox: Sendable {
     ) async throws(QueueListenError) -> RESPValue {
         do {
             return try await office.redis.script(
-                script, keys: partition.keys(name), arguments: arguments,
+                script, keys: partition.keys.scriptKeys(name), arguments: arguments,
                 timeout: office.configuration.callTimeout)
         } catch { throw QueueListenError(error).prefixed(failure(action)) }
     }

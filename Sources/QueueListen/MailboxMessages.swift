@@ -79,3 +79,23 @@ public struct MailboxMessages: AsyncSequence, Sendable {
         }
     }
 }
+
+/// An element of ``Mailbox/messages(after:device:limit:)``.
+public enum MailboxEvent: Sendable {
+    /// The next message.
+    case message(ReceivedMessage)
+    /// Messages are missing here, or some will be delivered a second time. A reader that derives a
+    /// state from the messages reloads that state.
+    case gap(MailboxGap)
+}
+
+/// The reason why messages may be missing.
+public enum MailboxGap: Sendable, Hashable {
+    /// The mailbox was lost or deleted. See ``Delivery/Status/reset``.
+    case reset
+    /// Redis has lost the end of the mailbox. See ``Delivery/Status/forked``.
+    case forked
+    /// Messages before the one with the index `first` are gone. See
+    /// ``Delivery/Status/truncated(first:)``.
+    case truncated(first: Int)
+}

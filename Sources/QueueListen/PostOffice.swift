@@ -81,7 +81,7 @@ public final class PostOffice: Sendable {
         self.namespace = namespace
         self.configuration = configuration
         self.clock = clock
-        let keyspace = Namespace(namespace, partitions: configuration.partitions, prefix: "ql")
+        let keyspace = Namespace.ofMailboxes(namespace, partitions: configuration.partitions)
         self.keyspace = keyspace
         let process = UInt64.random(in: .min ... .max).hexadecimal
         var settings = ListenStateMachine.Settings()

@@ -77,36 +77,11 @@ public struct QueueListenError: Error, Sendable {
     }
 }
 
+extension QueueListenError: CodedError {}
+
 extension QueueListenError.Code: FailureCode {}
 
-extension QueueListenError: CustomStringConvertible {
-    /// The code, the message, and whether the operation may have taken effect.
-    public var description: String {
-        "\(code): \(message)" + (mayHaveRun ? " (the operation may have taken effect)" : "")
-    }
-}
-
 extension QueueListenError {
-    /// Maps any error to the corresponding code.
-    init(_ error: any Error) {
-        if let error = error as? QueueListenError {
-            self = error
-            return
-        }
-        guard let error = error as? RedisError else {
-            self.init(.serverError, "\(error)", underlying: error)
-            return
-        }
-        self.init(Code(error), error.message, mayHaveRun: error.mayHaveRun, underlying: error)
-    }
-
-    /// Returns the error with the failed action in front of its message.
-    func prefixed(_ action: String) -> QueueListenError {
-        var copy = self
-        copy.message = "\(action): \(message)"
-        return copy
-    }
-
     /// Returns whether a stored number of partitions, or the beginning of a mailbox's record, is a possible number of
     /// partitions other than this one. Else it was stored by the first layout.
     private static func isOtherCount(_ stored: String, than partitions: Int) -> Bool {
@@ -134,7 +109,7 @@ extension QueueListenError {
             self.init(
                 .wrongType,
                 "the key \(words[1]) holds data of another program: remove it, or use another namespace")
-        default: self.init(.serverError, "unexpected reply: \(refusal.form)")
+        default: self.init(unexpected: refusal)
         }
     }
 }

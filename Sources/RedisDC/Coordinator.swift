@@ -231,7 +231,7 @@ public final class Coordinator: Sendable {
     func engine(of name: String) -> Engine { engines[keyspace.partition(of: name)] }
 
     /// Runs a script that only reads.
-    func look(_ script: RedisScript, partition: Int, _ arguments: [RedisArgument]) async throws(RedisDCError)
+    func snapshot(_ script: RedisScript, partition: Int, _ arguments: [RedisArgument]) async throws(RedisDCError)
         -> RESPValue
     {
         try await checkPartitions()

@@ -146,7 +146,7 @@ extension Coordinator {
         _ name: String, limit: Int, after: [RedisArgument] = []
     ) async throws(RedisDCError) -> InspectionPage? {
         let partition = keyspace.partition(of: name)
-        let reply = try await look(
+        let reply = try await snapshot(
             Scripts.inspect, partition: partition, [.string(name), .integer(limit)] + after)
         if reply.array?.first?.string == "damaged" {
             throw RedisDCError(
@@ -171,7 +171,7 @@ extension Coordinator {
             var cursor = "0"
             var isFirstPage = true
             repeat {
-                let reply = try await look(Scripts.list, partition: partition, [.string(cursor)])
+                let reply = try await snapshot(Scripts.list, partition: partition, [.string(cursor)])
                 guard let parts = reply.array, parts.count == 5, let next = parts[0].string else { break }
                 cursor = next
                 if isFirstPage { list.sessions += parts[2].number ?? 0 }

@@ -85,15 +85,9 @@ public struct RedisDCError: Error, Sendable {
     }
 }
 
-/// The text of an error begins with its code.
-extension RedisDCError.Code: FailureCode {}
+extension RedisDCError: CodedError {}
 
-extension RedisDCError: CustomStringConvertible {
-    /// The code, the message, and whether the operation may have taken effect.
-    public var description: String {
-        "\(code): \(message)" + (mayHaveRun ? " (the operation may have taken effect)" : "")
-    }
-}
+extension RedisDCError.Code: FailureCode {}
 
 extension RedisDCError {
     /// Translates an error of the Redis client.

@@ -1,6 +1,7 @@
-// The kinds of resources, as inspections and lists report them.
+// The kinds of resources.
 
-/// The kind of a resource that ``Coordinator/inspect(_:limit:)`` or ``Coordinator/list(limit:)`` reports.
+/// The kind of a resource, as ``Coordinator/inspect(_:limit:)`` and ``Coordinator/list(limit:)``
+/// report it.
 ///
 /// More kinds may be added: switch over it with a `default`.
 public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
@@ -34,23 +35,40 @@ public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomString
     /// The kind in words, such as `read-write lock`.
     public var description: String { rawValue }
 
-    /// - Parameter letters: the kind and its policy, as in layout.lua.
-    init(letters: String?) {
-        let letter = letters.map { String($0.prefix(1)) }
-        self =
-            switch letter.flatMap({ Resource.Kind(rawValue: $0) }) {
-            case .semaphore: .semaphore
-            case .mutex: .mutex
-            case .readWriteLock: .readWriteLock
-            case .condition: .condition
-            case .turnstile: .turnstile
-            case .latch: .latch
-            case .barrier: .barrier
-            case .phaser: .phaser
-            case .exchanger: .exchanger
-            case .boundedBuffer: .boundedBuffer
-            case .bufferItems: .bufferItems
-            case nil: letter == "z" ? .broken : .beingDestroyed
-            }
+    /// The kind's letter in the server's records: see layout.lua.
+    var letter: Character {
+        switch self {
+        case .semaphore: "s"
+        case .mutex: "m"
+        case .readWriteLock: "r"
+        case .condition: "c"
+        case .turnstile: "t"
+        case .latch: "l"
+        case .barrier: "b"
+        case .phaser: "p"
+        case .exchanger: "e"
+        case .boundedBuffer: "k"
+        case .bufferItems: "i"
+        case .broken: "z"
+        case .beingDestroyed: "x"
+        }
+    }
+
+    private static let ofLetter = Dictionary(uniqueKeysWithValues: allCases.map { ($0.letter, $0) })
+
+    /// - Parameter letters: the kind and its policy, as in layout.lua. `nil` if there is no record any more.
+    init(letters: String?) { self = letters?.first.flatMap { Self.ofLetter[$0] } ?? .beingDestroyed }
+
+    /// Why a request waits on the server.
+    var unavailability: String {
+        switch self {
+        case .semaphore, .mutex, .readWriteLock: "others hold it or are ahead in the queue"
+        case .condition: "it was not notified"
+        case .turnstile, .latch: "it is closed"
+        case .barrier, .phaser, .exchanger: "the other parties have not arrived"
+        case .boundedBuffer: "it is full"
+        case .bufferItems: "it is empty"
+        case .broken, .beingDestroyed: "it is \(self)"
+        }
     }
 }

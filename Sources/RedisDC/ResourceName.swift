@@ -4,7 +4,7 @@ import CoordinationBase
 /// control characters or braces. The name of a namespace also has no colon.
 enum ResourceName {
     static func validate(_ name: String) throws(RedisDCError) {
-        if let fault = faultOfName(name) { throw RedisDCError(.invalidArgument, fault) }
+        if let fault = invalidReason(name) { throw RedisDCError(.invalidArgument, fault) }
     }
 
     static func validate(namespace: String) throws(RedisDCError) {

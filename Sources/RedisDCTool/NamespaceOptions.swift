@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandLineTool
 import CoordinationBase
 import Hiredis
+import QueueListen
 
 /// The options that select a namespace and its number of partitions.
 struct NamespaceOptions: ParsableArguments {
@@ -31,7 +32,7 @@ struct NamespaceOptions: ParsableArguments {
 
     /// Returns the number of partitions of the namespace's mailboxes, as ``agreedPartitions(storedAt:_:)`` does.
     func agreedMailPartitions(_ redis: RedisClient) async throws -> Int {
-        let meta = Namespace(namespace, partitions: 1, prefix: "ql").key("meta", partition: 0)
-        return try await agreedPartitions(storedAt: meta, redis)
+        let keys = MailboxKeys(.ofMailboxes(namespace, partitions: 1), partition: 0)
+        return try await agreedPartitions(storedAt: keys.meta, redis)
     }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Follows the documentation as a reader does: runs its commands, and the programs of the README's quick start in a package
-of their own beside the repository. Commands of the tool have a test of their own (DocumentedCommandsTests).
+"""Follows the documentation as a reader does: runs its commands, and the programs of the quick start in a package of
+their own beside the repository. Commands of the tool have a test of their own (DocumentedCommandsTests).
 
 usage: test.py library PROGRAMS SCRATCH   (the folder of the package's programs, and one for builds)
        test.py gateway SCRATCH            (the folder in which the package Gateway was built)
@@ -184,7 +184,7 @@ def examples(reader):
 
 
 def quick_start(reader, folder, scratch):
-    """README.md: the first program, in one process and in two of which one is killed, and then the second program."""
+    """docs/quick-start.md: the first program, alone and in two processes of which one is killed; then the second one."""
     main = pathlib.Path(folder, "kitchen", "Sources", "kitchen", "main.swift")
     swift_run = f"swift run --package-path {shlex.quote(folder)}/kitchen"
     cooking = r"^seated; still free: \d\ncooking with fence \d+$"
@@ -199,7 +199,7 @@ def quick_start(reader, folder, scratch):
     first.kill()
     check("the second process cooks after the death of the first", re.search(cooking, second.end(), re.M), second.text)
 
-    program = code_of_readme()[2]
+    program = code_of_quick_start()[2]
     main.write_text(program)
     listener = reader.start(swift_run, False, scratch)
     listener.shows(r"^1 your turn$")
@@ -223,9 +223,9 @@ def quick_start(reader, folder, scratch):
           listener.text)
 
 
-def code_of_readme():
+def code_of_quick_start():
     """The code of the quick start: the package's manifest, and two programs."""
-    blocks = re.findall(r"^```swift\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    blocks = re.findall(r"^```swift\n(.*?)^```$", (ROOT / "docs/quick-start.md").read_text(), re.M | re.S)
     assert blocks[0].startswith("// swift-tools-version") and "import QueueListen" in blocks[2]
     return blocks
 
@@ -244,7 +244,7 @@ def prepare(programs, folder, scratch):
 
         sources = pathlib.Path(folder, "kitchen", "Sources", "kitchen")
         sources.mkdir(parents=True)
-        manifest, program = code_of_readme()[:2]
+        manifest, program = code_of_quick_start()[:2]
         # This folder may have another name than the reader's clone, and its modules are built once for one path.
         beside, here = '.package(path: "../redisdc", ', f'.package(name: "redisdc", path: "{ROOT}", '
         check("the package of the quick start depends on the folder beside it", beside in manifest, manifest)
@@ -254,10 +254,9 @@ def prepare(programs, folder, scratch):
 
 
 def follow_library(folder, scratch):
-    pages = ["README.md", "docs/wire-format.md"] + sorted(
+    pages = ["README.md", "docs/quick-start.md", "docs/examples.md", "docs/wire-format.md"] + sorted(
         str(page.relative_to(ROOT)) for page in (ROOT / "Examples").glob("*/README.md") if page.parent.name != "Arcade")
     with Reader(folder, pages) as reader:
-        reader.left = [command for command in reader.left if "Gateway" not in command]
         reader.start_server()
         text = reader.run(pathlib.Path(folder, "next").read_text(), documented=False)
         check("the next command holds a lock", "alone on all machines, fence" in text, text)
@@ -273,7 +272,7 @@ def follow_library(folder, scratch):
 
 
 def follow_gateway(folder, scratch):
-    with Reader(folder, ["README.md"]) as reader:
+    with Reader(folder, ["docs/gateway.md"]) as reader:
         reader.start_server()
         check("there is help", "--allow-sends" in reader.run(
             "swift run --package-path Gateway redisdc-gateway --help", scratch=scratch))
@@ -298,8 +297,9 @@ def follow_gateway(folder, scratch):
 def follow_tool(folder, scratch):
     pathlib.Path(folder, "bin").mkdir()
     pathlib.Path(folder, "bin", "redisdc").symlink_to(pathlib.Path(scratch, "release", "redisdc").resolve())
-    with Reader(folder) as reader:
+    with Reader(folder, ["docs/tool.md"]) as reader:
         reader.start_server()
+        reader.elsewhere("swift build -c release --product redisdc")  # that tool
         text = reader.run("redisdc lock backup --timeout 60 -- echo alone", documented=False)
         check("a command runs under a lock", text == "alone\n", text)
         reader.run("redisdc mail send --to alice --id order-7 hello", documented=False)

@@ -143,3 +143,8 @@ enum MatchOracle {
         return nil
     }
 }
+
+extension MatchWindow {
+    /// Returns the distance after a number of widenings.
+    func distance(after widenings: Int) -> Int { Swift.min(max, start + widenings * step) }
+}

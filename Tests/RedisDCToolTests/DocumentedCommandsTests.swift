@@ -25,8 +25,8 @@ struct DocumentedCommandsTests {
     @Test(
         "are accepted by the parser",
         arguments: [
-            ("README.md", 20), ("docs/services.md", 6), ("docs/verify.md", 2),
-            ("Sources/RedisDC/RedisDC.docc/Running.md", 2),
+            ("docs/tool.md", 20), ("docs/services.md", 6), ("docs/verify.md", 2), ("docs/run-a-job-once.md", 1),
+            ("docs/limit-a-rate.md", 3), ("Sources/RedisDC/RedisDC.docc/Running.md", 2),
         ])
     func parse(document: String, count: Int) throws {
         let commands = try Self.commands(of: document)
@@ -37,7 +37,7 @@ struct DocumentedCommandsTests {
         }
     }
 
-    @Test("run as the README shows them, one after the other")
+    @Test("run as docs/tool.md shows them, one after the other")
     func run() async throws {
         try await withEngineTool(.init(persistence: .appendOnly(fsync: .always))) { tool in
             for script in ["backup.sh", "export.sh", "scheduler.sh", "render.sh"] {
@@ -48,7 +48,7 @@ struct DocumentedCommandsTests {
             // Commands that run until they are interrupted, with the files that have their output.
             var running: [(command: String, child: Child, output: String)] = []
             var holder: Child?
-            for command in try Self.commands(of: "README.md") {
+            for command in try Self.commands(of: "docs/tool.md") {
                 switch command.split(separator: " ").dropFirst().joined(separator: " ") {
                 case "inspect backup":
                     // Something to see, and to release by force later.

@@ -14,15 +14,14 @@ struct ErrorMappingTests {
         let coordination = RedisDCError(error, key: "rdc:key")
         let mail = QueueListenError(error)
         let game = GameServiceError(error)
-        let presence = PresenceError(error)
-        #expect(Set(["\(coordination.code)", "\(mail.code)", "\(game.code)", "\(presence.code)"]).count == 1)
-        for hasRun in [coordination.mayHaveRun, mail.mayHaveRun, game.mayHaveRun, presence.mayHaveRun] {
+        #expect(Set(["\(coordination.code)", "\(mail.code)", "\(game.code)"]).count == 1)
+        for hasRun in [coordination.mayHaveRun, mail.mayHaveRun, game.mayHaveRun] {
             #expect(hasRun == mayHaveRun)
         }
-        for message in [coordination.message, mail.message, game.message, presence.message] {
+        for message in [coordination.message, mail.message, game.message] {
             #expect(message.contains("the server's text"))
         }
-        for cause in [coordination.underlying, mail.underlying, game.underlying, presence.underlying] {
+        for cause in [coordination.underlying, mail.underlying, game.underlying] {
             #expect((cause as? RedisError)?.code == code)
         }
     }

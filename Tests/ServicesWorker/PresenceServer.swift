@@ -29,7 +29,7 @@ struct PresenceServer {
             for await loss in losses {
                 var refused = 0
                 for owner in loss.owners {
-                    do { try await bucket.put(owner.user, "again", owner: owner) } catch let error as PresenceError {
+                    do { try await bucket.put(owner.user, "again", owner: owner) } catch let error as GameServiceError {
                         refused += error.code == .lost ? 1 : 0
                     }
                 }

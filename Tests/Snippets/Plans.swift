@@ -85,8 +85,16 @@ struct Plan: Sendable {
 
 /// By the place of the example. An example without a plan must end by itself, without an error.
 let plans: [String: Plan] = [
-    "README.md 1": .init(calls: "print cooking with fence"),
-    "README.md 2": .init(goesOnUntil: "print 1 your turn"),
+    "README.md 1": .init(calls: "print in the lobby: [\"player:alice\"]"),
+    "docs/chat-room.md 1": .init(calls: "print here: [\"member:alice\"]"),
+    "docs/chat-room.md 2": .init(goesOnUntil: "show hello"),
+    "docs/limit-a-rate.md 2": .init(calls: "play"),
+    "docs/quick-start.md 1": .init(calls: "print cooking with fence"),
+    "docs/quick-start.md 2": .init(goesOnUntil: "print 1 your turn"),
+    "docs/run-a-job-once.md 1": .init(calls: "print running the job, with fence"),
+    "docs/run-a-job-once.md 2": .init(calls: "storage.write"),
+    "docs/run-a-job-once.md 3": .init(goesOnUntil: "schedule"),
+    "docs/run-a-job-once.md 4": .init(calls: "perform"),
     "docs/services.md 2": .init(goesOnUntil: "putObjects phone", beside: loseSession),
     "docs/services.md 3": .init(goesOnUntil: "remove player:alice", beside: comeAndGo),
     "docs/services.md 4": .init(calls: "print 1"),

@@ -4,6 +4,7 @@ import Gateway
 import HTTPTypes
 import Hiredis
 import Hummingbird
+import HummingbirdCore
 import HummingbirdTLS
 import Logging
 import Metrics
@@ -62,17 +63,42 @@ struct GatewayProgram {
         // A device whose session has expired is forgotten after a while, in which its user can log in again.
         officeConfiguration.limits.deviceTTL = .seconds(settings.sessionMinutes * 60 + 86400)
         let office = try PostOffice(redis: redis, namespace: settings.namespace, configuration: officeConfiguration)
-        let coordinator = try Coordinator(redis: redis, namespace: settings.namespace)
+        let gateway = try await gateway(settings, redis, office, logger)
+        let dashboard = try dashboard(settings, redis, office, logger)
+
+        // They end in the reverse order: the streams first, then what they use.
+        var services: [any Service] = [redis, office]
+        if let dashboard { services.append(dashboard.coordinator) }
+        services += [
+            gateway, operations(settings, gateway, dashboard?.page, page, redis, logger),
+            try application(settings, gateway, redis, logger),
+        ]
+        var group = ServiceGroupConfiguration(
+            services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        // A client may take for ever to send its request.
+        group.maximumGracefulShutdownDuration = .seconds(settings.shutdownSeconds)
+        try await ServiceGroup(configuration: group).run()
+    }
+
+    private static func gateway(
+        _ settings: Settings, _ redis: RedisClient, _ office: PostOffice, _ logger: Logger
+    ) async throws -> Gateway {
         let authenticator: any Authenticator =
             switch settings.credentials {
             case .tokens(let tokens): try await JWTAuthenticator(tokens)
             case .anonymous: AnonymousAuthenticator()
             }
         let allowsSends = settings.allowsSends
-        let gateway = Gateway(
-            redis: redis, office: office, coordinator: coordinator, authenticator: authenticator,
+        return Gateway(
+            redis: redis, office: office,
+            coordinator: try Coordinator(redis: redis, namespace: settings.namespace), authenticator: authenticator,
             authorize: { _ in allowsSends }, configuration: settings.gatewayConfiguration, logger: logger)
+    }
 
+    /// The application for clients.
+    private static func application(
+        _ settings: Settings, _ gateway: Gateway, _ redis: RedisClient, _ logger: Logger
+    ) throws -> some Service {
         let router = Router(context: Context.self)
         router.add(middleware: TracingMiddleware())
         router.add(middleware: MetricsMiddleware())
@@ -84,27 +110,34 @@ struct GatewayProgram {
         }
         gateway.addRoutes(to: router)
         addHealth(to: router, redis)
-        var server = gateway.server()
-        if let certificate = settings.certificate, let key = settings.key {
-            let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
-            var tls = TLSConfiguration.makeServerConfiguration(
-                certificateChain: chain, privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
-            tls.minimumTLSVersion = .tlsv12
-            server = try .tls(server, tlsConfiguration: tls)
-        }
         let scheme = settings.usesTLS ? "https" : "http"
-        let application = Application(
-            router: router, server: server,
+        return Application(
+            router: router, server: try server(settings, gateway),
             configuration: ApplicationConfiguration(address: .hostname(settings.host, port: settings.port)),
             onServerRunning: { channel in
                 print("serving \(scheme)://\(settings.host):\(channel.localAddress?.port ?? settings.port)")
                 fflush(nil)
             }, logger: logger)
+    }
 
-        let operations = Router(context: Context.self)
-        if Settings.isLoopback(settings.operationsHost) { operations.add(middleware: LoopbackMiddleware()) }
-        addHealth(to: operations, redis)
-        operations.get("/metrics") { _, _ in
+    private static func server(_ settings: Settings, _ gateway: Gateway) throws -> HTTPServerBuilder {
+        guard let certificate = settings.certificate, let key = settings.key else { return gateway.server() }
+        let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
+        var tls = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain, privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
+        tls.minimumTLSVersion = .tlsv12
+        return try .tls(gateway.server(), tlsConfiguration: tls)
+    }
+
+    /// The application for operators, on an address of its own.
+    private static func operations(
+        _ settings: Settings, _ gateway: Gateway, _ dashboard: Dashboard?, _ page: MetricsPage, _ redis: RedisClient,
+        _ logger: Logger
+    ) -> some Service {
+        let router = Router(context: Context.self)
+        if Settings.isLoopback(settings.operationsHost) { router.add(middleware: LoopbackMiddleware()) }
+        addHealth(to: router, redis)
+        router.get("/metrics") { _, _ in
             Meter(label: "gateway_streams").set(gateway.openStreams)
             Meter(label: "gateway_connections").set(gateway.openConnections)
             Meter(label: "gateway_body_bytes").set(gateway.bodyBytesInFlight)
@@ -112,26 +145,15 @@ struct GatewayProgram {
                 status: .ok, headers: [.contentType: "text/plain; version=0.0.4", .cacheControl: "no-store"],
                 body: .init(byteBuffer: ByteBuffer(string: page.text)))
         }
-        let dashboard = try dashboard(settings, redis, office, logger)
-        dashboard?.page.addRoutes(to: operations)
-        let operationsApplication = Application(
-            router: operations, server: gateway.operationsServer(),
+        dashboard?.addRoutes(to: router)
+        return Application(
+            router: router, server: gateway.operationsServer(),
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.operationsHost, port: settings.operationsPort)),
             onServerRunning: { channel in
                 print("operations http://\(settings.operationsHost):\(channel.localAddress?.port ?? 0)")
                 fflush(nil)
             }, logger: logger)
-
-        // They end in the reverse order: the streams first, then what they use.
-        var services: [any Service] = [redis, office]
-        if let dashboard { services.append(dashboard.coordinator) }
-        services += [gateway, operationsApplication, application]
-        var group = ServiceGroupConfiguration(
-            services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        // A client may take for ever to send its request.
-        group.maximumGracefulShutdownDuration = .seconds(settings.shutdownSeconds)
-        try await ServiceGroup(configuration: group).run()
     }
 
     /// The operators' page, if there is a key, with the coordinator that it needs.

@@ -122,7 +122,7 @@ struct MailTests {
             #expect(try await send(["bob"], "other") == 403)
             #expect(try await send(["alice"], "chat") == 403)
             let gateway = Gateway(
-                redis: nodes[0].redis, office: nodes[0].office, coordinator: nodes[0].gateway.coordinator,
+                redis: nodes[0].redis, office: nodes[0].office, coordinator: nodes[0].gateway.limits.coordinator,
                 authenticator: TestAuthenticator())
             let attempt = SendAttempt(sender: "bob", device: "phone", recipients: ["bob"], types: [nil])
             #expect(try await gateway.authorize(attempt) == false)

@@ -13,7 +13,7 @@ import Testing
 
 @testable import Gateway
 
-/// The examples of README.md that mount a gateway, and those of GatewayClient/README.md, line by line, as programs that run.
+/// The examples of docs/gateway.md that mount a gateway, and those of GatewayClient/README.md, line by line, as programs that run.
 @Suite("The examples of the READMEs", .timeLimit(.minutes(2)))
 struct ReadmeTests {
     private struct MyUsers: Authenticator {
@@ -119,7 +119,7 @@ struct ReadmeTests {
     func sameLines() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../..")
         let tests = Self.lines(try String(contentsOfFile: #filePath, encoding: .utf8))
-        for (page, count) in [("README.md", 1), ("GatewayClient/README.md", 2)] {
+        for (page, count) in [("docs/gateway.md", 1), ("GatewayClient/README.md", 2)] {
             let text = try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
             let examples = text.components(separatedBy: "```swift\n").dropFirst().map {
                 $0.components(separatedBy: "\n```")[0]

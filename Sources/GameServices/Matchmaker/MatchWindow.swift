@@ -29,7 +29,4 @@ public struct MatchWindow: Sendable, Hashable {
 
     /// The number of widenings until the window has its largest distance.
     var widenings: Int { step > 0 ? (max - start + step - 1) / step : 0 }
-
-    /// Returns the distance after a number of widenings.
-    func distance(after widenings: Int) -> Int { Swift.min(max, start + widenings * step) }
 }

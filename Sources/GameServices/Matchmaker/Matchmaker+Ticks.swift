@@ -37,14 +37,14 @@ extension Matchmaker {
                 let hasMore = parts[1].integer, let givenUp = parts[2].integer
             else { throw GameServiceError(unexpected: reply) }
             instruments.gaveUp(givenUp)
-            for outcome in parts.dropFirst(3) { await tell(outcome.string) }
+            for outcome in parts.dropFirst(3) { await notify(outcome.string) }
             if hasMore == 0 || Task.isCancelled { return wait < 0 ? nil : .milliseconds(wait) }
         }
     }
 
     /// Sends an outcome to all of its players, and notes that it was sent. If that fails, any node
     /// tries again later.
-    func tell(_ text: String?) async {
+    func notify(_ text: String?) async {
         guard let outcome = TicketOutcome(text) else { return }
         do {
             try await office.send(
@@ -53,7 +53,7 @@ extension Matchmaker {
             instruments.cannotTell((error as? QueueListenError).map { "\($0.code)" } ?? "\(error)")
             return
         }
-        instruments.told(outcome)
+        instruments.recordNotified(outcome)
         // Without it, another node sends the same again under the same id, which has no effect.
         _ = try? await run(MatchmakerScripts.told, [.string(outcome.id)])
     }

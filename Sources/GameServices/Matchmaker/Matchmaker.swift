@@ -159,14 +159,14 @@ public final class Matchmaker: Sendable {
     ///   other failures of a command.
     @discardableResult
     public func cancel(_ ticket: String) async throws(GameServiceError) -> TicketState {
-        try await look(ticket, cancels: true)
+        try await lookUp(ticket, cancels: true)
     }
 
     /// Returns the state of a ticket.
     ///
     /// - Throws: the codes of ``cancel(_:)``.
     public func state(of ticket: String) async throws(GameServiceError) -> TicketState {
-        try await look(ticket, cancels: false)
+        try await lookUp(ticket, cancels: false)
     }
 
     /// Returns the number of waiting tickets, and the number of nodes that are alive.
@@ -179,7 +179,7 @@ public final class Matchmaker: Sendable {
         return (waiting, nodes)
     }
 
-    private func look(_ ticket: String, cancels: Bool) async throws(GameServiceError) -> TicketState {
+    private func lookUp(_ ticket: String, cancels: Bool) async throws(GameServiceError) -> TicketState {
         do throws(GameServiceError) {
             try ServiceKeys.validate(ticket, "ticket's id", maxBytes: 64)
             let reply = try await run(MatchmakerScripts.end, [.string(ticket), cancels ? 1 : 0])
@@ -220,7 +220,7 @@ public final class Matchmaker: Sendable {
             timer.add(
                 (0..<window.widenings).map { now + window.interval * ($0 + 1) } + (timeout.map { [now + $0] } ?? []))
         }
-        for outcome in parts.dropFirst(2) { await tell(outcome.string) }
+        for outcome in parts.dropFirst(2) { await notify(outcome.string) }
         return state
     }
 

@@ -44,7 +44,7 @@ struct MatchmakerInstruments: Sendable {
     }
 
     /// Records that an outcome was sent to its players.
-    func told(_ outcome: TicketOutcome) {
+    func recordNotified(_ outcome: TicketOutcome) {
         #if MetricsSupport
             (outcome.reason == "matched" ? matches : ended)?.increment()
         #endif

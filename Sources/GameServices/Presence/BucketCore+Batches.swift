@@ -41,7 +41,7 @@ extension BucketCore {
                 continue
             }
             guard reply.array?.first?.string == "ok" else {
-                if reply.array?.first?.string != "lost" { failAll(PresenceError(unexpected: reply)) }
+                if reply.array?.first?.string != "lost" { failAll(GameServiceError(unexpected: reply)) }
                 return nil
             }
             session = Session(id: id, renewed: begun)
@@ -53,10 +53,10 @@ extension BucketCore {
 
     /// After a transient error, waits a moment and returns `true`; otherwise calls `fail`.
     private func pauseAfter(
-        _ error: RedisError, _ pause: inout Duration, else fail: (PresenceError) -> Void
+        _ error: RedisError, _ pause: inout Duration, else fail: (GameServiceError) -> Void
     ) async -> Bool {
         guard error.isTransient, !isStopped else {
-            fail(isStopped ? .hasStopped : PresenceError(error))
+            fail(isStopped ? .hasStopped : GameServiceError(error))
             return false
         }
         failOverdue(error)
@@ -91,7 +91,7 @@ extension BucketCore {
 
     private func failLost(_ queued: Queued) {
         // The client is disconnected already.
-        let result: Result<PresenceResult, PresenceError> =
+        let result: Result<PresenceResult, GameServiceError> =
             queued.operation.isDisconnect
             ? .success(PresenceResult(status: .superseded, version: 0)) : .failure(.sessionLost)
         finish(queued.id, result)
@@ -101,13 +101,13 @@ extension BucketCore {
     /// queue: the session would keep its client present.
     private func failOverdue(_ error: RedisError) {
         let now = clock.now()
-        var failure = PresenceError(error)
+        var failure = GameServiceError(error)
         failure.mayHaveRun = false
         for queued in queue where queued.deadline <= now { finish(queued.id, .failure(failure)) }
         queue.removeAll { $0.deadline <= now && !$0.operation.isDisconnect }
     }
 
-    private func failAll(_ error: PresenceError) {
+    private func failAll(_ error: GameServiceError) {
         let all = queue
         queue = []
         for queued in all { finish(queued.id, .failure(error)) }
@@ -131,7 +131,7 @@ extension BucketCore {
             } catch {
                 mayHaveRun = mayHaveRun || error.mayHaveRun
                 let now = clock.now()
-                var failure = PresenceError(error)
+                var failure = GameServiceError(error)
                 failure.mayHaveRun = mayHaveRun
                 for queued in batch where queued.deadline <= now { finish(queued.id, .failure(failure)) }
                 let goesOn = await pauseAfter(error, &pause) { failure in
@@ -176,7 +176,7 @@ extension BucketCore {
         }
         lose(id, .dataLost)
         for queued in batch {
-            finish(queued.id, .failure(PresenceError(unexpected: reply)))
+            finish(queued.id, .failure(GameServiceError(unexpected: reply)))
         }
     }
 
@@ -216,7 +216,7 @@ extension BucketCore {
             case .update:
                 finish(
                     queued.id,
-                    .failure(PresenceError(.connectionLost, "the session ended meanwhile", mayHaveRun: true)))
+                    .failure(GameServiceError(.connectionLost, "the session ended meanwhile", mayHaveRun: true)))
             default: failLost(queued)
             }
         }
@@ -224,8 +224,8 @@ extension BucketCore {
     }
 }
 
-extension PresenceError {
-    static var sessionLost: PresenceError {
-        PresenceError(.lost, "the session of this process in the bucket has ended: connect the client again")
+extension GameServiceError {
+    static var sessionLost: GameServiceError {
+        GameServiceError(.lost, "the session of this process in the bucket has ended: connect the client again")
     }
 }

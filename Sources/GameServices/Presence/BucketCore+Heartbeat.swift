@@ -20,7 +20,7 @@ extension BucketCore {
         var failures = 0
         while !Task.isCancelled, !isStopped {
             var delay = configuration.heartbeat
-            do throws(PresenceError) {
+            do throws(GameServiceError) {
                 if let due = try await tick() { delay = min(delay, due) }
                 failures = 0
             } catch {
@@ -59,7 +59,7 @@ extension BucketCore {
 
     /// Sends one heartbeat, and returns the time until the next one is needed.
     @discardableResult
-    func tick() async throws(PresenceError) -> Duration? {
+    func tick() async throws(GameServiceError) -> Duration? {
         let reply = try await sweep(leaving: false)
         if let position = reply.position { emit(.position(position)) }
         guard let due = reply.due else { return nil }
@@ -73,7 +73,7 @@ extension BucketCore {
         var due: Duration?
     }
 
-    private func sweep(leaving: Bool) async throws(PresenceError) -> SweepReply {
+    private func sweep(leaving: Bool) async throws(GameServiceError) -> SweepReply {
         let (session, begun) = (session, clock.now())
         let reply: RESPValue
         do throws(RedisError) {
@@ -85,7 +85,7 @@ extension BucketCore {
                     .integer(configuration.ttl.wholeMilliseconds), leaving ? "leave" : "",
                     .integer(Self.sweepBudget),
                 ])
-        } catch { throw PresenceError(error) }
+        } catch { throw GameServiceError(error) }
         let parts = reply.array ?? []
         if let session {
             switch parts.first?.string {
@@ -108,7 +108,7 @@ extension BucketCore {
         let end = clock.now() + configuration.callTimeout
         var isLeaving = true
         while clock.now() < end {
-            do throws(PresenceError) {
+            do throws(GameServiceError) {
                 let reply = try await sweep(leaving: isLeaving)
                 // From here on any process continues.
                 if self.session?.id == session.id { self.session = nil }

@@ -35,7 +35,7 @@ actor BucketCore {
 
     var session: Session?
     var queue: [Queued] = []
-    var waiting: [UInt64: CheckedContinuation<Result<PresenceResult, PresenceError>, Never>] = [:]
+    var waiting: [UInt64: CheckedContinuation<Result<PresenceResult, GameServiceError>, Never>] = [:]
     private var lastID: UInt64 = 0
     var isDraining = false
     /// The connections of clients by their tokens.
@@ -72,7 +72,7 @@ actor BucketCore {
     // MARK: Operations
 
     /// Runs an operation and returns its result, or `nil` if the bucket must be opened again.
-    func perform(_ operation: PresenceOperation) async -> Result<PresenceResult, PresenceError>? {
+    func perform(_ operation: PresenceOperation) async -> Result<PresenceResult, GameServiceError>? {
         if isRetired { return nil }
         if isStopped { return .failure(.hasStopped) }
         lastID += 1
@@ -80,7 +80,7 @@ actor BucketCore {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if Task.isCancelled, !operation.isDisconnect {
-                    continuation.resume(returning: .failure(PresenceError(.cancelled, "the task was cancelled")))
+                    continuation.resume(returning: .failure(GameServiceError(.cancelled, "the task was cancelled")))
                     return
                 }
                 waiting[id] = continuation
@@ -112,12 +112,12 @@ actor BucketCore {
     private func cancel(_ id: UInt64) {
         let isQueued = queue.contains { $0.id == id }
         if isQueued { queue.removeAll { $0.id == id && !$0.operation.isDisconnect } }
-        finish(id, .failure(PresenceError(.cancelled, "the task was cancelled", mayHaveRun: !isQueued)))
+        finish(id, .failure(GameServiceError(.cancelled, "the task was cancelled", mayHaveRun: !isQueued)))
     }
 
     /// Ends the wait for an operation. Returns whether its caller still waited.
     @discardableResult
-    func finish(_ id: UInt64, _ result: Result<PresenceResult, PresenceError>) -> Bool {
+    func finish(_ id: UInt64, _ result: Result<PresenceResult, GameServiceError>) -> Bool {
         guard let continuation = waiting.removeValue(forKey: id) else { return false }
         continuation.resume(returning: result)
         return true
@@ -224,6 +224,6 @@ enum BucketSignal: Sendable {
     case position(PresencePosition)
 }
 
-extension PresenceError {
-    static var hasStopped: PresenceError { PresenceError(.stopped, "presence has stopped") }
+extension GameServiceError {
+    static var hasStopped: GameServiceError { GameServiceError(.stopped, "presence has stopped") }
 }

@@ -76,10 +76,10 @@ public final class Presence: Sendable {
     /// - Throws: `.invalidArgument`.
     public init(
         redis: any Redis, namespace: String = "default", configuration: PresenceConfiguration = .init()
-    ) throws(PresenceError) {
+    ) throws(GameServiceError) {
         try PresenceKeys.validate(namespace, "namespace", maxBytes: 512)
         guard !namespace.utf8.contains(UInt8(ascii: ":")) else {
-            throw PresenceError(.invalidArgument, "a namespace has no colon, this one is \"\(namespace)\"")
+            throw GameServiceError(.invalidArgument, "a namespace has no colon, this one is \"\(namespace)\"")
         }
         try configuration.validate()
         self.redis = redis
@@ -120,7 +120,7 @@ public final class Presence: Sendable {
     ///
     /// - Parameter name: 1 to 256 bytes of UTF-8 without control characters and braces.
     /// - Throws: `.invalidArgument`.
-    public func bucket(_ name: String) throws(PresenceError) -> PresenceBucket {
+    public func bucket(_ name: String) throws(GameServiceError) -> PresenceBucket {
         try PresenceKeys.validate(name, "bucket name")
         return PresenceBucket(name: name, presence: self, keys: PresenceKeys(namespace: namespace, bucket: name))
     }
@@ -128,7 +128,7 @@ public final class Presence: Sendable {
     /// Returns what this process has of a bucket, and opens it if it is not open.
     ///
     /// - Throws: `.stopped`.
-    func core(_ bucket: PresenceBucket) throws(PresenceError) -> BucketCore {
+    func core(_ bucket: PresenceBucket) throws(GameServiceError) -> BucketCore {
         let name = ByteName(bucket.name)
         let core: BucketCore? = registry.withLock { registry in
             if let core = registry.cores[name] { return core }

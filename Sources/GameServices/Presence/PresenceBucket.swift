@@ -18,10 +18,10 @@ public struct PresenceBucket: Sendable {
 
     private func perform(
         _ operation: PresenceOperation, _ action: @autoclosure () -> String
-    ) async throws(PresenceError) -> PresenceResult {
+    ) async throws(GameServiceError) -> PresenceResult {
         while true {
             guard let result = await (try presence.core(self)).perform(operation) else { continue }
-            do throws(PresenceError) { return try result.get() } catch { throw error.prefixed(action()) }
+            do throws(GameServiceError) { return try result.get() } catch { throw error.prefixed(action()) }
         }
     }
 
@@ -43,7 +43,7 @@ public struct PresenceBucket: Sendable {
     /// - Returns: the connection. End it with ``disconnect(_:)``.
     /// - Throws: `.invalidArgument`, `.cancelled`, `.connectionLost`, `.notConnected`, `.stopped` and
     ///   other failures of a command.
-    public func connect(user: String, client: String) async throws(PresenceError) -> PresenceOwner {
+    public func connect(user: String, client: String) async throws(GameServiceError) -> PresenceOwner {
         try PresenceKeys.validate(user, "user")
         try PresenceKeys.validate(client, "client")
         let token = UInt64.random(in: 1 ... .max)
@@ -64,7 +64,7 @@ public struct PresenceBucket: Sendable {
     /// - Throws: `.cancelled`, `.connectionLost`, `.notConnected`, `.stopped` and other failures of a
     ///   command.
     @discardableResult
-    public func disconnect(_ owner: PresenceOwner) async throws(PresenceError) -> Bool {
+    public func disconnect(_ owner: PresenceOwner) async throws(GameServiceError) -> Bool {
         try await perform(
             .disconnect(owner), "cannot disconnect \"\(owner.client)\" of \"\(owner.user)\" from bucket \"\(name)\""
         ).status == .done
@@ -74,7 +74,7 @@ public struct PresenceBucket: Sendable {
     /// the bucket has ended. The stream ends with ``Presence/run()``.
     ///
     /// - Throws: `.stopped`.
-    public func losses() async throws(PresenceError) -> AsyncStream<PresenceLoss> {
+    public func losses() async throws(GameServiceError) -> AsyncStream<PresenceLoss> {
         while true {
             if let stream = await (try presence.core(self)).losses() { return stream }
         }
@@ -99,10 +99,10 @@ public struct PresenceBucket: Sendable {
     public func put(
         _ key: String, _ value: [UInt8], owner: PresenceOwner, scope: PresenceScope = .client,
         grace: Duration = .zero, onlyNew: Bool = false
-    ) async throws(PresenceError) -> Int {
+    ) async throws(GameServiceError) -> Int {
         try validate(key, value)
         guard (.zero...Self.maxGrace).contains(grace) else {
-            throw PresenceError(.invalidArgument, "grace is \(grace), expected 0 to 1 h")
+            throw GameServiceError(.invalidArgument, "grace is \(grace), expected 0 to 1 h")
         }
         let result = try await perform(
             .put(
@@ -118,7 +118,7 @@ public struct PresenceBucket: Sendable {
     public func put(
         _ key: String, _ text: String, owner: PresenceOwner, scope: PresenceScope = .client,
         grace: Duration = .zero, onlyNew: Bool = false
-    ) async throws(PresenceError) -> Int {
+    ) async throws(GameServiceError) -> Int {
         try await put(key, Array(text.utf8), owner: owner, scope: scope, grace: grace, onlyNew: onlyNew)
     }
 
@@ -130,7 +130,7 @@ public struct PresenceBucket: Sendable {
     /// - Throws: `.changed` when there is no such object or it has another version, and as
     ///   ``put(_:_:owner:scope:grace:onlyNew:)-(_,[UInt8],_,_,_,_)``.
     @discardableResult
-    public func update(_ key: String, _ value: [UInt8], version: Int? = nil) async throws(PresenceError) -> Int {
+    public func update(_ key: String, _ value: [UInt8], version: Int? = nil) async throws(GameServiceError) -> Int {
         try validate(key, value)
         let result = try await perform(
             .update(key: key, value: value, version: version), "cannot update \(describe(key))")
@@ -142,7 +142,7 @@ public struct PresenceBucket: Sendable {
     /// - Returns: whether there was such an object.
     /// - Throws: as ``put(_:_:owner:scope:grace:onlyNew:)-(_,[UInt8],_,_,_,_)``.
     @discardableResult
-    public func remove(_ key: String, owner: PresenceOwner) async throws(PresenceError) -> Bool {
+    public func remove(_ key: String, owner: PresenceOwner) async throws(GameServiceError) -> Bool {
         try validate(key, [])
         let result = try await perform(.remove(owner, key: key), "cannot remove \(describe(key))")
         if result.status == .changed { return false }
@@ -150,10 +150,10 @@ public struct PresenceBucket: Sendable {
         return true
     }
 
-    private func validate(_ key: String, _ value: [UInt8]) throws(PresenceError) {
+    private func validate(_ key: String, _ value: [UInt8]) throws(GameServiceError) {
         try PresenceKeys.validate(key, "key")
         guard value.count <= Self.maxValueBytes else {
-            throw PresenceError(
+            throw GameServiceError(
                 .invalidArgument,
                 "a value has at most \(Self.maxValueBytes) bytes, that of \(describe(key)) has \(value.count)")
         }
@@ -161,14 +161,14 @@ public struct PresenceBucket: Sendable {
 
     private func version(
         of result: PresenceResult, _ key: String, _ action: String
-    ) throws(PresenceError) -> Int {
+    ) throws(GameServiceError) -> Int {
         let what = "cannot \(action) \(describe(key))"
         switch result.status {
         case .done: return result.version
-        case .superseded: throw PresenceError(.superseded, "\(what): its client has connected again or is gone")
-        case .taken: throw PresenceError(.taken, "\(what): there is such an object")
-        case .changed where result.version == 0: throw PresenceError(.changed, "\(what): there is no such object")
-        case .changed: throw PresenceError(.changed, "\(what): it has version \(result.version)")
+        case .superseded: throw GameServiceError(.superseded, "\(what): its client has connected again or is gone")
+        case .taken: throw GameServiceError(.taken, "\(what): there is such an object")
+        case .changed where result.version == 0: throw GameServiceError(.changed, "\(what): there is no such object")
+        case .changed: throw GameServiceError(.changed, "\(what): it has version \(result.version)")
         }
     }
 
@@ -177,9 +177,9 @@ public struct PresenceBucket: Sendable {
     /// Returns an object, for an ``update(_:_:version:)`` of what was read; `nil` if there is none.
     ///
     /// - Throws: `.invalidArgument`, and failures of a command.
-    public func object(_ key: String) async throws(PresenceError) -> PresenceObject? {
+    public func object(_ key: String) async throws(GameServiceError) -> PresenceObject? {
         try validate(key, [])
-        do throws(PresenceError) { return try await reader.object(key) } catch {
+        do throws(GameServiceError) { return try await reader.object(key) } catch {
             throw error.prefixed("cannot read \(describe(key))")
         }
     }
@@ -189,9 +189,9 @@ public struct PresenceBucket: Sendable {
     ///
     /// - Throws: `.busy` when more changes are made than the log holds while it is read, and failures
     ///   of a command.
-    public func snapshot() async throws(PresenceError) -> PresenceSnapshot {
+    public func snapshot() async throws(GameServiceError) -> PresenceSnapshot {
         presence.instruments.snapshot()
-        do throws(PresenceError) { return try await reader.snapshot() } catch {
+        do throws(GameServiceError) { return try await reader.snapshot() } catch {
             throw error.prefixed("cannot read bucket \"\(name)\"")
         }
     }

@@ -1,3 +1,5 @@
+import CoordinationBase
+
 /// The changes of a bucket as an asynchronous sequence: see ``PresenceBucket/changes(after:)``.
 ///
 /// Each iteration begins at the position with which the sequence was created.
@@ -5,7 +7,7 @@ public struct PresenceChanges: AsyncSequence, Sendable {
     /// A snapshot, a change or a gap.
     public typealias Element = PresenceEvent
     /// The error of the iterator.
-    public typealias Failure = PresenceError
+    public typealias Failure = GameServiceError
 
     let bucket: PresenceBucket
     let position: PresencePosition?
@@ -28,7 +30,7 @@ public struct PresenceChanges: AsyncSequence, Sendable {
         /// Returns the next event; waits until there is one.
         ///
         /// - Throws: the codes that ``PresenceBucket/changes(after:)`` lists.
-        public mutating func next() async throws(PresenceError) -> PresenceEvent? {
+        public mutating func next() async throws(GameServiceError) -> PresenceEvent? {
             try await next(isolation: #isolation)
         }
 
@@ -37,23 +39,23 @@ public struct PresenceChanges: AsyncSequence, Sendable {
         /// - Throws: the codes that ``PresenceBucket/changes(after:)`` lists.
         public mutating func next(
             isolation actor: isolated (any Actor)?
-        ) async throws(PresenceError) -> PresenceEvent? {
+        ) async throws(GameServiceError) -> PresenceEvent? {
             while true {
                 if let event = ready.popLast() { return event }
-                if Task.isCancelled { throw PresenceError(.cancelled, "the task was cancelled") }
+                if Task.isCancelled { throw GameServiceError(.cancelled, "the task was cancelled") }
                 guard signals != nil else {
                     // First, so that no change after the snapshot is missed.
                     try await subscribe(isolation: actor)
                     continue
                 }
                 guard let signal = await signals?.next(isolation: actor) else {
-                    throw Task.isCancelled ? PresenceError(.cancelled, "the task was cancelled") : .hasStopped
+                    throw Task.isCancelled ? GameServiceError(.cancelled, "the task was cancelled") : .hasStopped
                 }
                 try await receive(signal, isolation: actor)
             }
         }
 
-        private mutating func subscribe(isolation actor: isolated (any Actor)?) async throws(PresenceError) {
+        private mutating func subscribe(isolation actor: isolated (any Actor)?) async throws(GameServiceError) {
             while signals == nil {
                 signals = await (try bucket.presence.core(bucket)).subscribe()?.makeAsyncIterator()
             }
@@ -67,7 +69,7 @@ public struct PresenceChanges: AsyncSequence, Sendable {
 
         private mutating func receive(
             _ signal: BucketSignal, isolation actor: isolated (any Actor)?
-        ) async throws(PresenceError) {
+        ) async throws(GameServiceError) {
             let action =
                 switch signal {
                 case .changes(let publication): follower?.receive(publication)
@@ -81,11 +83,11 @@ public struct PresenceChanges: AsyncSequence, Sendable {
         }
 
         /// Reads the changes after the position, or a snapshot if they are not known.
-        private mutating func read(isolation actor: isolated (any Actor)?) async throws(PresenceError) {
+        private mutating func read(isolation actor: isolated (any Actor)?) async throws(GameServiceError) {
             var events: [PresenceEvent] = []
             while let position = follower?.position {
                 let bucket = bucket
-                let found = try await Self.retrying(bucket) { () async throws(PresenceError) in
+                let found = try await Self.retrying(bucket) { () async throws(GameServiceError) in
                     try await bucket.reader.changes(after: position)
                 }
                 guard case .changes(let changes, let more) = found else {
@@ -101,9 +103,9 @@ public struct PresenceChanges: AsyncSequence, Sendable {
             ready = events.reversed()
         }
 
-        private mutating func readSnapshot(isolation actor: isolated (any Actor)?) async throws(PresenceError) {
+        private mutating func readSnapshot(isolation actor: isolated (any Actor)?) async throws(GameServiceError) {
             let bucket = bucket
-            let snapshot = try await Self.retrying(bucket) { () async throws(PresenceError) in
+            let snapshot = try await Self.retrying(bucket) { () async throws(GameServiceError) in
                 let snapshot = try await bucket.snapshot()
                 if snapshot.position.epoch != 0 { return snapshot }
                 // The bucket does not exist. With an epoch its first change is not a gap.
@@ -116,15 +118,15 @@ public struct PresenceChanges: AsyncSequence, Sendable {
 
         /// Repeats a request while it fails with a transient error.
         private static func retrying<Value>(
-            _ bucket: PresenceBucket, _ request: () async throws(PresenceError) -> Value
-        ) async throws(PresenceError) -> Value {
+            _ bucket: PresenceBucket, _ request: () async throws(GameServiceError) -> Value
+        ) async throws(GameServiceError) -> Value {
             var pause = Duration.milliseconds(50)
             while true {
-                do throws(PresenceError) { return try await request() } catch {
+                do throws(GameServiceError) { return try await request() } catch {
                     guard error.isTransient || error.code == .busy else { throw error }
                 }
                 do { try await Task.sleep(for: pause) } catch {
-                    throw PresenceError(.cancelled, "the task was cancelled")
+                    throw GameServiceError(.cancelled, "the task was cancelled")
                 }
                 pause = Swift.min(pause * 2, .seconds(1))
             }

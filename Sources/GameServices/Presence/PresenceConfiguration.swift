@@ -35,9 +35,9 @@ public struct PresenceConfiguration: Sendable {
     var heartbeat: Duration { heartbeatInterval ?? ttl / 3 }
 
     /// - Throws: `.invalidArgument`, with the name of the property and its allowed range.
-    func validate() throws(PresenceError) {
-        func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(PresenceError) {
-            if !holds { throw PresenceError(.invalidArgument, message()) }
+    func validate() throws(GameServiceError) {
+        func require(_ holds: Bool, _ message: @autoclosure () -> String) throws(GameServiceError) {
+            if !holds { throw GameServiceError(.invalidArgument, message()) }
         }
         try require((.seconds(1) ... .seconds(3600)).contains(ttl), "ttl is \(ttl), expected 1 s to 1 h")
         try require(

@@ -51,7 +51,7 @@ final class PresenceInstruments: Sendable {
         #endif
     }
 
-    func heartbeatFailed(_ error: PresenceError) {
+    func heartbeatFailed(_ error: GameServiceError) {
         #if LoggingSupport
             backends.logger?.warning(
                 "a presence heartbeat failed, will try again", metadata: ["presence_error": "\(error.code)"])

@@ -14,7 +14,7 @@ struct PresenceKeys: Sendable {
     /// Checks that a name is 1 to 256 bytes of UTF-8 without control characters and braces.
     ///
     /// - Throws: `.invalidArgument`.
-    static func validate(_ name: String, _ what: String, maxBytes: Int = 256) throws(PresenceError) {
-        if let fault = faultOfName(name, what, maxBytes: maxBytes) { throw PresenceError(.invalidArgument, fault) }
+    static func validate(_ name: String, _ what: String, maxBytes: Int = 256) throws(GameServiceError) {
+        if let fault = invalidReason(name, what, maxBytes: maxBytes) { throw GameServiceError(.invalidArgument, fault) }
     }
 }

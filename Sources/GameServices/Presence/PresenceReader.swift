@@ -17,7 +17,7 @@ struct PresenceReader: Sendable {
         case gap
     }
 
-    private func run(_ script: RedisScript, _ argument: [UInt8]) async throws(PresenceError) -> [RESPValue] {
+    private func run(_ script: RedisScript, _ argument: [UInt8]) async throws(GameServiceError) -> [RESPValue] {
         var bounds: [UInt8] = []
         bounds.append(number: pageSize.count)
         bounds.append(number: pageSize.bytes)
@@ -25,25 +25,25 @@ struct PresenceReader: Sendable {
         do throws(RedisError) {
             reply = try await redis.script(
                 script, keys: keys.all, arguments: ["", "", .bytes(argument), .bytes(bounds)])
-        } catch { throw PresenceError(error) }
-        guard let parts = reply.array, !parts.isEmpty else { throw PresenceError(unexpected: reply) }
+        } catch { throw GameServiceError(error) }
+        guard let parts = reply.array, !parts.isEmpty else { throw GameServiceError(unexpected: reply) }
         return parts
     }
 
     /// Reads one reply of the changes after a position.
-    func changes(after position: PresencePosition) async throws(PresenceError) -> Changes {
+    func changes(after position: PresencePosition) async throws(GameServiceError) -> Changes {
         var argument: [UInt8] = []
         argument.append(position: position)
         let parts = try await run(PresenceScripts.read, argument)
         if parts[0].string == "gap" { return .gap }
         guard parts.count == 3, let more = parts[1].integer, let elements = parts[2].array else {
-            throw PresenceError(unexpected: .array(parts))
+            throw GameServiceError(unexpected: .array(parts))
         }
         var changes: [LoggedChange] = []
         for element in elements {
             let version = position.version + changes.count + 1
             guard let change = element.bytes.flatMap({ LoggedChange($0, version: version) }) else {
-                throw PresenceError(unexpected: element)
+                throw GameServiceError(unexpected: element)
             }
             changes.append(change)
         }
@@ -71,27 +71,27 @@ struct PresenceReader: Sendable {
         }
     }
 
-    private func page(_ start: PageStart) async throws(PresenceError) -> Page? {
+    private func page(_ start: PageStart) async throws(GameServiceError) -> Page? {
         let parts = try await run(PresenceScripts.page, start.argument)
         if parts[0].string == "none" { return nil }
         guard parts.count == 4, let bytes = parts[1].bytes, let more = parts[2].integer, let found = parts[3].array
-        else { throw PresenceError(unexpected: .array(parts)) }
+        else { throw GameServiceError(unexpected: .array(parts)) }
         var reader = PresenceBytes(bytes)
         guard let position = reader.position(), found.count % 2 == 0 else {
-            throw PresenceError(unexpected: .array(parts))
+            throw GameServiceError(unexpected: .array(parts))
         }
         var page = Page(position: position, objects: [], more: more == 1)
         for place in stride(from: 0, to: found.count, by: 2) {
             guard let key = found[place].string, let record = found[place + 1].bytes,
                 let object = PresenceObject(key: key, record: record)
-            else { throw PresenceError(unexpected: found[place]) }
+            else { throw GameServiceError(unexpected: found[place]) }
             page.objects.append(object)
         }
         return page
     }
 
     /// Reads one object.
-    func object(_ key: String) async throws(PresenceError) -> PresenceObject? {
+    func object(_ key: String) async throws(GameServiceError) -> PresenceObject? {
         var reader = self
         reader.pageSize = (count: 1, bytes: 1)
         return try await reader.page(.at(key))?.objects.first { $0.key == key }
@@ -100,11 +100,12 @@ struct PresenceReader: Sendable {
     /// Reads all objects as they were at one version.
     ///
     /// - Throws: `.busy` if the log never reached from the first page to the last one.
-    func snapshot() async throws(PresenceError) -> PresenceSnapshot {
+    func snapshot() async throws(GameServiceError) -> PresenceSnapshot {
         for _ in 0..<8 {
             if let snapshot = try await trySnapshot() { return snapshot }
         }
-        throw PresenceError(.busy, "the bucket changes too fast for a snapshot: try again, or raise maxLoggedChanges")
+        throw GameServiceError(
+            .busy, "the bucket changes too fast for a snapshot: try again, or raise maxLoggedChanges")
     }
 
     /// Returns `nil` if the pages cannot be brought to one version.
@@ -112,7 +113,7 @@ struct PresenceReader: Sendable {
     /// The pages are of different versions. The changes since the first one bring all of them to the
     /// same version. They also prove that the pages are of one history: a failover in between may
     /// have lost what a page contained.
-    private func trySnapshot() async throws(PresenceError) -> PresenceSnapshot? {
+    private func trySnapshot() async throws(GameServiceError) -> PresenceSnapshot? {
         guard let first = try await page(.at("")) else {
             return PresenceSnapshot(objects: [], position: PresencePosition(version: 0, epoch: 0, tag: 0))
         }

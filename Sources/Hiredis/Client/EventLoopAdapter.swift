@@ -3,12 +3,12 @@ import NIOPosix
 
 /// Gives any Redis an event loop, for implementations of the public protocol. Each posted script
 /// costs a task.
-struct EventLoopAdapter: EventLoopRedis {
-    private let redis: any Redis
+struct EventLoopAdapter: EventLoopRedis, ForwardingRedis {
+    package let target: any Redis
     private let eventLoop: any EventLoop
 
-    init(_ redis: any Redis, eventLoop: any EventLoop = MultiThreadedEventLoopGroup.singleton.next()) {
-        self.redis = redis
+    init(_ target: any Redis, eventLoop: any EventLoop = MultiThreadedEventLoopGroup.singleton.next()) {
+        self.target = target
         self.eventLoop = eventLoop
     }
 
@@ -30,7 +30,7 @@ struct EventLoopAdapter: EventLoopRedis {
         Task {
             let result: Result<RESPValue, RedisError>
             do throws(RedisError) {
-                result = .success(try await redis.script(script, keys: keys, arguments: arguments, timeout: timeout))
+                result = .success(try await target.script(script, keys: keys, arguments: arguments, timeout: timeout))
             } catch {
                 result = .failure(error)
             }
@@ -50,40 +50,4 @@ struct EventLoopAdapter: EventLoopRedis {
     ) async throws(RedisError) {
         while let event = try await subscription.next() { sink(event) }
     }
-
-    // MARK: Passed on
-
-    func send(
-        _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
-    ) async throws(RedisError) -> RESPValue { try await redis.send(command, timeout: timeout, settle: settle) }
-
-    func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        try await redis.pipeline(commands, timeout: timeout)
-    }
-
-    func withDedicatedConnection<Value>(
-        timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
-    ) async throws -> Value { try await redis.withDedicatedConnection(timeout: timeout, body) }
-
-    func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        try await redis.transaction(commands, timeout: timeout)
-    }
-
-    func script(
-        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
-    ) async throws(RedisError) -> RESPValue {
-        try await redis.script(script, keys: keys, arguments: arguments, timeout: timeout)
-    }
-
-    func block(
-        _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
-    ) async throws(RedisError) -> RESPValue? { try await redis.block(command, timeout: timeout, giveBack: giveBack) }
-
-    func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
-        try await redis.publish(payload, to: channel)
-    }
-
-    func subscribe(
-        to topics: [SubscriptionTopic], buffer: SubscriptionBuffer
-    ) async throws(RedisError) -> Subscription { try await redis.subscribe(to: topics, buffer: buffer) }
 }

@@ -63,33 +63,19 @@ extension RedisClient: EventLoopRedis {
         if isCurrent { body() } else { eventLoop.execute(body) }
     }
 
-    package var connectionFailure: RedisError? {
-        switch servers {
-        case .one(let node, _): node.link.failure
-        case .cluster(let cluster): cluster.connectionFailure
-        }
-    }
+    package var connectionFailure: RedisError? { servers.connectionFailure }
 
     package func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     ) {
-        switch servers {
-        case .one(let node, _):
-            node.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
-        case .cluster(let cluster):
-            cluster.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
-        }
+        servers.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
     }
 
     package func sendFirst(
         for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
     ) -> (@Sendable () -> Void)? {
-        let firstScripts =
-            switch servers {
-            case .one(let node, _): node.link.firstScripts
-            case .cluster(let cluster): cluster.firstScripts
-            }
+        let firstScripts = servers.firstScripts
         let id = firstScripts.add(slot: key.map { HashSlot.of($0) }, make)
         return { firstScripts.remove(id) }
     }

@@ -3,8 +3,10 @@ import NIOCore
 
 extension Node {
     /// Runs a blocking command on a lane of its own: see ``Redis/block(_:timeout:giveBack:)``.
+    ///
+    /// - Parameter asking: whether `ASKING` comes first, for a slot that is being moved to this server.
     func block(
-        _ command: BlockingCommand, timeout: Duration?, asking: Bool = false,
+        _ command: BlockingCommand, timeout: Duration?, asking: Bool,
         giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue? {
         if let timeout, timeout < .zero {

@@ -13,6 +13,8 @@ final class Node: Sendable {
     let subscriptions: SubscriptionHub
     let link: CommandLink
     let scriptLoads = ScriptLoads()
+    /// The functions that keep the connections, each until its task is cancelled.
+    let tasks: [@Sendable () async -> Void]
 
     /// - Throws: `.invalidArgument` for TLS files that cannot be read.
     convenience init(
@@ -31,12 +33,10 @@ final class Node: Sendable {
             transport: transport, instruments: instruments, firstScripts: firstScripts, hooks: hooks)
         lanes = LanePool(transport: transport, instruments: instruments)
         subscriptions = SubscriptionHub(transport: transport, instruments: instruments)
+        tasks = [link.run, subscriptions.run, lanes.run] + (transport.source?.tasks ?? [])
     }
 
     // MARK: Run
-
-    /// The functions that keep the connections, each until its task is cancelled.
-    var tasks: [@Sendable () async -> Void] { [link.run, subscriptions.run, lanes.run] }
 
     /// Makes and keeps the connections until the task is cancelled.
     func run() async {

@@ -38,7 +38,7 @@ public final class RedisClient: Redis {
     /// The configuration that the client was made with.
     public let configuration: RedisConfiguration
     /// The servers, which do what the client is asked for.
-    let servers: Servers
+    let servers: any Servers
     let eventLoop: any EventLoop
     private let service = ServiceRun("RedisClient")
 
@@ -67,7 +67,7 @@ public final class RedisClient: Redis {
         self.configuration = configuration
         eventLoop = eventLoopGroup.next()
         executor = LoopExecutor(eventLoop)
-        servers = try Servers(configuration, eventLoop: eventLoop)
+        servers = try configuration.makeServers(eventLoop: eventLoop)
     }
 
     /// Makes a client of the server at a URL. It connects when ``run()`` is called.
@@ -97,26 +97,17 @@ public final class RedisClient: Redis {
     public func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
     ) async throws(RedisError) -> RESPValue {
-        switch servers {
-        case .one(let node, _): try await node.send(command, timeout: timeout, settle: settle)
-        case .cluster(let cluster): try await cluster.send(command, timeout: timeout, settle: settle)
-        }
+        try await servers.send(command, timeout: timeout, settle: settle)
     }
 
     /// Sends commands in one write and returns a reply for each: see ``Redis/pipeline(_:timeout:)``.
     public func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        switch servers {
-        case .one(let node, _): try await node.pipeline(commands, timeout: timeout)
-        case .cluster(let cluster): try await cluster.pipeline(commands, timeout: timeout)
-        }
+        try await servers.pipeline(commands, timeout: timeout)
     }
 
     /// Runs commands as one transaction: see ``Redis/transaction(_:timeout:)``.
     public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        switch servers {
-        case .one(let node, _): try await node.transaction(commands, timeout: timeout)
-        case .cluster(let cluster): try await cluster.transaction(commands, timeout: timeout)
-        }
+        try await servers.transaction(commands, timeout: timeout)
     }
 
     /// Runs a script by its hash, and loads it first where it is missing: see
@@ -124,21 +115,14 @@ public final class RedisClient: Redis {
     public func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue {
-        switch servers {
-        case .one(let node, _): try await node.script(script, keys: keys, arguments: arguments, timeout: timeout)
-        case .cluster(let cluster):
-            try await cluster.script(script, keys: keys, arguments: arguments, timeout: timeout)
-        }
+        try await servers.script(script, keys: keys, arguments: arguments, timeout: timeout)
     }
 
     /// Runs a blocking command on a lane of its own: see ``Redis/block(_:timeout:giveBack:)``.
     public func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue? {
-        switch servers {
-        case .one(let node, _): try await node.block(command, timeout: timeout, giveBack: giveBack)
-        case .cluster(let cluster): try await cluster.block(command, timeout: timeout, giveBack: giveBack)
-        }
+        try await servers.block(command, timeout: timeout, giveBack: giveBack)
     }
 
     /// Calls `body` with a connection that nobody else uses meanwhile: see
@@ -146,10 +130,7 @@ public final class RedisClient: Redis {
     public func withDedicatedConnection<Value>(
         timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
     ) async throws -> Value {
-        switch servers {
-        case .one(let node, _): try await node.withDedicatedConnection(timeout: timeout, body)
-        case .cluster(let cluster): try await cluster.withDedicatedConnection(timeout: timeout, body)
-        }
+        try await servers.withDedicatedConnection(timeout: timeout, body)
     }
 
     /// Publishes a message and returns the number of subscribers that receive it: see
@@ -171,19 +152,13 @@ public final class RedisClient: Redis {
     public func subscribe(to topics: [SubscriptionTopic], buffer: SubscriptionBuffer) async throws(RedisError)
         -> Subscription
     {
-        switch servers {
-        case .one(let node, _): try await node.subscribe(to: topics, buffer: buffer)
-        case .cluster(let cluster): try await cluster.subscribe(to: topics, buffer: buffer)
-        }
+        try await servers.subscribe(to: topics, buffer: buffer)
     }
 
     /// The server's version, in a cluster that of one of its servers; `nil` while not connected, and
     /// when the user may not call `INFO`.
     public var serverVersion: ServerVersion? {
-        switch servers {
-        case .one(let node, _): node.link.serverVersion
-        case .cluster(let cluster): cluster.serverVersion
-        }
+        servers.serverVersion
     }
 }
 

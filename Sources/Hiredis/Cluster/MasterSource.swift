@@ -9,6 +9,8 @@ final class MasterSource: EndpointSource {
     }
 
     let requiresMaster = false
+    /// The cluster updates it.
+    let tasks: [@Sendable () async -> Void] = []
     private let state = NIOLockedValueBox(State())
 
     func endpoint() async throws(RedisError) -> RedisConfiguration.Endpoint {

@@ -46,7 +46,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
     var count: Int { entries.count }
     /// Whether enough commands are unwritten for a write before the turn ends. If all commands of a
     /// turn were written at its end, the server would be idle while tasks make commands, and the
-    /// tasks would be idle while the server runs them (docs/decisions.md).
+    /// tasks would be idle while the server runs them (docs/decisions/0004).
     var hasShare: Bool { unwritten >= max(16, entries.count / 4) }
 
     // MARK: Enqueue

@@ -225,7 +225,7 @@ actor RedisConnection {
 
     /// Passes all further replies to `receive` on the event loop instead of to callers. Replies
     /// that arrived together are passed together.
-    func takeOver(_ receive: @escaping @Sendable ([RESPValue]) -> Void) { handler.value.receive = receive }
+    func redirectReplies(_ receive: @escaping @Sendable ([RESPValue]) -> Void) { handler.value.receive = receive }
 
     /// Writes commands whose replies go to the function that took over the connection.
     func write(_ commands: [RedisCommand]) { handler.value.write(commands) }

@@ -100,6 +100,8 @@ struct Transport: Sendable {
 
 /// Names the server for each new connection.
 protocol EndpointSource: Sendable {
+    /// The functions that keep what the source knows, each until its task is cancelled.
+    var tasks: [@Sendable () async -> Void] { get }
     /// Whether the server must be a master: see ``LoginSteps`` and ``ConnectionHandler``.
     var requiresMaster: Bool { get }
     /// Returns the address to connect to now.

@@ -23,6 +23,15 @@ package struct Backends: Sendable {
     /// Whether there is nothing to time and to trace.
     package let isDisabled: Bool
 
+    /// Whether logs are received.
+    package var hasLogger: Bool {
+        #if LoggingSupport
+            logger != nil
+        #else
+            false
+        #endif
+    }
+
     /// Looks up what the process has bootstrapped, as far as `instruments` has no other choice.
     package init(_ instruments: RedisInstruments) {
         var isDisabled = true

@@ -6,3 +6,11 @@ public enum SubscriptionEvent: Sendable, Hashable {
     /// state again now: all topics are subscribed again.
     case gap(SubscriptionGap)
 }
+
+/// The reason why messages may be missing.
+public enum SubscriptionGap: Sendable, Hashable {
+    /// The connection broke. All topics are subscribed again, or will be when another gap follows.
+    case reconnected
+    /// The subscriber did not read fast enough, and this number of messages was dropped here.
+    case overflow(missed: Int)
+}

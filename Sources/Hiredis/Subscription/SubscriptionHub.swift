@@ -143,7 +143,7 @@ actor SubscriptionHub: SubscriptionSource {
     }
 
     private func serve(_ connection: RedisConnection) async {
-        await connection.takeOver { replies in self.assumeIsolated { $0.received(replies) } }
+        await connection.redirectReplies { replies in self.assumeIsolated { $0.received(replies) } }
         // No suspension from here to the writes, so that the machine is never connected without its commands being sent.
         self.connection = connection
         lastError = nil

@@ -38,13 +38,6 @@ extension RedisClient {
     /// - Throws: `.timedOut` if no server of the cluster has named them within `commandTimeout`,
     ///   `.cancelled`, `.clientStopped`.
     public func masters() async throws(RedisError) -> [RedisMaster] {
-        switch servers {
-        case .one(let node, _): return [RedisMaster(node)]
-        case .cluster(let cluster):
-            _ = try await cluster.node(for: nil, Cluster.Attempts(deadline: cluster.deadline(nil)))
-            var masters: [RedisMaster] = []
-            for endpoint in cluster.masters { masters.append(RedisMaster(try cluster.node(at: endpoint))) }
-            return masters
-        }
+        try await servers.masters()
     }
 }

@@ -158,6 +158,8 @@ final class SentinelMonitor: EndpointSource {
 
     // MARK: Run
 
+    var tasks: [@Sendable () async -> Void] { [run] }
+
     /// Keeps the connections to the sentinels until the task is cancelled.
     func run() async {
         await withTaskGroup(of: Void.self) { group in

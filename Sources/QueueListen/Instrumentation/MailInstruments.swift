@@ -87,13 +87,7 @@ final class MailInstruments: Sendable {
     }
 
     /// Whether logs are received.
-    var hasLogger: Bool {
-        #if LoggingSupport
-            backends.logger != nil
-        #else
-            false
-        #endif
-    }
+    var hasLogger: Bool { backends.hasLogger }
 
     /// Records that calls without a timeout wait for long, because they cannot read their mailboxes.
     func cannotRead(_ reason: String, waiting: Int) {

@@ -210,7 +210,9 @@ actor Listeners: WaiterRunner {
             registrationLifetime: read.waits ? registrationLifetime : 0, cursor: request.cursor,
             maxMessages: request.maxMessages, maxBytes: request.maxBytes)
         let partitions = partition.total
-        redis.post(Scripts.listen, keys: partition.keys(request.mailbox), arguments: arguments, timeout: callTimeout) {
+        redis.post(
+            Scripts.listen, keys: partition.keys.scriptKeys(request.mailbox), arguments: arguments, timeout: callTimeout
+        ) {
             result in
             self.assumeIsolated { listeners in
                 let reply = Self.parse(result) { reply throws(QueueListenError) in
@@ -222,7 +224,7 @@ actor Listeners: WaiterRunner {
     }
 
     private func send(_ checks: [Machine.Check]) {
-        let keys = [partition.meta] + checks.map { partition.box($0.mailbox) }
+        let keys = [partition.keys.meta] + checks.map { partition.keys.box($0.mailbox) }
         var arguments: [RedisArgument] = [
             .string(partition.process), .integer(registrationLifetime), .integer(deviceRefreshInterval),
         ]
@@ -255,7 +257,8 @@ actor Listeners: WaiterRunner {
 
     private func subscribe(_ generation: Int) {
         wakeUpTask?.cancel()
-        let (own, all) = partition.channels
+        let own = partition.keys.wakeUpChannel(of: partition.process)
+        let all = partition.keys.commonChannel
         wakeUpTask = Task {
             await receiveWakeUps(from: redis, on: own, all, clock: clock) { wakeUp in
                 self.assumeIsolated { $0.received(wakeUp, generation) }

@@ -2,7 +2,7 @@
 --
 -- A script is composed of mail_head and the files of its operation (Scripts.swift). Everything is checked before
 -- anything is written, because Redis does not roll back. Functions, tables and long strings are created only where
--- they are needed, because creating them takes time (docs/decisions.md).
+-- they are needed, because creating them takes time (docs/decisions/0043).
 --
 -- KEYS[1] meta  hash  partitions: the number of partitions of the namespace, then LAYOUT
 -- A mailbox is a pair of keys:

@@ -10,11 +10,12 @@
 // A post office that finds a recorded send that has been unfinished for a while continues it. Each step has one effect,
 // however often and by however many processes it is executed.
 //
-// A step that arrives very late must not have a second effect. A partition remembers its part until the whole send is
-// finished, the home has shown some rounds later that it still knows this, and for at least a minute longer: a home that
-// loses the last step in a failover makes others deliver again. It delivers the part only within half a minute of the
-// time that it reported. A process that is about to deliver a part requests this time first, and only then checks that the send is
-// still unfinished. All times that are compared therefore come from the same clock.
+// A step that arrives very late must not have a second effect. A partition remembers its part for at least a minute
+// after the whole send is finished, and until the home partition has confirmed some rounds later that its record
+// still says so: a home that loses the last step in a failover makes others deliver again. It delivers the part only
+// within half a minute of the time that it reported. A process that is about to deliver a part requests this time
+// first, and only then checks that the send is still unfinished. All times that are compared therefore come from the
+// same clock.
 import DequeModule
 import Hiredis
 import CoordinationBase
@@ -156,9 +157,10 @@ final class CrossPartitionSender: Sendable {
             .integer(home.total), .string(id), .string(fingerprint), .bytes(encodedSend.encoded),
             .integer(Self.recordLifetime.wholeMilliseconds),
         ]
-        return try await repeating(until: end, clock) {
+        return try await repeating(until: end, clock, throwing: QueueListenError.self) {
             let reply = try await confirmation.run(
-                Scripts.begin, keys: [home.meta, home.sendRecord(id), home.unfinishedSends], arguments: arguments,
+                Scripts.begin, keys: [home.keys.meta, home.keys.sendRecord(id), home.keys.unfinishedSends],
+                arguments: arguments,
                 timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))
             guard let words = reply.array, words.first?.string == "ok" else {
                 if reply.array?.first?.string == "conflict" { throw QueueListenError.usedID }
@@ -170,7 +172,7 @@ final class CrossPartitionSender: Sendable {
 
     private func isRecorded(_ id: String) async throws(QueueListenError) -> Bool {
         do {
-            return try await redis.send("HEXISTS", .string(home(of: id).sendRecord(id)), "f").integer == 1
+            return try await redis.send("HEXISTS", .string(home(of: id).keys.sendRecord(id)), "f").integer == 1
         } catch { throw QueueListenError(error) }
     }
 
@@ -207,7 +209,7 @@ final class CrossPartitionSender: Sendable {
         let home = home(of: id)
         let indices = firstIndices.map { "\($0)" }.joined(separator: " ")
         let reply = try? await redis.script(
-            Scripts.finish, keys: [home.sendRecord(id), home.unfinishedSends],
+            Scripts.finish, keys: [home.keys.sendRecord(id), home.keys.unfinishedSends],
             arguments: [.string(id), .string(indices), .integer(lifetime.wholeMilliseconds)],
             timeout: configuration.callTimeout)
         guard reply?.integer == 1 else { return }
@@ -228,7 +230,7 @@ final class CrossPartitionSender: Sendable {
             return finished.removeFirst()
         }) {
             do {
-                let key = RedisArgument.string(home(of: send.id).sendRecord(send.id))
+                let key = RedisArgument.string(home(of: send.id).keys.sendRecord(send.id))
                 guard try await redis.send("HEXISTS", key, "p").integer == 0 else { continue }
             } catch {
                 // The home cannot be reached, so nobody can take the send over either: later.
@@ -279,7 +281,7 @@ final class CrossPartitionSender: Sendable {
 
     private func takeOver(in home: Partition) async {
         let reply = try? await redis.script(
-            Scripts.takeOver, keys: [home.unfinishedSends],
+            Scripts.takeOver, keys: [home.keys.unfinishedSends],
             arguments: [.integer(configuration.takeOverAfter.wholeMilliseconds), .integer(Self.maxSendsPerPartition)],
             timeout: configuration.callTimeout)
         for id in reply?.array?.compactMap(\.string) ?? [] {
@@ -290,7 +292,7 @@ final class CrossPartitionSender: Sendable {
     }
 
     private func resume(_ id: String, _ home: Partition) async throws {
-        let key = RedisArgument.string(home.sendRecord(id))
+        let key = RedisArgument.string(home.keys.sendRecord(id))
         let found = try await redis.send("HMGET", key, "p", "f").array ?? []
         guard found.count == 2, let encodedSend = found[0].bytes.flatMap({ EncodedSend(encoded: $0) }),
             let fingerprint = found[1].string
@@ -298,7 +300,7 @@ final class CrossPartitionSender: Sendable {
             // Either another process has just finished the send: it removes the encoded send and keeps the fingerprint.
             // Or the record has expired with its fingerprint, or cannot be decoded: the send is given up. Only the
             // process that removes the id reports that.
-            let isFirst = try await redis.send("ZREM", .string(home.unfinishedSends), .string(id)).integer == 1
+            let isFirst = try await redis.send("ZREM", .string(home.keys.unfinishedSends), .string(id)).integer == 1
             let isFinished = found.count == 2 && found[0].isNull && !found[1].isNull
             if isFirst, !isFinished { instruments.gaveUp() }
             return

@@ -48,9 +48,9 @@ struct EncodedSend: Sendable, Equatable {
 
     /// The script's keys.
     func keys(in partition: Partition, sender: String) -> [String] {
-        var keys = [partition.meta, partition.sent(sender)]
+        var keys = [partition.keys.meta, partition.keys.sent(sender)]
         keys.reserveCapacity(2 + 2 * recipients.count)
-        for name in recipients { keys += [partition.box(name), partition.mail(name)] }
+        for name in recipients { keys += [partition.keys.box(name), partition.keys.mail(name)] }
         return keys
     }
 

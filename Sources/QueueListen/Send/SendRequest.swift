@@ -82,7 +82,7 @@ struct SendRequest: Sendable {
             "cannot deliver \(collapsing) messages with a collapse key at once (messages times recipients): "
                 + "expected at most \(Self.maxCollapsingDeliveries), use several sends")
         for name in recipients { try MailName.validate(name, "recipient's name") }
-        if let fault = faultOfNames(recipients) { throw QueueListenError(.invalidArgument, fault) }
+        if let fault = invalidReason(recipients) { throw QueueListenError(.invalidArgument, fault) }
         for message in messages { try message.validate(maxBodyBytes: maxMessageBytes) }
         let bytes = total(\.size)
         try require(

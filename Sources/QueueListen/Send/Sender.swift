@@ -89,9 +89,9 @@ final class Sender: Sendable {
 
     /// Returns the time by the partition's clock, in milliseconds since 1970.
     func serverTime(until end: Duration) async throws(QueueListenError) -> Int {
-        let reply = try await repeating(until: end, clock) {
+        let reply = try await repeating(until: end, clock, throwing: QueueListenError.self) {
             try await redis.script(
-                Scripts.time, keys: [partition.meta], arguments: [], timeout: remaining(until: end))
+                Scripts.time, keys: [partition.keys.meta], arguments: [], timeout: remaining(until: end))
         }
         return try time(reply, EncodedSend(contents: [], recipients: []))
     }
@@ -122,7 +122,7 @@ final class Sender: Sendable {
     /// Shortens the time for which the partition remembers a delivered part.
     func expireAnswer(id: String, after lifetime: Duration) async {
         _ = try? await redis.send(
-            "PEXPIRE", .string(partition.sent("id:" + id)), .integer(lifetime.wholeMilliseconds))
+            "PEXPIRE", .string(partition.keys.sent("id:" + id)), .integer(lifetime.wholeMilliseconds))
     }
 
     // MARK: The script
@@ -163,7 +163,7 @@ final class Sender: Sendable {
         let keys = encodedSend.keys(in: partition, sender: request.sender)
         let messages = encodedSend.arguments()
         while true {
-            let (reply, tags, known) = try await repeating(until: end, clock) {
+            let (reply, tags, known) = try await repeating(until: end, clock, throwing: QueueListenError.self) {
                 let tags = encodedSend.newTags()
                 let known = confirmed.withLock { $0.cursors(of: encodedSend.recipients) }
                 let reply = try await confirmation.run(
@@ -220,9 +220,10 @@ final class Sender: Sendable {
         let arguments: [RedisArgument] = [
             .bytes(partition.target.bytes), .bytes(position.bytes),
         ]
-        let reply = try await repeating(until: end, clock) {
+        let reply = try await repeating(until: end, clock, throwing: QueueListenError.self) {
             try await redis.script(
-                Scripts.repair, keys: partition.keys(mailbox), arguments: arguments, timeout: remaining(until: end))
+                Scripts.repair, keys: partition.keys.scriptKeys(mailbox), arguments: arguments,
+                timeout: remaining(until: end))
         }
         guard reply.array?.first?.string == "ok" else {
             throw QueueListenError(refusal: reply, partitions: partition.total)

@@ -179,7 +179,7 @@ final class Cohort: Sendable {
 
     /// Takes the claim of a turn out of the cohort: its lease releases it by itself from now on.
     ///
-    /// - Parameter watch: the lease's watch, which hears of the loss of the claim.
+    /// - Parameter watch: the lease's watch, which is notified when the claim is lost.
     /// - Returns: the claim; `nil` if the turn has ended.
     func detach(_ turn: UInt64, _ watch: LeaseWatch) -> UInt64? {
         let (action, claimWatch) = state.withLock { state in

@@ -234,16 +234,16 @@ extension Engine {
             for (id, error) in machine.clientStopped(error) { finish(id, .failure(error)) }
         case .unsubscribed:
             perform(machine.subscriptionChanged(life.id, isSubscribed: false, now: now))
-            doubtCohorts()
+            recheckCohorts()
         case .hint(let bytes): perform(machine.hint(life.id, String(decoding: bytes, as: UTF8.self), now: now))
         case .gap:
             perform(machine.gap(life.id, now: now))
-            doubtCohorts()
+            recheckCohorts()
         }
     }
 
     /// Lets the cohorts know that others may be waiting without their knowledge.
-    private func doubtCohorts() {
+    private func recheckCohorts() {
         for claim in machine.claims.values { claim.request.cohort?.recall(.unknown) }
     }
 }

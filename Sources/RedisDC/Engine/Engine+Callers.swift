@@ -53,6 +53,25 @@ extension Engine {
 
     /// Waits until the request is granted.
     ///
+    /// - Throws: what ``obtain(_:)`` throws.
+    @discardableResult
+    nonisolated func obtain(
+        _ request: AcquireRequest, timeout: Duration?
+    ) async throws(RedisDCError) -> EngineStateMachine.Grant {
+        let operation = try operation(request, timeout: timeout)
+        await carryOutAcquire(operation)
+        guard let grant = try operation.grant() else { throw operation.notAvailable }
+        return grant
+    }
+
+    /// Waits until the request is granted, and returns the lease.
+    nonisolated func lease(_ request: AcquireRequest, timeout: Duration?) async throws(RedisDCError) -> Lease {
+        let grant = try await obtain(request, timeout: timeout)
+        return Lease(grant, name: request.resource.name, count: request.count, engine: self)
+    }
+
+    /// Waits until the request is granted.
+    ///
     /// - Returns: `nil` when the timeout is 0 and there are not enough permits.
     nonisolated func acquire(
         _ request: AcquireRequest, timeout: Duration?
@@ -60,14 +79,6 @@ extension Engine {
         let operation = try operation(request, timeout: timeout)
         await carryOutAcquire(operation)
         return try operation.grant()
-    }
-
-    /// Waits until the request is granted, and returns the lease.
-    nonisolated func lease(_ request: AcquireRequest, timeout: Duration?) async throws(RedisDCError) -> Lease {
-        let operation = try operation(request, timeout: timeout)
-        await carryOutAcquire(operation)
-        guard let grant = try operation.grant() else { throw operation.notAvailable }
-        return Lease(grant, name: request.resource.name, count: request.count, engine: self)
     }
 
     // MARK: Other operations

@@ -35,7 +35,7 @@ actor Engine: WaiterRunner {
     /// The objects that are notified when a lease is lost, by claim.
     var watches: [UInt64: LeaseWatch] = [:]
     var wakeUpTask: Task<Void, Never>?
-    /// Ends what ``allowStart()`` has begun.
+    /// Unregisters the requests that ``allowStart()`` sends first on each new connection.
     private var stopSendingFirst: (@Sendable () -> Void)?
     private var mayStart = false
     private var isNeeded: Bool

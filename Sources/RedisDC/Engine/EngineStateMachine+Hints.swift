@@ -216,9 +216,9 @@ extension EngineStateMachine {
         return makeRequest(.end(claim, name: line.name, line.family, isForced: true), .background)
     }
 
-    /// Handles a grant that Redis has lost, and has given again or not: others may have held the resource since. A lease
-    /// ends, and what Redis has in its place ends too. Permits that are consumed stay so, but their claim must not wait any
-    /// more: nobody would receive what it is granted.
+    /// Handles the loss of a grant in Redis: others may have held the resource since. The lease ends, and so does the
+    /// claim that Redis has in its place. Consumed permits stay consumed, but a claim that still waits for them ends:
+    /// no caller would receive its grant.
     private mutating func grantReplaced(_ line: EngineReply.Line) -> [ReplyAction] {
         let number = line.number
         guard let id = live.claimIDs[number], let claim = claims[id], case .held = claim.state else {

@@ -293,8 +293,8 @@ extension EngineStateMachine {
         case .releasing(_, _, let releaser):
             let error = notHeld(id)
             forget(id)
-            // A release whose reply was lost finds no claim the second time, because it succeeded the first time. One that
-            // finds none the first time comes too late: an operator has taken the lease away, or Redis has lost it.
+            // A repeated release finds no claim if the first attempt has succeeded. If the first attempt finds none,
+            // the lease was already gone: an operator has released it, or Redis has lost it.
             let isTooLate = if case .done(count: 0, _) = reply { entry.failures == 0 } else { false }
             return releaser.map { [.finish($0, isTooLate ? .failure(error) : .success(.done(1)))] } ?? []
         case .idle, .requested, .queued, .held: return []
@@ -424,8 +424,7 @@ extension EngineStateMachine {
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
             let found = Resource.describe(
-                Resource.Kind(rawValue: String(letters.prefix(1))), permits: permits,
-                policy: letters.unicodeScalars.last)
+                ResourceKind(letters: letters), permits: permits, policy: letters.unicodeScalars.last)
             let wanted = operation.resource.map { "; this call expects \($0.configuration)" } ?? ""
             return .failure(RedisDCError(.conflict, "\"\(name)\" is \(found)\(wanted)"))
         case .broken:

@@ -82,13 +82,7 @@ struct EngineInstruments: Sendable {
     }
 
     /// Whether logs are received.
-    var hasLogger: Bool {
-        #if LoggingSupport
-            backends.logger != nil
-        #else
-            false
-        #endif
-    }
+    var hasLogger: Bool { backends.hasLogger }
 
     /// Records that a call without a timeout waits for long, because its request could not be sent or was not answered.
     ///

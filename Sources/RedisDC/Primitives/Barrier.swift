@@ -75,13 +75,9 @@ extension Engine {
         if timeout == .zero {
             throw RedisDCError(
                 .invalidArgument,
-                "cannot arrive at \(resource.kind.title) \"\(resource.name)\": timeout is 0, expected more than 0")
+                "cannot arrive at \(resource): timeout is 0, expected more than 0")
         }
-        guard let grant = try await acquire(AcquireRequest(resource: resource, action: .arrive), timeout: timeout)
-        else {
-            throw .timedOut("pass \(resource.kind.title) \"\(resource.name)\"", after: timeout)
-        }
-        return Arrival(grant)
+        return Arrival(try await obtain(AcquireRequest(resource: resource, action: .arrive), timeout: timeout))
     }
 }
 
@@ -105,5 +101,23 @@ extension Coordinator {
         }
         let resource = Resource(name: name, kind: .barrier, permits: parties, policy: failure == .breaks ? "b" : "o")
         return Barrier(resource: resource, engine: engine(of: name))
+    }
+}
+
+/// The generation in which a party of a barrier, phaser or exchanger passed, and its place in it.
+public struct Arrival: Sendable, Hashable {
+    /// The number of times that the barrier opened before: 0 for the first time.
+    public var generation: UInt64
+    /// The order of this arrival in its generation, from 0. Use 0 to elect the party that does what
+    /// must be done once.
+    public var index: Int
+
+    /// Creates an arrival.
+    public init(generation: UInt64, index: Int) { (self.generation, self.index) = (generation, index) }
+}
+
+extension Arrival {
+    init(_ grant: EngineStateMachine.Grant) {
+        self.init(generation: grant.arrival / 1024, index: Int(grant.arrival % 1024))
     }
 }

@@ -69,9 +69,7 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
         }
         let request = AcquireRequest(
             resource: resource, action: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
-        let operation = try engine.operation(request, timeout: timeout)
-        await engine.carryOutAcquire(operation)
-        guard let grant = try operation.grant() else { throw operation.notAvailable }
+        let grant = try await engine.obtain(request, timeout: timeout)
         // Redis keeps the values until all parties have released; this party needs them no longer, even if reading failed.
         defer { engine.releaseSoon(grant.claim) }
         let all = try await engine.read(grant.claim)

@@ -63,9 +63,7 @@ public struct Latch: Sendable {
     ///   `.invalidArgument`, `.lost`, `.notConnected`, and what ``Coordinator`` lists for all
     ///   operations.
     public func wait(timeout: Duration? = nil) async throws(RedisDCError) {
-        guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
-            throw .timedOut("pass latch \"\(name)\"", after: timeout)
-        }
+        try await engine.obtain(AcquireRequest(resource: resource), timeout: timeout)
     }
 
     /// Runs `body` as a participant, and counts down when it ends, whether it returns or throws.

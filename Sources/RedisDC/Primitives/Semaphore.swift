@@ -113,10 +113,9 @@ public struct Semaphore: Sendable {
                 "cannot lease \(count) permits of semaphore \"\(name)\": this handle was made with \(permits); "
                     + "request at most \(permits)")
         }
-        let operation = try operation(count, .lease, timeout)
-        try await engine.obtain(operation)
-        guard let grant = try operation.grant() else { throw operation.notAvailable }
-        return Lease(grant, name: name, count: count, engine: engine)
+        try check(count)
+        return try await engine.lease(
+            AcquireRequest(resource: resource, count: count, mode: .lease), timeout: timeout)
     }
 
     // MARK: Consume
@@ -125,14 +124,14 @@ public struct Semaphore: Sendable {
     /// back.
     ///
     /// - Throws: what ``wait(_:timeout:)`` throws, except `.timedOut`.
-    public func wait() async throws(RedisDCError) { try await engine.obtain(try operation(1, .consume, nil)) }
+    public func wait() async throws(RedisDCError) { try await engine.obtain(try operation(1, nil)) }
 
     /// Consumes a permit, and waits for it until the timeout; only ``signal(_:)`` adds it back.
     ///
     /// - Parameter timeout: precise to about a millisecond; 0 tries once.
     /// - Throws: what ``wait(_:timeout:)`` throws.
     public func wait(timeout: Duration) async throws(RedisDCError) {
-        try await engine.obtain(try operation(1, .consume, timeout))
+        try await engine.obtain(try operation(1, timeout))
     }
 
     /// Consumes `count` permits, all or none; only ``signal(_:)`` adds them back.
@@ -142,7 +141,7 @@ public struct Semaphore: Sendable {
     ///   - timeout: precise to about a millisecond; 0 tries once, `nil` waits without limit.
     /// - Throws: what ``acquireLease(_:timeout:)`` throws.
     public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
-        try await engine.obtain(try operation(count, .consume, timeout))
+        try await engine.obtain(try operation(count, timeout))
     }
 
     /// Consumes `count` permits if they are available now; only ``signal(_:)`` adds them back.
@@ -152,19 +151,16 @@ public struct Semaphore: Sendable {
     ///   ``Fairness/fifo``, when others wait.
     /// - Throws: what ``wait(_:timeout:)`` throws, except `.timedOut`.
     public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
-        let operation = try operation(count, .consume, .zero)
+        let operation = try operation(count, .zero)
         await engine.carryOutAcquire(operation)
         return try operation.isGranted()
     }
 
     /// Not inlined, so that its temporaries are not in the frames of waiting callers.
     @inline(never)
-    private func operation(_ count: Int, _ mode: AcquireRequest.Mode, _ timeout: Duration?) throws(RedisDCError)
-        -> EngineOperation
-    {
+    private func operation(_ count: Int, _ timeout: Duration?) throws(RedisDCError) -> EngineOperation {
         try check(count)
-        return try engine.operation(
-            AcquireRequest(resource: resource, count: count, mode: mode), timeout: timeout)
+        return try engine.operation(AcquireRequest(resource: resource, count: count), timeout: timeout)
     }
 
     // MARK: Signal
@@ -260,6 +256,26 @@ public struct Semaphore: Sendable {
             throw RedisDCError(
                 .invalidArgument,
                 "count is \(count) for semaphore \"\(name)\", expected 1 to \(Self.maxPermits)")
+        }
+    }
+}
+
+/// The order in which a semaphore serves concurrent waiters.
+public enum Fairness: Sendable, Hashable {
+    /// First come, first served. No wait overtakes another, however many permits the first one
+    /// needs.
+    case fifo
+    /// A request that finds enough free permits gets them even if others wait. Throughput is
+    /// higher, and a waiter that needs many permits at once may wait forever.
+    case barging
+}
+
+extension Fairness {
+    /// The letter of the policy: see layout.lua.
+    var letter: Unicode.Scalar {
+        switch self {
+        case .fifo: "f"
+        case .barging: "b"
         }
     }
 }

@@ -33,9 +33,7 @@ public struct Turnstile: Sendable {
     /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.invalidArgument`, `.lost`,
     ///   `.notConnected`, and what ``Coordinator`` lists for all operations.
     public func pass(timeout: Duration? = nil) async throws(RedisDCError) {
-        guard try await engine.acquire(AcquireRequest(resource: resource), timeout: timeout) != nil else {
-            throw .timedOut("pass turnstile \"\(name)\"", after: timeout)
-        }
+        try await engine.obtain(AcquireRequest(resource: resource), timeout: timeout)
     }
 
     /// Adds passes: for those that wait, in their order, then for those that come later.

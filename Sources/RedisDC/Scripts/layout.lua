@@ -3,15 +3,15 @@
 -- Every line without an indentation is a declaration of its own. A script consists of the declarations whose names it
 -- uses, and of the parts that Scripts.swift lists for it, joined into one text. So a script contains what it needs and
 -- nothing else. There are no functions: creating them in every call costs more than all the rest of a script
--- (docs/decisions.md).
+-- (docs/decisions/0018).
 --
 -- KEYS of a partition:
 --   [1] state: hash of all records. The key ends in `book`.
 --   [2] index: sorted set in lexical order, all scores 0. Finds records by resource.
---   [3] sessions: sorted set of SIDs by expiry in microseconds; negative for an expired one, the time until which
---       no other process gets it to sweep.
---   [4] values: hash of what applications store, up to 1 MiB each. Apart from the records, because a script that reads
---       records in pages would copy every value among them. Its field '' is always there: see GUARD_LINE.
+--   [3] sessions: sorted set of SIDs by expiry in microseconds. The score of an expired session is negative: the
+--       time until which its sweep is reserved for one process.
+--   [4] values: hash of the values of applications, up to 1 MiB each. Apart from the records, because a script that
+--       reads records in pages would copy every value among them. Its field '' is always there: see GUARD_LINE.
 --   Only scripts about sessions and values have the last two.
 -- Numbers in records are little-endian doubles. A tick is a time in microseconds, see `clock`. Ticks in fields and in
 -- lines of the index are big-endian integers of 8 bytes.

@@ -57,7 +57,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN then
       if living == limit then
         free, signalled = limit, signalled + 1
         tail = string.sub(last, tick_at, tick_at + 7) .. encode(NUMBER, limit)
-        -- To look at so many parties is work enough for one script: the next one begins to grant.
+        -- More than 256 parties were checked: the next script begins to grant, so that this one stays short.
         if #lines > 256 then budget = 0 end
       elseif #lines == 1536 or #dead == 256 then
         is_left_over = true

@@ -1,4 +1,4 @@
--- The beginning of a script that ends a claim of the caller: finds it, or makes sure that its request comes too late.
+-- The beginning of a script that ends a claim of the caller. If it is not there, its request is refused from now on.
 -- ARGV
 --   [1] the slot's field: c:SID:SLOT
 --   [2] NUMBER of this request, greater than the claim's

@@ -19,7 +19,7 @@
 --   {'stale'}: the slot has served a later request
 --   {'occupied'}: the slot has a claim that waits or holds
 --   {'family', FAMILY}: the script of this family must run instead
--- Adding 0 makes a number of a text for less than tonumber does.
+-- Adding 0 converts text to a number with fewer instructions than tonumber.
 local slot_field, number, resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
 local slot = call('HGET', state, slot_field)
 local slot_state, slot_number = DONE, 0

@@ -96,7 +96,7 @@ extension FaultProxy {
     }
 
     /// Discards all further bytes of the connections that are open now, in both directions, while their sockets stay
-    /// open: the network has lost these connections, and neither side is told.
+    /// open: the network has lost these connections, and neither side is notified.
     ///
     /// New connections work. A close by either side is still forwarded. The fault lasts until the connection ends;
     /// ``heal()`` does not end it, because bytes are missing.

@@ -59,17 +59,3 @@ extension PresenceObject {
     /// The object in one line, with the bytes of its value.
     var line: [UInt8] { Array("\(key)  \(user)\(client.map { "/\($0)" } ?? "")  ".utf8) + value }
 }
-
-extension PresenceError: ExitError {
-    package var exitStatus: ExitStatus {
-        switch code {
-        case .invalidArgument, .wrongType, .changed: .badData
-        case .taken, .superseded: .notAcquired
-        case .lost: .lost
-        case .connectionLost, .notConnected, .stopped, .outOfMemory, .busy: .unavailable
-        case .notPermitted: .notPermitted
-        case .cancelled: .interrupted
-        default: .software
-        }
-    }
-}

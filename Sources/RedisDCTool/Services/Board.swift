@@ -83,8 +83,10 @@ extension BoardOptions {
 extension GameServiceError: ExitError {
     package var exitStatus: ExitStatus {
         switch code {
-        case .invalidArgument, .conflict, .wrongType, .outOfRange, .notFound: .badData
-        case .connectionLost, .notConnected, .stopped, .outOfMemory: .unavailable
+        case .invalidArgument, .conflict, .wrongType, .outOfRange, .notFound, .changed: .badData
+        case .taken, .superseded: .notAcquired
+        case .lost: .lost
+        case .connectionLost, .notConnected, .stopped, .outOfMemory, .busy: .unavailable
         case .notPermitted: .notPermitted
         case .cancelled: .interrupted
         default: .software

@@ -1,6 +1,8 @@
 // Removes the keys of a run.
 import CoordinationBase
 import Hiredis
+import QueueListen
+import RedisDC
 
 /// Removes all keys of a namespace, and no others.
 struct Cleanup {
@@ -23,9 +25,10 @@ struct Cleanup {
                 for key in EngineKeys(Namespace(namespace, partitions: partitions)).scriptKeys(partition: partition) {
                     _ = try await redis.send("DEL", .string(key))
                 }
-                let mail = Namespace(namespace, partitions: partitions, prefix: "ql")
-                for name in ["meta", "splits"] + Workload.mailboxes.flatMap({ ["box:\($0)", "mail:\($0)"] }) {
-                    _ = try await redis.send("UNLINK", .string(mail.key(name, partition: partition)))
+                let mail = MailboxKeys(.ofMailboxes(namespace, partitions: partitions), partition: partition)
+                let boxes = Workload.mailboxes.flatMap { [mail.box($0), mail.mail($0)] }
+                for key in [mail.meta, mail.unfinishedSends] + boxes {
+                    _ = try await redis.send("UNLINK", .string(key))
                 }
             }
             return "the user may not use SCAN: some keys of \(namespace) remain until they expire"

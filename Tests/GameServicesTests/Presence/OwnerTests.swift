@@ -163,7 +163,7 @@ extension PresenceTests {
                             while done < 25 {
                                 let object = try #require(try await bucket.object("count"))
                                 let next = Array("\(try #require(Int(object.text)) + 1)".utf8)
-                                do throws(PresenceError) {
+                                do throws(GameServiceError) {
                                     try await bucket.update("count", next, version: object.version)
                                     done += 1
                                 } catch { #expect(error.code == .changed) }

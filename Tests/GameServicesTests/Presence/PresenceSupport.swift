@@ -54,7 +54,8 @@ final class Watcher: Sendable {
                 for try await event in bucket.changes(after: position) { watcher.receive(event) }
             } catch {
                 watcher.box.withLock {
-                    if (error as? PresenceError)?.code != .cancelled, (error as? PresenceError)?.code != .stopped {
+                    if (error as? GameServiceError)?.code != .cancelled, (error as? GameServiceError)?.code != .stopped
+                    {
                         $0.faults.append("\(error)")
                     }
                 }
@@ -110,10 +111,10 @@ final class Watcher: Sendable {
     deinit { task.withLock { $0?.cancel() } }
 }
 
-/// Returns the code of the error that `body` throws, if it is a `PresenceError`.
-func code(_ body: () async throws -> Void) async -> PresenceError.Code? {
+/// Returns the code of the error that `body` throws, if it is a `GameServiceError`.
+func code(_ body: () async throws -> Void) async -> GameServiceError.Code? {
     do {
         try await body()
         return nil
-    } catch { return (error as? PresenceError)?.code }
+    } catch { return (error as? GameServiceError)?.code }
 }

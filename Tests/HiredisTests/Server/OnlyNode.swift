@@ -3,7 +3,7 @@
 extension RedisClient {
     /// The connections of a client of one server.
     var onlyNode: Node {
-        guard case .one(let node, _) = servers else { preconditionFailure("the client is one of a cluster") }
+        guard let node = servers as? Node else { preconditionFailure("the client is one of a cluster") }
         return node
     }
 }

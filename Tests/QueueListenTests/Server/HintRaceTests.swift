@@ -78,8 +78,8 @@ extension QueueListenTests {
                     let delivery = try await mailbox.look()
                     if name == "read" { #expect(try await mailbox.acknowledge(delivery.cursor)) }
                     try await office.send("b", to: name)
-                    let box = try await redis.send("PTTL", .string(mailbox.partition.box(name))).integer ?? -1
-                    let mail = try await redis.send("PTTL", .string(mailbox.partition.mail(name))).integer ?? -1
+                    let box = try await redis.send("PTTL", .string(mailbox.partition.keys.box(name))).integer ?? -1
+                    let mail = try await redis.send("PTTL", .string(mailbox.partition.keys.mail(name))).integer ?? -1
                     #expect(box > 0 && abs(box - mail) < 1000, "\(name): \(box) and \(mail) ms")
                 }
             }
@@ -97,7 +97,7 @@ extension QueueListenTests {
                     try await office.send("b", to: "alice")
                     _ = try await office.mailbox("bob").look()
                     for name in ["alice", "bob"] {
-                        for key in try office.mailbox(name).partition.keys(name).dropFirst() {
+                        for key in try office.mailbox(name).partition.keys.scriptKeys(name).dropFirst() {
                             #expect(try await other.send("PTTL", .string(key)).integer == -1)
                         }
                     }
@@ -123,7 +123,7 @@ extension QueueListenTests {
                     let mailbox = try office.mailbox("alice")
                     try await office.send(
                         [Message(text: "a"), Message(text: "b"), Message(text: "c", collapseKey: "k")], to: ["alice"])
-                    _ = try await redis.send("RPOP", .string(mailbox.partition.mail("alice")), .integer(2 * lost))
+                    _ = try await redis.send("RPOP", .string(mailbox.partition.keys.mail("alice")), .integer(2 * lost))
                     try await office.send(Message(text: "new", collapseKey: "k"), to: "alice")
                     #expect(try await mailbox.look().word == (lost == 1 ? "a b new" : "a new"))
                 }
@@ -135,7 +135,7 @@ extension QueueListenTests {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
                 try await office.send("a", to: "alice")
-                _ = try await redis.send("HSET", .string(mailbox.partition.box("alice")), "k:k", "mine")
+                _ = try await redis.send("HSET", .string(mailbox.partition.keys.box("alice")), "k:k", "mine")
                 try await office.send(Message(text: "b", collapseKey: "k"), to: "alice")
                 #expect(try await mailbox.look().word == "a b")
             }

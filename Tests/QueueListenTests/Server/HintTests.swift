@@ -128,7 +128,7 @@ extension QueueListenTests {
                     hint(epoch: cursor.epoch, index: cursor.index + 1, tag: cursor.tag),
                     [], [0], [5, 0], Array("alice\n".utf8), Array(genuine.prefix(40)), Array(genuine.dropFirst()),
                 ]
-                let channel = mailbox.partition.channels.own
+                let channel = mailbox.partition.keys.wakeUpChannel(of: mailbox.partition.process)
                 for bytes in forged {
                     #expect(try await redis.send("PUBLISH", .string(channel), .bytes(bytes)).integer == 1)
                 }

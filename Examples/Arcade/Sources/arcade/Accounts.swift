@@ -128,13 +128,13 @@ struct Accounts: Authenticator {
             }
             return try await account(of: caller.user)
         }
-        // A player who has forgotten the password has no session. The reply says nothing about the account.
+        // A player who has forgotten the password has no session. Neither the reply nor its time says anything about
+        // the account.
         router.post("/account/forgot") { request, context in
             let forgot = try await gateway.openContent(Forgot.self, of: request, context)
             try await limit.check("password", perMinute: 20, request, context)
             guard Self.isName(forgot.name) else { return HTTPResponse.Status.badRequest }
-            // Nor does the time that it takes. Strangers can use up the player's attempts, but each one is a mail: the code
-            // in the last mail is valid.
+            // Strangers can use up the player's attempts, but each one is a mail: the code in the last mail is valid.
             if try await mayTry("forgot \(forgot.name)", 10) { Task { await remind(forgot.name) } }
             return HTTPResponse.Status.noContent
         }

@@ -12,9 +12,9 @@ func answering<Reply: Sendable>(_ body: () async throws -> Reply) async throws -
         case let error as Duel.IllegalEquation: throw CallRefusal(error.reason, "the rules do not allow this equation")
         case let error as DuelPlayer.IllegalTrade: throw CallRefusal(error.reason, "this cannot be bought or made")
         case let error as WordGame.IllegalWords: throw CallRefusal("\(error)", "the rules do not allow these words")
-        case let error as PresenceError where error.code == .invalidArgument:
+        case let error as GameServiceError where error.code == .invalidArgument:
             throw CallRefusal("invalid", error.message)
-        case let error as PresenceError:
+        case let error as GameServiceError:
             throw CallUnavailable("the players cannot be reached", mayHaveRun: error.mayHaveRun)
         case let error as GameServiceError where error.code == .conflict:
             throw CallRefusal("conflict", "this id was used for something else")

@@ -288,7 +288,7 @@ struct DuelService: Service {
 
     private struct PushNotification { var text: String, token: String }
 
-    /// Returns what a player needs to know who has a device and does not listen; `nil` if there is nothing.
+    /// Returns the push notification for a player who has a device and is not listening; `nil` if there is no news.
     private func notification(of duel: Duel, to player: String) async throws -> PushNotification? {
         guard duel.next == player || duel.ending != nil, let token = try await players.read(player).device,
             try await !attendance.isListening(player)

@@ -132,7 +132,7 @@ struct QuizService: Sendable {
             return
         }
         let quiz = try Quiz(host: player, hosted.settings)
-        do { try await room.put("quiz:" + hosted.id, quiz, owner: owner) } catch let error as PresenceError {
+        do { try await room.put("quiz:" + hosted.id, quiz, owner: owner) } catch let error as GameServiceError {
             // It exists already, or another player has used its id.
             guard error.code == .taken else { throw error }
         }

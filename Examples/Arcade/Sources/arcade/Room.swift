@@ -61,7 +61,7 @@ actor Room<GameLobby: Lobby>: Service {
             do {
                 try await bucket.update(key, Array(try JSONEncoder().encode(value)), version: object.version)
                 return
-            } catch let error as PresenceError {
+            } catch let error as GameServiceError {
                 guard error.code == .changed else { throw error }
             }
         }

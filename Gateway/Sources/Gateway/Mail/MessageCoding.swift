@@ -62,45 +62,11 @@ extension JSON {
     }
 }
 
-/// A send, as a client asks for it.
-struct SendCall: Sendable {
-    var id: String
-    var recipients: [String]
-    var messages: [Message]
-
-    /// Reads the body of a send, and stamps the sender on its messages.
-    ///
-    /// - Throws: `malformed`, `too-large`.
-    init(_ json: JSON, sender: String) throws(Problem) {
-        guard let id = json["id"]?.string, (1...128).contains(id.utf8.count) else {
-            throw Problem(.malformed, "a send has an id of 1 to 128 bytes")
-        }
-        guard let names = json["to"]?.array, (1...256).contains(names.count),
-            !names.contains(where: { $0.string == nil })
-        else { throw Problem(.malformed, "\"to\" is an array of 1 to 256 names") }
-        guard let messages = json["messages"]?.array, !messages.isEmpty else {
-            throw Problem(.malformed, "\"messages\" is an array of 1 or more messages")
-        }
-        self.id = id
-        recipients = names.compactMap(\.string)
-        self.messages = []
-        for message in messages { self.messages.append(try Message(message, sender: sender)) }
-        let bytes = self.messages.reduce(0) { sum, message in
-            message.headers.reduce(sum + message.body.count) { $0 + $1.key.utf8.count + $1.value.utf8.count }
-        }
-        // By bytes, as the mailboxes distinguish them: Swift compares texts by canonical equivalence.
-        guard bytes * Set(recipients.map { Array($0.utf8) }).count <= 1 << 20 else {
-            throw Problem(
-                .tooLarge, "the messages have \(bytes) bytes; times the recipients at most 1,048,576 are allowed")
-        }
-    }
-}
-
 extension Message {
     /// Reads a message that a client sends.
     ///
     /// - Throws: `malformed`.
-    fileprivate init(_ json: JSON, sender: String) throws(Problem) {
+    init(_ json: JSON, sender: String) throws(Problem) {
         guard json.members != nil else { throw Problem(.malformed, "a message is an object") }
         let (form, body) = try Self.content(of: json)
         var headers: [String: String] = [:]

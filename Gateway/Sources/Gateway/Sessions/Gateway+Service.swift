@@ -53,15 +53,15 @@ extension Gateway: Service {
 
     /// Returns how a session has ended; `nil` while it lasts, or if that is not known at present.
     func endOfSession(_ id: SessionID) async -> SessionWatch.End? {
-        do throws(Problem) {
-            try await sessions.check(id)
-            return nil
-        } catch {
-            switch error.kind {
+        do { try await sessions.check(id) } catch let problem as Problem {
+            switch problem.kind {
             case .unknownSession: return .ended
             case .loggedInElsewhere: return .replaced
             default: return nil
             }
+        } catch {
+            return nil
         }
+        return nil
     }
 }

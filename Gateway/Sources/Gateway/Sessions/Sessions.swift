@@ -55,7 +55,7 @@ struct Sessions: Sendable {
     // MARK: Begin and end
 
     /// Begins a session. An older one of the same user and device ends.
-    func login(user: String, device: String, lifetime: Duration) async throws(Problem) -> NewSession {
+    func login(user: String, device: String, lifetime: Duration) async throws -> NewSession {
         let id = SessionID(randomFor: user)
         let (token, cookie) = ([UInt8].random(32).base64URL, [UInt8].random(32).base64URL)
         let milliseconds = lifetime.components.seconds * 1000
@@ -86,25 +86,19 @@ struct Sessions: Sendable {
     private static let logoutTime = 10 * 60 * 1000
 
     /// Ends a session.
-    func logout(_ session: Session) async throws(Problem) {
-        do throws(RedisError) { try await end(session.id, user: session.user, device: session.device) } catch {
-            throw Problem(error)
-        }
+    func logout(_ session: Session) async throws(RedisError) {
+        try await end(session.id, user: session.user, device: session.device)
     }
 
     /// Ends the session of a device, if it has one.
-    func logout(user: String, device: String) async throws(Problem) {
-        do throws(RedisError) {
-            guard let id = try await current(user: user, device: device) else { return }
-            try await end(id, user: user, device: device)
-        } catch { throw Problem(error) }
+    func logout(user: String, device: String) async throws(RedisError) {
+        guard let id = try await current(user: user, device: device) else { return }
+        try await end(id, user: user, device: device)
     }
 
     /// Whether a device has a session.
-    func exists(user: String, device: String) async throws(Problem) -> Bool {
-        do throws(RedisError) { return try await current(user: user, device: device) != nil } catch {
-            throw Problem(error)
-        }
+    func exists(user: String, device: String) async throws(RedisError) -> Bool {
+        try await current(user: user, device: device) != nil
     }
 
     private func current(user: String, device: String) async throws(RedisError) -> SessionID? {
@@ -124,20 +118,32 @@ struct Sessions: Sendable {
         fileprivate let stored: Stored
         fileprivate let session: Session
         fileprivate let signature: Signature
+        /// Whether the session may be one that a logout has ended a short time ago.
+        fileprivate let isLogout: Bool
+
+        /// Verifies the signature. Only the owner of the session's token gets beyond this.
+        ///
+        /// - Throws: `bad-signature`.
+        func verified(method: String, target: String, body: [UInt8]) throws(Problem) -> Session {
+            guard signature.isValid(method: method, target: target, body: body, token: stored.token) else {
+                throw .unauthorized(.badSignature, "the signature is not that of this request", time: stored.now)
+            }
+            return session
+        }
     }
 
     /// Checks what a signed request claims before its body is there.
     ///
-    /// - Parameter isLogout: whether a session is admitted too that a logout has ended a short time ago.
-    /// - Throws: 401 problems, `unavailable`.
-    func claim(_ signature: Signature, isLogout: Bool = false) async throws(Problem) -> Claim {
+    /// - Parameter isLogout: whether the session may be one that a logout has ended a short time ago.
+    /// - Throws: 401 problems, `RedisError`.
+    func claim(_ signature: Signature, isLogout: Bool = false) async throws -> Claim {
         guard let id = SessionID(signature.session) else {
-            throw .unauthorized(.unsigned, "the session has the wrong form", time: try await time())
+            throw Problem.unauthorized(.unsigned, "the session has the wrong form", time: try await time())
         }
         let stored = try await load(id)
         let session = try stored.session(orEnded: isLogout)
         guard abs(stored.now - signature.time) <= Signature.window else { throw Self.stale(signature, now: stored.now) }
-        return Claim(stored: stored, session: session, signature: signature)
+        return Claim(stored: stored, session: session, signature: signature, isLogout: isLogout)
     }
 
     private static func stale(_ signature: Signature, now: Int) -> Problem {
@@ -147,37 +153,23 @@ struct Sessions: Sendable {
                 + "\(Signature.window) ms", time: now)
     }
 
-    /// Verifies a signed request, and admits it once.
+    /// Admits a signed request once, whose signature was verified and which is within the limit of its
+    /// session: it stores the nonce.
     ///
-    /// Nobody without the session's token can use up its limit, or store anything. A request beyond the limit stores
-    /// nothing either.
-    ///
-    /// - Parameters:
-    ///   - isLogout: whether a session is admitted too that a logout has ended a short time ago.
-    ///   - limit: refuses requests beyond the session's limit.
-    /// - Throws: 401 problems, `unavailable`, what `limit` throws.
-    func verify(
-        _ claim: Claim, method: String, target: String, body: [UInt8], isLogout: Bool = false,
-        within limit: (Session) async throws(Problem) -> Void
-    ) async throws(Problem) -> Session {
-        let (stored, session, signature) = (claim.stored, claim.session, claim.signature)
-        let id = session.id
-        guard signature.isValid(method: method, target: target, body: body, token: stored.token) else {
-            throw .unauthorized(.badSignature, "the signature is not that of this request", time: stored.now)
-        }
-        try await limit(session)
-        // Only now is anything stored.
+    /// - Throws: 401 problems, `RedisError`.
+    func admit(_ claim: Claim) async throws {
+        let (id, signature) = (claim.session.id, claim.signature)
         let reply = try await run(
             Self.admitScript, [key(id), key(id.bucket, "nonce:\(id):\(signature.nonce)")],
-            [.integer(signature.time), .integer(Signature.window), isLogout ? "1" : ""])
+            [.integer(signature.time), .integer(Signature.window), claim.isLogout ? "1" : ""])
         guard reply.count == 2, let now = reply[1].number else { throw Self.unexpected }
         switch reply[0].string {
-        case "ok": return session
+        case "ok": return
         case "ended":
-            _ = try await load(id).session(orEnded: isLogout)
-            throw .unauthorized(.unknownSession, "the session has ended", time: now)
+            _ = try await load(id).session(orEnded: claim.isLogout)
+            throw Problem.unauthorized(.unknownSession, "the session has ended", time: now)
         case "stale": throw Self.stale(signature, now: now)
-        case "used": throw .unauthorized(.nonceUsed, "this nonce was used before", time: now)
+        case "used": throw Problem.unauthorized(.nonceUsed, "this nonce was used before", time: now)
         default: throw Self.unexpected
         }
     }
@@ -185,27 +177,27 @@ struct Sessions: Sendable {
     /// Verifies the cookie of an event stream.
     ///
     /// - Parameter value: SESSION.SECRET
-    func verify(cookie value: String) async throws(Problem) -> Session {
+    func verify(cookie value: String) async throws -> Session {
         let parts = value.split(separator: ".", maxSplits: 1).map(String.init)
         guard parts.count == 2, let id = SessionID(parts[0]) else {
-            throw .unauthorized(.cookie, "the cookie has the wrong form", time: try await time())
+            throw Problem.unauthorized(.cookie, "the cookie has the wrong form", time: try await time())
         }
         let stored = try await load(id)
         let session = try stored.session()
         // Both are hashes: the comparison reveals nothing about the secret.
         guard Self.hash(parts[1]) == stored.cookie else {
-            throw .unauthorized(.cookie, "the cookie is not that of the session", time: stored.now)
+            throw Problem.unauthorized(.cookie, "the cookie is not that of the session", time: stored.now)
         }
         return session
     }
 
     /// Checks that a session has not ended.
     ///
-    /// - Throws: `unknown-session`, `logged-in-elsewhere`, `unavailable`.
-    func check(_ id: SessionID) async throws(Problem) { _ = try await load(id).session() }
+    /// - Throws: `unknown-session`, `logged-in-elsewhere`, `RedisError`.
+    func check(_ id: SessionID) async throws { _ = try await load(id).session() }
 
     /// The time by the clock of Redis, in milliseconds since 1970.
-    func time() async throws(Problem) -> Int {
+    func time() async throws -> Int {
         try await load(SessionID(randomFor: "")).now
     }
 
@@ -237,7 +229,7 @@ struct Sessions: Sendable {
         }
     }
 
-    private func load(_ id: SessionID) async throws(Problem) -> Stored {
+    private func load(_ id: SessionID) async throws -> Stored {
         let askedAt = ContinuousClock.now
         let reply = try await run(Self.loadScript, [key(id)], [])
         guard reply.count == 8, let now = reply[0].number else { throw Self.unexpected }
@@ -250,14 +242,14 @@ struct Sessions: Sendable {
 
     private func run(
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], changesSessions: Bool = false
-    ) async throws(Problem) -> [RESPValue] {
+    ) async throws(RedisError) -> [RESPValue] {
         do throws(RedisError) {
             return try await redis.script(script, keys: keys, arguments: arguments).array ?? []
         } catch {
             var error = error
             // A nonce that may have been used is no effect of the call: it has not begun.
             error.mayHaveRun = error.mayHaveRun && changesSessions
-            throw Problem(error)
+            throw error
         }
     }
 

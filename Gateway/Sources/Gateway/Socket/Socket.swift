@@ -48,7 +48,6 @@ struct Socket: Sendable {
     ) async throws -> WebSocketErrorCode? {
         var iterator = inbound.makeAsyncIterator()
         var reader = FrameReader(maxBytes: gateway.configuration.maxBodyBytes)
-        let (session, entry): (Session, SessionWatch.Entry)
         let deadline = frames.channel.eventLoop.scheduleTask(in: TimeAmount(gateway.configuration.authenticationTime)) {
             [frames] in
             frames.channel.close(with: .policyViolation)
@@ -56,36 +55,23 @@ struct Socket: Sendable {
         defer { deadline.cancel() }
         guard case .text(let text)? = try await next(&iterator, &reader, output) else { return nil }
         deadline.cancel()
+        let opened: Opened
         do {
             // The memory of a child task is free when it ends. The socket's task would keep it as long as the socket lasts.
-            async let authenticated = authenticate(text)
-            (session, entry) = try await authenticated
-        } catch let problem as Problem {
+            async let opening = open(text)
+            opened = try await opening
+        } catch {
+            let problem = problem(of: error)
             try await output.send(["error": problem.json])
             return Self.closeCode(of: problem)
         }
-        let place: OpenStreams.Place
-        let stream: MailStream
-        do {
-            place = try gateway.streams.open(session)
-        } catch {
-            try await output.send(["error": error.json])
-            return .policyViolation
-        }
-        defer { place.close() }
-        let cursor: Cursor?
-        do {
-            stream = try MailStream(gateway, session, entry)
-            cursor = try Query(target: target).cursor("after")
-        } catch {
-            try await output.send(["error": error.json])
-            return .policyViolation
-        }
+        let session = opened.session
+        defer { opened.place.close() }
         try await frames.channel.eventLoop.submit { [decoder] in decoder.value.setAuthenticated() }.get()
         try await output.send(["ready": ["time": JSON(session.verifiedAt), "expires": JSON(session.expires)]])
         return try await withThrowingTaskGroup(of: WebSocketErrorCode?.self) { group in
             defer { group.cancelAll() }
-            group.addTask { try await deliver(stream, after: cursor, output) }
+            group.addTask { try await deliver(opened.stream, after: opened.cursor, output) }
             while let input = try await next(&iterator, &reader, output) {
                 switch input {
                 case .text(let text):
@@ -115,23 +101,41 @@ struct Socket: Sendable {
         return nil
     }
 
-    // MARK: Authenticate
+    // MARK: Open
 
-    private func authenticate(_ text: String) async throws(Problem) -> (Session, SessionWatch.Entry) {
-        let frame = try Gateway.object(Array(text.utf8))
+    /// What the first frame opens.
+    private struct Opened: Sendable {
+        var session: Session
+        var place: OpenStreams.Place
+        var stream: MailStream
+        var cursor: Cursor?
+    }
+
+    /// Opens the stream of the session that the first frame signs.
+    private func open(_ text: String) async throws -> Opened {
+        let signature = try Self.signature(text)
+        // Before the verification: an end of the session after it is noticed.
+        let entry = SessionID(signature.session).map { gateway.watch.enter($0) }
+        let claim = try await gateway.sessions.claim(signature)
+        let session = try claim.verified(method: "GET", target: target, body: [])
+        try await gateway.limits.countRequest(of: session)
+        try await gateway.sessions.admit(claim)
+        return Opened(
+            session: session, place: try gateway.streams.open(session),
+            stream: try MailStream(gateway, session, entry), cursor: try Query(target: target).cursor("after"))
+    }
+
+    private static func signature(_ text: String) throws(Problem) -> Signature {
+        let frame = try JSON(object: Array(text.utf8))
         guard let parts = frame["auth"], let id = parts["session"]?.string, let time = parts["time"]?.integer,
             let nonce = parts["nonce"]?.string, let code = parts["signature"]?.string,
             let signature = Signature(session: id, time: "\(time)", nonce: nonce, signature: code)
         else { throw Problem(.malformed, "the first frame is {\"auth\": {session, time, nonce, signature}}") }
-        guard let sessionID = SessionID(signature.session) else {
-            throw Problem(.malformed, "the session has the wrong form")
-        }
-        let entry = gateway.watch.enter(sessionID)
-        let session = try await gateway.sessions.verify(
-            try await gateway.sessions.claim(signature), method: "GET", target: target, body: [],
-            within: gateway.limitRequests(of:))
-        return (session, entry)
+        return signature
     }
+
+    /// The problem with which an error is answered.
+    private func problem(of error: any Error) -> Problem { Problem(error, in: "/v1/socket", gateway.logger) }
 
     private static func closeCode(of problem: Problem) -> WebSocketErrorCode {
         switch problem.kind {
@@ -145,23 +149,21 @@ struct Socket: Sendable {
     // MARK: Answers
 
     private func answer(_ text: String, _ session: Session) async throws -> JSON {
-        let frame: JSON
-        do { frame = try Gateway.object(Array(text.utf8)) } catch { throw Close(code: .policyViolation) }
-        if let send = frame["send"] {
-            do throws(Problem) {
-                try await gateway.limitRequests(of: session)
-                return ["sent": try await gateway.send(send, from: session)]
-            } catch {
-                let reply: JSON = ["error": error.json]
-                return reply.with(("id", send["id"]))
+        guard let frame = try? JSON(object: Array(text.utf8)) else { throw Close(code: .policyViolation) }
+        let (send, cursor) = (frame["send"], frame["ack"])
+        do {
+            if let send {
+                try await gateway.limits.countRequest(of: session)
+                return ["sent": try await gateway.send(send, from: session).json]
             }
-        }
-        if let cursor = frame["ack"] {
-            do throws(Problem) {
-                try await gateway.limitRequests(of: session)
-                try await gateway.acknowledge(cursor.string, of: session)
+            if let cursor {
+                try await gateway.limits.countRequest(of: session)
+                try await gateway.acknowledge(try AcknowledgeCall(cursor), of: session)
                 return ["acked": cursor]
-            } catch { return ["error": error.json, "ack": cursor] }
+            }
+        } catch {
+            let reply: JSON = ["error": problem(of: error).json]
+            return send == nil ? reply.with(("ack", cursor)) : reply.with(("id", send?["id"]))
         }
         throw Close(code: .policyViolation)
     }
@@ -172,32 +174,7 @@ struct Socket: Sendable {
     private func deliver(_ stream: MailStream, after cursor: Cursor?, _ output: Output) async throws
         -> WebSocketErrorCode?
     {
-        do {
-            let end = try await stream.run(
-                after: cursor,
-                on: MailStream.Connection(
-                    eventLoop: frames.channel.eventLoop, keepAlive: keepAlive,
-                    stopWriting: {
-                        // The connection is full: the frame leaves only if the client reads now.
-                        gateway.logger.debug("a socket's client takes nothing, the socket is closed")
-                        frames.channel.close(with: .tooSlow)
-                    })
-            ) { delivery in
-                guard let delivery else { return try await output.ping() }
-                try await output.sendPage(Self.frame(of: delivery), on: frames.channel.eventLoop)
-            }
-            switch end {
-            case .superseded(let cursor):
-                try await output.send(["superseded": ["cursor": .string(cursor.description)]])
-                try await output.close(.superseded)
-            case .expired: try await output.close(.sessionExpired)
-            case .restart:
-                try await output.send(["bye": ["reason": "restart", "retry": JSON(gateway.reconnectTime)]])
-                try await output.close(.goingAway)
-            }
-            // The client answers with a close frame of its own, which ends the reader. It may not.
-            try await Task.sleep(for: .seconds(2))
-        } catch is MailStream.TooSlow {
+        do { try await deliverAll(of: stream, after: cursor, output) } catch is MailStream.TooSlow {
             // The connection closes when the close frame has left, or cannot leave.
             return nil
         } catch let close as Close {
@@ -213,6 +190,33 @@ struct Socket: Sendable {
         }
         frames.channel.close(promise: nil)
         return nil
+    }
+
+    /// Writes the pages of the mailbox and why the stream has ended, and closes the socket.
+    private func deliverAll(of stream: MailStream, after cursor: Cursor?, _ output: Output) async throws {
+        let connection = MailStream.Connection(
+            eventLoop: frames.channel.eventLoop, keepAlive: keepAlive,
+            stopWriting: {
+                // The connection is full: the frame leaves only if the client reads now.
+                gateway.logger.debug("a socket's client takes nothing, the socket is closed")
+                frames.channel.close(with: .tooSlow)
+            })
+        let end = try await stream.run(after: cursor, on: connection) { delivery in
+            guard let delivery else { return try await output.ping() }
+            try await output.sendPage(Self.frame(of: delivery), on: frames.channel.eventLoop)
+        }
+        switch end {
+        case .superseded(let cursor):
+            try await output.send(["superseded": ["cursor": .string(cursor.description)]])
+            try await output.close(.superseded)
+        case .expired: try await output.close(.sessionExpired)
+        case .restart:
+            let retry = gateway.configuration.reconnectTime
+            try await output.send(["bye": ["reason": "restart", "retry": JSON(retry)]])
+            try await output.close(.goingAway)
+        }
+        // The client answers with a close frame of its own, which ends the reader. It may not.
+        try await Task.sleep(for: .seconds(2))
     }
 
     /// Sends a ping, or closes the socket of a client that has sent nothing for too long.

@@ -34,9 +34,9 @@ final class MailStream: Sendable {
         /// Why the stream ends: the first reason counts.
         var end: End?
         var isTooSlow = false
-        /// The time at which the write of a delivery began that is under way.
+        /// When the current write of a delivery began; `nil` if there is none.
         var deliveringSince: StreamTimes.Instant?
-        /// The same of a sign of life.
+        /// When the current write of a keep-alive began; `nil` if there is none.
         var keepingAliveSince: StreamTimes.Instant?
 
         var writingSince: StreamTimes.Instant? {
@@ -52,14 +52,14 @@ final class MailStream: Sendable {
     private let state = NIOLockedValueBox(State())
 
     /// - Parameter entry: made before the session was verified.
-    init(_ gateway: Gateway, _ session: Session, _ entry: SessionWatch.Entry?) throws(Problem) {
+    init(_ gateway: Gateway, _ session: Session, _ entry: SessionWatch.Entry?) throws {
         self.gateway = gateway
         self.session = session
         self.entry = entry
         reader = try gateway.reader(for: session)
     }
 
-    /// Makes ``run(after:on:_:)`` throw, unless it writes: then after the write.
+    /// Makes ``run(after:on:_:)`` throw: immediately while it reads, and after the write while it writes.
     func cancel() { reader.cancel() }
 
     /// Reads the mailbox until the stream ends.
@@ -68,7 +68,7 @@ final class MailStream: Sendable {
     ///   - cursor: the position after which to read; `nil` continues after the last acknowledged message.
     ///   - write: writes messages, or the report of a loss; for `nil` a sign of life. Returns when the connection has room
     ///     again.
-    /// - Throws: what `write` throws, `TooSlow`, `Problem`, `CancellationError`.
+    /// - Throws: what `write` throws, `TooSlow`, `QueueListenError`, `CancellationError`.
     func run(
         after cursor: Cursor?, on connection: Connection, _ write: (Delivery?) async throws -> Void
     ) async throws -> End {
@@ -78,14 +78,7 @@ final class MailStream: Sendable {
         do {
             return try await (entry?.signal ?? EndSignal()).whileOpen(onEnd: { self.end($0) }) {
                 try await withGracefulShutdownHandler {
-                    guard let whileListening = gateway.whileListening else {
-                        return try await read(after: cursor, timeout, write)
-                    }
-                    return try await withThrowingDiscardingTaskGroup { group in
-                        defer { group.cancelAll() }
-                        group.addTask { await whileListening(Caller(self.session)) }
-                        return try await read(after: cursor, timeout, write)
-                    }
+                    try await readBesideListening(after: cursor, timeout, write)
                 } onGracefulShutdown: {
                     self.end(.restart)
                 }
@@ -95,28 +88,24 @@ final class MailStream: Sendable {
         }
     }
 
+    /// Reads the mailbox, beside the application's function.
+    private func readBesideListening(
+        after cursor: Cursor?, _ timeout: Duration?, _ write: (Delivery?) async throws -> Void
+    ) async throws -> End {
+        guard let whileListening = gateway.whileListening else { return try await read(after: cursor, timeout, write) }
+        return try await withThrowingDiscardingTaskGroup { group in
+            defer { group.cancelAll() }
+            group.addTask { await whileListening(Caller(self.session)) }
+            return try await read(after: cursor, timeout, write)
+        }
+    }
+
     private func read(
         after start: Cursor?, _ timeout: Duration?, _ write: (Delivery?) async throws -> Void
     ) async throws -> End {
         var cursor = start
         while true {
-            let delivery: Delivery?
-            do throws(QueueListenError) {
-                delivery = try await reader.listen(
-                    after: cursor, limit: 1000, maxBytes: GatewayConfiguration.maxPageBytes, timeout: timeout)
-            } catch {
-                switch error.code {
-                case .cancelled: delivery = nil
-                case .stopped:
-                    end(.restart)
-                    delivery = nil
-                case .connectionLost, .notConnected:
-                    try await Task.sleep(for: .seconds(1))
-                    if timeout != nil { try await timed { try await write(nil) } }
-                    continue
-                default: throw Problem(error)
-                }
-            }
+            let delivery = try await next(after: cursor, timeout, write)
             if let end = state.withLockedValue({ $0.end }) {
                 if case .superseded = end { return .superseded(cursor ?? .none) }
                 return end
@@ -132,6 +121,29 @@ final class MailStream: Sendable {
                 try await timed { try await write(delivery) }
                 cursor = delivery.cursor
             }
+        }
+    }
+
+    /// Returns the next delivery, also when Redis is away meanwhile; `nil` if the reading was cancelled, or the node stops.
+    private func next(
+        after cursor: Cursor?, _ timeout: Duration?, _ write: (Delivery?) async throws -> Void
+    ) async throws -> Delivery? {
+        while true {
+            do throws(QueueListenError) {
+                return try await reader.listen(
+                    after: cursor, limit: 1000, maxBytes: GatewayConfiguration.maxPageBytes, timeout: timeout)
+            } catch {
+                switch error.code {
+                case .cancelled: return nil
+                case .stopped:
+                    end(.restart)
+                    return nil
+                case .connectionLost, .notConnected: break
+                default: throw error
+                }
+            }
+            try await Task.sleep(for: .seconds(1))
+            if timeout != nil { try await timed { try await write(nil) } }
         }
     }
 
@@ -194,10 +206,7 @@ final class MailStream: Sendable {
     }
 }
 
-extension Gateway {
+extension GatewayConfiguration {
     /// The time in milliseconds after which a client reconnects when this node stops.
-    var reconnectTime: Int {
-        let longest = configuration.maxReconnectTime
-        return Int.random(in: 100...max(100, Int(longest / .milliseconds(1))))
-    }
+    var reconnectTime: Int { Int.random(in: 100...max(100, Int(maxReconnectTime / .milliseconds(1)))) }
 }

@@ -71,7 +71,7 @@ final class AcquireRequest: Sendable {
         case .latch, .turnstile, .barrier, .phaser, .exchanger: "pass \(resource)"
         case .boundedBuffer: "put an item into \(resource)"
         case .bufferItems: "take an item from bounded buffer \"\(resource.name.dropLast(Buffer.itemsSuffix.count))\""
-        case .semaphore, .mutex, .readWriteLock: "acquire \(resource)"
+        case .semaphore, .mutex, .readWriteLock, .broken, .beingDestroyed: "acquire \(resource)"
         }
     }
 

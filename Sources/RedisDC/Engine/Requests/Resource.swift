@@ -3,47 +3,8 @@ import Hiredis
 
 /// A named resource managed by the engine, as a request describes it.
 struct Resource: Sendable, Hashable {
-    /// The kind of a resource. The raw value is its letter in the server's records: see layout.lua.
-    enum Kind: String, Sendable {
-        case semaphore = "s"
-        case mutex = "m"
-        case readWriteLock = "r"
-        case condition = "c"
-        case turnstile = "t"
-        case latch = "l"
-        case barrier = "b"
-        case phaser = "p"
-        case exchanger = "e"
-        /// The free places of a bounded buffer.
-        case boundedBuffer = "k"
-        /// The items of a bounded buffer.
-        case bufferItems = "i"
-
-        /// The kind in words, for error messages.
-        var title: String {
-            switch self {
-            case .readWriteLock: "read-write lock"
-            case .boundedBuffer: "bounded buffer"
-            case .bufferItems: "bounded buffer's items"
-            default: "\(self)"
-            }
-        }
-
-        /// Why a request waits on the server.
-        var unavailability: String {
-            switch self {
-            case .semaphore, .mutex, .readWriteLock: "others hold it or are ahead in the queue"
-            case .condition: "it was not notified"
-            case .turnstile, .latch: "it is closed"
-            case .barrier, .phaser, .exchanger: "the other parties have not arrived"
-            case .boundedBuffer: "it is full"
-            case .bufferItems: "it is empty"
-            }
-        }
-    }
-
     var name: String
-    var kind: Kind
+    var kind: ResourceKind
     /// The number of permits it is created with when it does not exist; `nil` requires it to exist.
     var permits: Int?
     /// The letter of the policy: see layout.lua. `nil` is the policy of the existing resource.
@@ -57,7 +18,7 @@ struct Resource: Sendable, Hashable {
     }
 
     /// The letters of the kind and the policy: see layout.lua.
-    var letters: String { kind.rawValue + (policy.map { String($0) } ?? "") }
+    var letters: String { String(kind.letter) + (policy.map { String($0) } ?? "") }
 
     /// The arguments of resource.lua.
     var arguments: [RedisArgument] { [.string(letters), permits.map { .integer($0) } ?? ""] }
@@ -67,12 +28,12 @@ struct Resource: Sendable, Hashable {
 
 extension Resource: CustomStringConvertible {
     /// The kind and the quoted name: `mutex "orders"`.
-    var description: String { "\(kind.title) \"\(name)\"" }
+    var description: String { "\(kind) \"\(name)\"" }
 
     /// The kind, the number of permits or parties, and the policy in words.
     var configuration: String { Self.describe(kind, permits: permits, policy: policy) }
 
-    static func describe(_ kind: Kind?, permits: Int?, policy: Unicode.Scalar?) -> String {
+    static func describe(_ kind: ResourceKind, permits: Int?, policy: Unicode.Scalar?) -> String {
         let number = permits.map { "\($0)" } ?? "any number of"
         return switch kind {
         case .semaphore:
@@ -88,8 +49,8 @@ extension Resource: CustomStringConvertible {
         case .barrier:
             "a barrier for \(number), "
                 + (policy == "b" ? "broken by a party that leaves" : "where a party that leaves is removed")
-        case let kind?: "a \(kind.title)"
-        case nil: "broken or being destroyed"
+        case .broken, .beingDestroyed: "\(kind)"
+        default: "a \(kind)"
         }
     }
 }
