@@ -33,8 +33,8 @@ require_swift() {
 # install_missing [--no-install] NAME...
 #
 # Installs the named requirements that are missing: hiredis (the C library with its headers), redis (redis-server and
-# redis-cli), openssl and valgrind (the commands), pip (python3 with pip), chromium (with chromedriver). Does nothing when
-# all are present. With --no-install, prints the command that installs them and exits.
+# redis-cli), openssl, python3, valgrind and shellcheck (the commands), pip (python3 with pip), chromium (with chromedriver).
+# Does nothing when all are present. With --no-install, prints the command that installs them and exits.
 install_missing() {
     local install=yes missing="" packages="" manager="" name
     if [ "${1:-}" = --no-install ]; then
@@ -59,6 +59,18 @@ install_missing() {
 
     for name in $missing; do
         "has_$name" || unavailable "$name is still missing although its package was installed."
+    done
+}
+
+# install_optional NAME...: installs those that are missing, if that is possible.
+install_optional() {
+    local name
+    for name in "$@"; do
+        case "$(uname -s):$name" in
+        # Valgrind does not run on macOS, and the browser of Homebrew is an application.
+        Darwin:valgrind | Darwin:chromium) ;;
+        *) (install_missing "$name") || true ;;
+        esac
     done
 }
 
@@ -152,6 +164,14 @@ has_openssl() {
     command -v openssl >/dev/null
 }
 
+has_python3() {
+    command -v python3 >/dev/null
+}
+
+has_shellcheck() {
+    command -v shellcheck >/dev/null
+}
+
 has_valgrind() {
     command -v valgrind >/dev/null
 }
@@ -159,16 +179,21 @@ has_valgrind() {
 # use_package FOLDER [OWNER]: sets `package` to the arguments by which swift builds another package, and `programs` to the
 # folder of its programs.
 #
-# In CI all packages are built in one folder, so that what they have in common is built once. But the package manager
-# takes another package in a folder for the same one until its plan is removed, and removes what this one does not need.
-# So on a developer's machine the package is built in the folder of OWNER, by default its own.
+# In CI all packages are built in one folder, so that what they have in common is built once. On a developer's machine the
+# package is built in the folder of OWNER, by default its own.
 # shellcheck disable=SC2034
 use_package() {
-    local folder="$root/${2:-$1}/.build"
-    [ -z "${CI:-}" ] || folder="$root/.build"
-    package=(--package-path "$root/$1" --scratch-path "$folder")
-    programs="$folder/debug"
-    rm -f "$folder/debug.yaml" "$folder/release.yaml"
+    scratch="$root/${2:-$1}/.build"
+    [ -z "${CI:-}" ] || scratch="$root/.build"
+    package=(--package-path "$root/$1" --scratch-path "$scratch")
+    programs="$scratch/debug"
+}
+
+# begin_package FOLDER [OWNER]: the same, before the package is built. The package manager takes another package in a folder
+# for the same one until its plan is removed, and removes what this one does not need.
+begin_package() {
+    use_package "$@"
+    rm -f "$scratch/debug.yaml" "$scratch/release.yaml"
 }
 
 # The libraries whose interface and documentation are published.

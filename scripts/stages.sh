@@ -1,177 +1,184 @@
 # shellcheck shell=bash
-# Stages of a long run, each with a time limit. A stage that stands still is ended at its limit, after the stacks of its
-# processes and the state of its servers have been printed. Sourced after lib.sh. The caller sets `folder` to the folder
-# of the run, and calls `end_stages` in its EXIT trap. It must run in the bash 3.2 of macOS.
-
-stage_name=""
-stage_start=0
-# The id of the process that ends the stage at its limit.
-stage_watcher=""
-
-# stage NAME COMMAND...
+# The stages of scripts/test: programs in scripts/stages, in the order of their names. A stage that stands still is ended at
+# its limit, after the stacks of its processes and the state of its servers have been printed. Sourced after lib.sh. The
+# caller sets `folder` to the folder of the run, and calls `end_stages` in its EXIT trap. It must run in the bash 3.2 of macOS.
 #
-# The limit is that of `limit_of NAME`, in seconds; REDISDC_STAGE_LIMIT replaces it.
-stage() {
-    stage_name="$1"
+# A stage NN-NAME says in comments at its beginning:
+#
+#   # shows: what holds when it passes, in one line
+#   # modes: in which runs it is: quick, server, full, all
+#   # limit: after how many seconds it is ended: several times what it takes on a machine with two processors
+#   # needs: the stages before it whose results it uses
+#   # installs: the packages without which the run cannot begin (see install_missing)
+#   # uses: the packages without which the stage is skipped
+#   # beside: the niceness with which it runs beside the following stages, until one needs it
+#   # alone: yes, if nothing may run beside it
+#
+# It is called with the folder of the run. What it prints about its result is indented by four spaces.
+
+root="${root:-}"
+# shellcheck source=scripts/processes.sh
+. "$root/scripts/processes.sh"
+
+stages="$root/scripts/stages"
+stage_name=""
+# The processes of the stages that run beside others: NAME:PROCESS:WATCHER:START.
+besides=""
+# The process that ends the current stage at its limit, while there is one.
+watcher=""
+stage_start=0
+# The rows of the table.
+table=""
+
+# Prints the names of all stages.
+all_stages() {
+    local path
+    for path in "$stages"/[0-9][0-9]-*; do echo "${path##*/[0-9][0-9]-}"; done
+}
+
+# path_of STAGE
+path_of() { echo "$stages"/[0-9][0-9]-"$1"; }
+
+# header STAGE FIELD: prints what a stage says about itself.
+header() { sed -n "/^# $2: */{s///p;q;}" "$(path_of "$1")"; }
+
+list_stages() {
+    local path name
+    for path in "$stages"/[0-9][0-9]-*; do
+        name="${path##*/[0-9][0-9]-}"
+        sed -n -e 's/^# shows: //p' -e 's/^# limit: //p' "$path" | paste -s -d '\t' - |
+            awk -F '\t' -v name="$name" '{ printf "%-20s %6s s  %s\n", name, $2, $1 }'
+    done
+}
+
+# select_needed STAGE...: prints the stages and those that they need, in order.
+select_needed() {
+    local name backwards="" selected=" $* "
+    for name in $(all_stages); do backwards="$name $backwards"; done
+    for name in $backwards; do
+        case "$selected" in *" $name "*) selected="$selected$(header "$name" needs) " ;; esac
+    done
+    for name in $(all_stages); do
+        case "$selected" in *" $name "*) echo "$name" ;; esac
+    done
+}
+
+# run_stage STAGE: runs it, or begins it if it runs beside others. Returns its status.
+run_stage() {
+    local name="$1" niceness needed status=0
+    niceness="$(header "$name" beside)"
+    for needed in $(beside_names); do
+        case " $(header "$name" needs) $(header "$name" alone) " in
+        *" $needed "* | *" yes "*) join_stage "$needed" || return ;;
+        *) ! has_ended "$needed" || join_stage "$needed" || return ;;
+        esac
+    done
+    printf '\n==> %s: %s\n' "$name" "$(header "$name" shows)"
+    if [ -n "$niceness" ]; then
+        mkdir -p "$root/.build/logs"
+        nice -n "$niceness" "$(path_of "$name")" "$folder" >"$root/.build/logs/$name.log" 2>&1 </dev/null &
+        needed=$!
+        watch_stage "$name" &
+        besides="$besides $name:$needed:$!:$SECONDS"
+        printf '    runs beside the next stages\n'
+        return
+    fi
+    stage_name="$name"
     stage_start="$SECONDS"
-    shift
-    printf '\n==> %s\n' "$stage_name"
-    watch_stage "${REDISDC_STAGE_LIMIT:-$(limit_of "$stage_name")}" &
-    stage_watcher=$!
-    "$@"
-    # A command may ignore the end of a process that it waited for.
-    if [ -e "$folder/stuck" ]; then exit 1; fi
-    end_watcher
-    printf '    %s: %s\n' "$stage_name" "$(duration $((SECONDS - stage_start)))"
+    watch_stage "$name" &
+    watcher=$!
+    "$(path_of "$name")" "$folder" </dev/null || status=$?
+    end_stage "$name" "$watcher" "$stage_start" "$status"
 }
 
-end_watcher() {
-    [ -n "$stage_watcher" ] || return 0
-    kill "$stage_watcher" 2>/dev/null || true
-    wait "$stage_watcher" 2>/dev/null || true
-    stage_watcher=""
+# end_stage STAGE WATCHER START STATUS: adds its row to the table.
+end_stage() {
+    local result=passed tests=""
+    watcher=""
+    [ "$4" -eq 0 ] || result=FAILED
+    # The process that watches one of the stages ends all of them, and then itself.
+    if [ ! -e "$folder/stuck" ]; then kill "$2" 2>/dev/null || true; else result="STOOD STILL"; fi
+    wait "$2" 2>/dev/null || true
+    [ ! -e "$folder/$1.count" ] || tests="$(awk '{ sum += $1 } END { print sum }' "$folder/$1.count")"
+    table="$table$(printf '%-20s %14s %7s  %s' "$1" "$(duration $((SECONDS - $3)))" "$tests" "$result")"$'\n'
+    printf '    %s: %s\n' "$1" "$(duration $((SECONDS - $3)))"
+    [ "$result" = passed ] || return 1
+    stage_name=""
 }
 
-# end_stages STATUS: says which stage has failed, if the status is not 0.
+# Prints the names of the stages that run beside others.
+beside_names() {
+    local beside
+    for beside in $besides; do echo "${beside%%:*}"; done
+}
+
+# Prints the process, the watcher and the start of a stage that runs beside others.
+beside_parts() {
+    local beside
+    for beside in $besides; do
+        [ "${beside%%:*}" != "$1" ] || echo "${beside#*:}" | tr : ' '
+    done
+}
+
+has_ended() { ! kill -0 "$(beside_parts "$1" | cut -d ' ' -f 1)" 2>/dev/null; }
+
+# join_stage STAGE: waits for a stage that runs beside others, and prints its result. Returns its status.
+join_stage() {
+    local name="$1" process watcher_of_it start beside left="" status=0 log="$root/.build/logs/$1.log"
+    read -r process watcher_of_it start <<<"$(beside_parts "$name")"
+    for beside in $besides; do [ "${beside%%:*}" = "$name" ] || left="$left $beside"; done
+    stage_name="$name"
+    stage_start="$start"
+    printf '\n==> %s, which ran beside other stages\n' "$name"
+    if has_ended "$name"; then
+        wait "$process" || status=$?
+        [ "$status" -eq 0 ] || tail -n 60 "$log"
+    else
+        show_progress "$name" wait "$process" || status=$?
+    fi
+    besides="$left"
+    [ "$status" -ne 0 ] || grep -a '^    ' "$log" || true
+    end_stage "$name" "$watcher_of_it" "$start" "$status"
+}
+
+# join_all: waits for all stages that run beside others.
+join_all() {
+    local name
+    for name in $(beside_names); do join_stage "$name" || return; done
+}
+
+# end_stages STATUS: prints the table, and which stage has failed if the status is not 0.
 end_stages() {
-    local reason="FAILED"
-    [ ! -e "$folder/stuck" ] || reason="STOOD STILL, and was ended at its limit; see above what its processes did. FAILED"
-    end_watcher
-    [ "$1" -eq 0 ] || printf '\n%s in "%s" after %s\n' "$reason" "$stage_name" "$(duration $((SECONDS - stage_start)))"
+    local name reason="FAILED"
+    # The stage was ended with the run.
+    if [ "$1" -ne 0 ] && [ -n "$watcher" ]; then end_stage "$stage_name" "$watcher" "$stage_start" 1 || true; fi
+    if [ -e "$folder/stuck" ]; then
+        wait 2>/dev/null || true
+        reason="STOOD STILL, and was ended at its limit; see above what its processes did. FAILED"
+        stage_name="$(cat "$folder/stuck")"
+    fi
+    for name in $(beside_names); do table="$table$(printf '%-20s was not waited for' "$name")"$'\n'; done
+    [ -z "$table" ] || printf '\n%-20s %14s %7s  %s\n%s' stage time tests result "$table"
+    if [ "$1" -eq 0 ]; then
+        printf '\nAll passed in %s\n' "$(duration "$SECONDS")"
+    elif [ -n "$stage_name" ]; then
+        printf '\n%s in "%s"\n' "$reason" "$stage_name"
+    fi
 }
 
-# Waits for the limit. Then shows what hangs, and ends the script and all of its processes.
+# watch_stage STAGE: waits for its limit. Then shows what hangs, and ends the script and all of its processes.
 watch_stage() {
     trap - EXIT INT TERM
-    local self
+    local self limit
+    limit="${REDISDC_STAGE_LIMIT:-$(header "$1" limit)}"
     # The id of this subshell: bash 3.2 has no BASHPID.
     # shellcheck disable=SC2016
     self="$(exec sh -c 'echo $PPID')"
-    wait_while_script_runs "$1" || return 0
-    printf '\nThe stage "%s" has not ended within its limit of %s.\n' "$stage_name" "$(duration "$1")"
-    : >"$folder/stuck"
+    wait_while_script_runs "$limit" || return 0
+    printf '\nThe stage "%s" has not ended within its limit of %s.\n' "$1" "$(duration "$limit")"
+    echo "$1" >"$folder/stuck"
+    [ ! -e "$folder/$1.events" ] || "$root/scripts/results" "$folder/$1.events" || true
     show_processes "$self"
     show_servers
-    # The script ends as soon as the command that it waits for has ended.
-    kill -TERM $$ 2>/dev/null || return 0
-    end_processes TERM "$self"
-    wait_while_script_runs 10 || return 0
-    end_processes KILL "$self"
-    wait_while_script_runs 10 || return 0
-    kill -KILL $$ 2>/dev/null || true
-}
-
-# descendants [PROCESS]: prints the ids of the processes that the script has started, and those that they have started,
-# without PROCESS and what it has started.
-descendants() {
-    ps -axo pid=,ppid= | awk -v root=$$ -v without="${1:-0}" '
-        { parent[$1] = $2 }
-        END {
-            for (id in parent) {
-                at = id
-                for (steps = 0; at in parent && at != root && at != without && steps < 100; steps++) at = parent[at]
-                if (at == root && id != root) print id
-            }
-        }' | sort -n
-}
-
-end_processes() {
-    local process
-    for process in $(descendants "$2"); do kill -"$1" "$process" 2>/dev/null || true; done
-}
-
-# Prints the processes of the run, and the stacks of their threads.
-show_processes() {
-    local process processes
-    processes="$({
-        descendants "$1"
-        processes_of_run
-    } | sort -n -u)"
-    printf '\nProcesses:\n'
-    for process in $processes; do
-        ps -o pid=,ppid=,stat=,etime=,time=,command= -p "$process" 2>/dev/null | cut -c 1-240 || true
-    done
-    for process in $processes; do
-        # A shell waits for another process, which is listed too, and servers are asked by commands.
-        case "$(ps -o comm= -p "$process" 2>/dev/null)" in
-        "" | *sh | tee | cat | sleep | *redis-server | *valkey-server) continue ;;
-        esac
-        printf '\nStacks of process %s, %s:\n' "$process" "$(ps -o command= -p "$process" 2>/dev/null | cut -c 1-120)"
-        within 60 show_stacks "$process" 2>&1 | head -n 600 || true
-    done
-}
-
-show_stacks() {
-    local thread
-    if command -v gdb >/dev/null; then
-        gdb -p "$1" -batch -nx -ex 'set pagination off' -ex 'set debuginfod enabled off' -ex 'thread apply all bt 40' 2>/dev/null
-    elif command -v eu-stack >/dev/null; then
-        eu-stack -p "$1"
-    elif command -v sample >/dev/null; then
-        sample "$1" 1 -mayDie
-    elif [ -d "/proc/$1/task" ]; then
-        for thread in "/proc/$1"/task/*; do
-            printf '%s %s, in the kernel at: %s\n' "${thread##*/}" "$(cat "$thread/comm")" "$(cat "$thread/wchan")"
-            cat "$thread/stack" || true
-        done
-    fi
-}
-
-# Prints what the servers of the run do, and have done. Their sockets are below the folder of the run.
-show_servers() {
-    local socket command
-    command -v redis-cli >/dev/null || return 0
-    find "$folder" -type s -name '*.sock*' 2>/dev/null | while IFS= read -r socket; do
-        for command in "CLIENT LIST" "INFO commandstats"; do
-            printf '\n%s of the server at %s:\n' "$command" "$socket"
-            # A server that is stopped does not answer.
-            # shellcheck disable=SC2086
-            within 5 redis-cli -s "$socket" $command 2>&1 | head -n 200 || true
-        done
-    done
-}
-
-# within SECONDS COMMAND...: runs a command, and ends it after that time. macOS has no timeout(1).
-within() {
-    local seconds="$1" command ender
-    shift
-    "$@" &
-    command=$!
-    (
-        sleep "$seconds"
-        pkill -P "$command" || true
-        kill "$command"
-        printf '(ended after %s s)\n' "$seconds"
-    ) 2>/dev/null &
-    ender=$!
-    wait "$command" 2>/dev/null || true
-    pkill -P "$ender" 2>/dev/null || true
-    kill "$ender" 2>/dev/null || true
-    wait "$ender" 2>/dev/null || true
-}
-
-# Prints the ids of the processes that belong to this run: those with the run's folder in their working directory or
-# command line.
-processes_of_run() {
-    local process directory line
-    if [ -d /proc/self/cwd/ ]; then
-        for process in /proc/[0-9]*; do
-            # A process may end at any moment, and a command line has NUL between its words.
-            {
-                directory="$(readlink "$process/cwd")" || directory=""
-                line="$(<"$process/cmdline")" || line=""
-            } 2>/dev/null
-            case "$directory $line" in
-            "$folder"/* | "$folder "* | *"$folder/"*) echo "${process#/proc/}" ;;
-            esac
-        done
-    else
-        # The folder is passed in the environment: awk's own command line must not match.
-        {
-            ps -axww -o pid=,command= | folder="$folder" awk 'index($0, ENVIRON["folder"] "/") { print $1 }'
-            lsof -w -d cwd -F pn 2>/dev/null | folder="$folder" awk '
-                /^p/ { pid = substr($0, 2) }
-                /^n/ && index(substr($0, 2) "/", ENVIRON["folder"] "/") == 1 { print pid }'
-        } | sort -u
-    fi
+    end_descendants "$self"
 }

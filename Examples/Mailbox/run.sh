@@ -23,7 +23,7 @@ start() {
     pid="$!"
 }
 
-lines() { cat "$1" 2>/dev/null | wc -l; }
+lines() { wc -l 2>/dev/null <"$1" || echo 0; }
 
 # kill_after FILE LINES PID: kills the process when the file has at least LINES lines.
 kill_after() {

@@ -54,7 +54,7 @@ extension AsyncParsableCommand {
             return source
         }
         let result = await work.result
-        signals.forEach { $0.cancel() }
+        for signal in signals { signal.cancel() }
         var status: Int32 = 0
         if case .failure(let error) = result { status = report(error) }
         // A command that was cancelled because of its output, or that has ignored a failure.

@@ -9,6 +9,7 @@ extension GameServicesTests {
     @Suite("The windows of leaderboards")
     struct LeaderboardWindowTests {
         private static func microseconds(_ text: String) -> Int {
+            // swift-format-ignore: NeverUseForceTry
             Int(try! Date(text, strategy: .iso8601).timeIntervalSince1970) * 1_000_000
         }
 

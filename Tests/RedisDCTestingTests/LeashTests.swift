@@ -103,7 +103,7 @@ struct LeashTests {
         // A descriptor without close-on-exec, as a library's socket may be.
         let descriptor = open("/dev/null", O_RDONLY)
         let high = fcntl(descriptor, F_DUPFD, 200)
-        defer { [descriptor, high].forEach { close($0) } }
+        defer { for open in [descriptor, high] { close(open) } }
         let folder = try TemporaryFolder(prefix: "inherits-nothing")
         defer { folder.remove() }
         let script = "for fd in 3 4 5 6 7 8 9; do ( : <&$fd ) 2>/dev/null && echo $fd; done; ls /dev/fd/200; echo done"

@@ -2,6 +2,7 @@ import Foundation
 import Histogram
 
 /// The percentiles that a measured process prints, in microseconds. The C baseline prints the same keys.
+// swift-format-ignore: AlwaysUseLowerCamelCase
 struct Figures: Codable, Sendable {
     var p50_us: Double
     var p99_us: Double

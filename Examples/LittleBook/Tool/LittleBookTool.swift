@@ -67,7 +67,10 @@ struct LittleBookTool: AsyncParsableCommand {
     }
 
     private func list() throws {
-        if global.json { return try Book.problems.forEach { try global.report("", Report.Heading($0)) } }
+        if global.json {
+            for problem in Book.problems { try global.report("", Report.Heading(problem)) }
+            return
+        }
         let width = Book.problems.map(\.name.count).max() ?? 0
         for chapter in Chapter.allCases {
             let problems = Book.problems.filter { $0.chapter == chapter }

@@ -71,7 +71,7 @@ final class PlayerProcesses {
         return states[player] == .ended(128 + SIGKILL)
     }
 
-    func killAll() { players.forEach { _ = kill9($0) } }
+    func killAll() { for player in players { _ = kill9(player) } }
 
     func isRunning(_ player: String) -> Bool { if case .running = states[player] { true } else { false } }
 

@@ -32,6 +32,8 @@ struct TracingTests {
             #expect(traced.contains { $0.kind == .client }, "\(spans.map(\.operationName))")
             for span in spans {
                 var texts = [span.operationName]
+                // The attributes are no sequence.
+                // swift-format-ignore: ReplaceForEachWithForLoop
                 span.attributes.forEach { key, value in texts.append("\(key)=\(value)") }
                 texts += span.errors.map { "\($0.error) \($0.attributes)" }
                 for secret in ["secret of alice", "for nobody else"] {

@@ -34,8 +34,8 @@ final class ProxyCounterStore: Sendable {
             defer { state.closers = [] }
             return (satisfied, state.closers)
         }
-        satisfied.forEach { $0.continuation.resume() }
-        closers.forEach { $0.resume() }
+        for waiter in satisfied { waiter.continuation.resume() }
+        for closer in closers { closer.resume() }
     }
 
     /// Fails pending waits, and future waits whose condition does not already hold.
@@ -45,7 +45,7 @@ final class ProxyCounterStore: Sendable {
             defer { state.waiters = [:] }
             return state.waiters.values
         }
-        waiters.forEach { $0.continuation.resume(throwing: Self.stopped) }
+        for waiter in waiters { waiter.continuation.resume(throwing: Self.stopped) }
     }
 
     /// Waits until a condition holds; see ``FaultProxy/waitUntil(within:_:)``.

@@ -58,7 +58,7 @@ final class ProxyState {
 
     func redirect(to target: FaultProxy.Target) { self.target = target }
 
-    func silenceOpenConnections() { self.links.values.forEach { $0.isSilent = true } }
+    func silenceOpenConnections() { for link in self.links.values { link.isSilent = true } }
 
     func swallow(_ isSwallowing: Bool) { self.isSwallowing = isSwallowing }
 
@@ -75,7 +75,7 @@ final class ProxyState {
     }
 
     func cutAll(withReset: Bool) {
-        self.links.values.forEach { $0.cut(withReset: withReset) }
+        for link in self.links.values { link.cut(withReset: withReset) }
     }
 
     /// Closes all connections, and those that the listener has accepted but not yet handed over.

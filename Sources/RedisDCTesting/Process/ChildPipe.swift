@@ -22,7 +22,7 @@ package final class ChildPipe {
         self.readEnd = fcntl(ends[0], F_DUPFD_CLOEXEC, 10)
         self.writeEnd = fcntl(ends[1], F_DUPFD_CLOEXEC, 10)
         let code = errno
-        ends.forEach { close($0) }
+        for end in ends { close(end) }
         if self.readEnd < 0 || self.writeEnd < 0 {
             throw ChildProcess.Failure(action: "make a pipe", code: code)
         }

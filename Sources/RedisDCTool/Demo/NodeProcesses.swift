@@ -44,7 +44,7 @@ final class NodeProcesses: Sendable {
 
     /// Waits for all nodes, and terminates the others when one fails or the task is cancelled.
     func untilAllHaveEnded() async throws {
-        defer { processes.withLock { $0.forEach { if $0.isRunning { $0.terminate() } } } }
+        defer { processes.withLock { for process in $0 where process.isRunning { process.terminate() } } }
         while true {
             let (running, failed) = processes.withLock { all in
                 (

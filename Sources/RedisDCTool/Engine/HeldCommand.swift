@@ -61,7 +61,7 @@ struct HeldCommand: ParsableArguments {
     ) async throws {
         let release = release ?? { try await lease.release() }
         let signals = program.passOnSignals()
-        defer { signals.forEach { $0.cancel() } }
+        defer { for signal in signals { signal.cancel() } }
         let leaseGuard: LeaseGuard
         do {
             leaseGuard = try LeaseGuard(grace: .seconds(grace))

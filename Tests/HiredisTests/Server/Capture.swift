@@ -40,6 +40,8 @@
             texts += metrics.recorders.map { "\($0.label) \($0.dimensions)" }
             for span in tracer.finishedSpans {
                 texts.append("\(span.operationName) \(span.status.map { "\($0)" } ?? "")")
+                // The attributes are no sequence.
+                // swift-format-ignore: ReplaceForEachWithForLoop
                 span.attributes.forEach { key, value in texts.append("\(key)=\(value)") }
                 texts += span.errors.map { "\($0.error) \($0.attributes)" }
                 texts += span.events.map { "\($0)" }

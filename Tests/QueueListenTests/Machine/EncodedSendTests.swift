@@ -10,6 +10,7 @@ struct EncodedSendTests {
             "alice": [Message(text: "a", ttl: .seconds(5)), Message(bytes: [0, 10, 255], collapseKey: "k")],
             "bob": [Message(text: "")],
         ]
+        // swift-format-ignore: NeverUseForceTry
         return try! SendRequest(messages, maxMessageBytes: 1000)
     }()
 

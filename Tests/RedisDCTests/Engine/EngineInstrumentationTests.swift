@@ -45,7 +45,11 @@
                 #expect(spans.count { $0.operationName == "redisdc wait" } == 6)
                 var texts = metrics.counters.map { "\($0.label) \($0.dimensions)" }
                 texts += metrics.timers.map { "\($0.label) \($0.dimensions)" }
-                for span in spans { span.attributes.forEach { texts.append("\($0)=\($1)") } }
+                for span in spans {
+                    // The attributes are no sequence.
+                    // swift-format-ignore: ReplaceForEachWithForLoop
+                    span.attributes.forEach { texts.append("\($0)=\($1)") }
+                }
                 #expect(!texts.contains { $0.contains("SECRET") })
             }
         }

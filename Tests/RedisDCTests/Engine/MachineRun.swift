@@ -4,6 +4,7 @@ import TestRandom
 @testable import RedisDC
 
 /// Feeds events to a state machine and describes its actions in words.
+// swift-format-ignore: AmbiguousTrailingClosureOverload
 struct MachineRun {
     static let resource = Resource(name: "x", kind: .mutex, permits: 1)
 

@@ -21,6 +21,7 @@ extension Plan {
 }
 
 /// The output of the C program.
+// swift-format-ignore: AlwaysUseLowerCamelCase
 private struct Crowd: Decodable {
     var lock_us: Double
     var signal_us: Double

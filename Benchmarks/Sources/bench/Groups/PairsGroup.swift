@@ -12,6 +12,7 @@ extension Plan {
 }
 
 /// The output of the C program.
+// swift-format-ignore: AlwaysUseLowerCamelCase
 struct Pairs: Decodable {
     var pairs_per_s: Double
 }

@@ -19,6 +19,7 @@ extension Plan {
 }
 
 /// The output of the C program.
+// swift-format-ignore: AlwaysUseLowerCamelCase
 private struct RoundTrip: Decodable {
     var round_trip_p50_us: Double
     var round_trip_p99_us: Double

@@ -42,6 +42,7 @@ extension Plan {
 }
 
 /// The output of the C program.
+// swift-format-ignore: AlwaysUseLowerCamelCase
 private struct Signals: Decodable {
     var start_ns: Int64
     var ms: Double

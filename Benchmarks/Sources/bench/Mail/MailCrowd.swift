@@ -5,6 +5,7 @@ import QueueListen
 /// Measures the server's cost of a send and a listen beside many messages or many mailboxes: the time that the server
 /// reports for scripts, as the median over short stretches of rounds.
 enum MailCrowd {
+    // swift-format-ignore: AlwaysUseLowerCamelCase
     struct Cost: Codable, Sendable {
         var send_us: Double
         var listen_us: Double

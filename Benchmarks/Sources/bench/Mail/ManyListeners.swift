@@ -67,6 +67,7 @@ enum ManyListeners {
         }
     }
 
+    // swift-format-ignore: AlwaysUseLowerCamelCase
     struct Waking: Codable, Sendable {
         var start_ns: Int64
         var ms: Double
