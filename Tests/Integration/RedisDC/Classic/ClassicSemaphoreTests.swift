@@ -233,7 +233,8 @@ extension ClassicSemaphoreTests {
                 try await semaphore.create(permits: 0)
                 let wait = Task { try await semaphore.wait() }
                 let late = Task { await errorOf { try await semaphore.wait(timeout: .milliseconds(400)) } }
-                try await until("both wait") { try await other.blockedClients() == 2 }
+                // On a busy machine the time of one may be up before the other one waits.
+                try await until("they wait") { try await other.blockedClients() > 0 }
                 await server.kill()
                 #expect(await late.value?.code == .timedOut)
                 try await server.restart()
