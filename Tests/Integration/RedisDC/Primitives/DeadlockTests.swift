@@ -25,7 +25,8 @@ extension PrimitiveTests {
                 #expect(Set(found.first?.links.map(\.name) ?? []) == ["a", "b"])
                 second.cancel()
                 _ = await second.result
-                #expect(try await one.deadlocks().isEmpty)
+                // A cancelled call returns before Redis has its cancellation.
+                try await until("there is no deadlock") { try await one.deadlocks().isEmpty }
                 try await b.release()
                 try await first.value.release()
                 try await a.release()
