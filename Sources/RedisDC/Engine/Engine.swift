@@ -137,7 +137,7 @@ actor Engine: WaiterRunner {
             for request in requests {
                 group.addTask {
                     _ = try? await redis.script(
-                        request.script, keys: keys.resources, arguments: request.arguments(ttl: ttl),
+                        request.script, keys: keys.keys(of: request), arguments: request.arguments(ttl: ttl),
                         timeout: .seconds(2))
                 }
             }

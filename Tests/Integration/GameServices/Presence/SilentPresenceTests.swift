@@ -5,6 +5,8 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
+@testable import GameServicesTestSupport
+
 extension PresenceTests {
     @Suite("Silent connections")
     struct SilentPresenceTests {
