@@ -24,6 +24,73 @@ let settings: [SwiftSetting] =
     let hiredisPkgConfig: String? = nil
 #endif
 
+// MARK: Tests
+
+let logging: Target.Dependency = .product(
+    name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"]))
+let metrics: [Target.Dependency] = [
+    .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+    .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+]
+let tracing: [Target.Dependency] = [
+    .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["TracingSupport"])),
+    .product(
+        name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["TracingSupport"])),
+]
+let services: [Target.Dependency] = [
+    .product(
+        name: "ServiceLifecycle", package: "swift-service-lifecycle",
+        condition: .when(traits: ["ServiceLifecycleSupport"])),
+    .product(
+        name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+        condition: .when(traits: ["ServiceLifecycleSupport"])),
+]
+
+// What the tests of a module use, of whatever kind.
+let ofHiredis: [Target.Dependency] =
+    [
+        "Hiredis", "CHiredis", "RedisDCTesting", "TestSupport", "TestRandom",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        logging,
+    ] + metrics + tracing + services
+let ofRedisDC: [Target.Dependency] =
+    [
+        "RedisDC", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport", "TestRandom", "TestHistory",
+        "TestKinds", logging,
+    ] + metrics + tracing
+let ofQueueListen: [Target.Dependency] =
+    ["QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport", "TestRandom", logging]
+    + metrics + tracing + services
+let ofGameServices: [Target.Dependency] =
+    [
+        "GameServices", "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport",
+        "TestRandom",
+    ] + metrics
+let ofTool: [Target.Dependency] = [
+    "RedisDCTool", "RedisDC", "QueueListen", "GameServices", "Hiredis", "CoordinationBase", "CommandLineTool",
+    "RedisDCTesting", "TestSupport", "Verification",
+    .product(name: "ArgumentParser", package: "swift-argument-parser"),
+]
+
+/// The tests of a module that need the same: CONTRIBUTING.md describes the kinds.
+func tests(
+    _ kind: String, of module: String, _ dependencies: [Target.Dependency], exclude: [String] = []
+) -> Target {
+    .testTarget(
+        name: "\(module)\(kind)Tests", dependencies: dependencies, path: "Tests/\(kind)/\(module)", exclude: exclude,
+        swiftSettings: settings)
+}
+
+/// What several kinds of tests of a module share. It has no tests, but like tests it uses what is internal to the module.
+func testSupport(of module: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(
+        name: "\(module)TestSupport", dependencies: dependencies, path: "Tests/Support/\(module)",
+        swiftSettings: settings)
+}
+
 let package = Package(
     name: "redisdc",
     platforms: [.macOS(.v15)],
@@ -191,107 +258,61 @@ let package = Package(
             exclude: ["README.md", "run.sh"],
             swiftSettings: settings
         ),
-        .testTarget(
-            name: "HiredisTests",
-            dependencies: [
-                "Hiredis", "RedisDCTesting", "CHiredis", "TestSupport", "TestRandom",
-                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "Tracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "InMemoryTracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycleSupport"])),
-                .product(
-                    name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycleSupport"])),
-            ],
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "RedisDCTestingTests", dependencies: ["RedisDCTesting", "Hiredis", "TestSupport"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "RedisDCTests",
-            dependencies: [
-                "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport", "TestRandom", "TestHistory", "TestKinds",
-                "redisdc-worker",
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "Tracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "InMemoryTracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "QueueListenTests",
-            dependencies: [
-                "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport", "TestRandom",
-                "redisdc-worker",
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "Tracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "InMemoryTracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycleSupport"])),
-                .product(
-                    name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycleSupport"])),
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "GameServicesTests",
-            dependencies: [
-                "GameServices", "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting",
-                "TestSupport", "TestRandom", "services-worker",
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "SecurityTests",
-            dependencies: ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "GameServices"],
-            swiftSettings: settings),
-        .testTarget(
-            name: "RedisDCToolTests",
-            dependencies: [
-                "RedisDCTool", "rendezvous", "mailbox", "RedisDC", "QueueListen", "GameServices", "Hiredis",
-                "CoordinationBase", "CommandLineTool", "RedisDCTesting", "TestSupport", "Verification",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "LittleBookTests",
-            dependencies: ["LittleBook", "LittleBookTool", "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport"],
-            exclude: ["Forged"],
-            swiftSettings: settings),
+        testSupport(of: "Hiredis", ofHiredis),
+        tests("Unit", of: "Hiredis", ofHiredis + ["HiredisTestSupport"]),
+        tests("Concurrency", of: "Hiredis", ofHiredis + ["HiredisTestSupport"]),
+        tests("Deployment", of: "Hiredis", ofHiredis + ["HiredisTestSupport"]),
+
+        testSupport(of: "RedisDC", ofRedisDC),
+        tests("Unit", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport"]),
+        tests("Integration", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport"]),
+        tests("Concurrency", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport"]),
+        tests("Deployment", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport"]),
+        tests("Process", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport", "redisdc-worker"]),
+
+        testSupport(of: "QueueListen", ofQueueListen),
+        tests("Unit", of: "QueueListen", ofQueueListen + ["QueueListenTestSupport"]),
+        tests("Integration", of: "QueueListen", ofQueueListen + ["QueueListenTestSupport"]),
+        tests("Concurrency", of: "QueueListen", ofQueueListen + ["QueueListenTestSupport"]),
+        tests("Deployment", of: "QueueListen", ofQueueListen + ["QueueListenTestSupport"]),
+        tests("Process", of: "QueueListen", ofQueueListen + ["QueueListenTestSupport", "redisdc-worker"]),
+
+        testSupport(of: "GameServices", ofGameServices),
+        tests("Unit", of: "GameServices", ofGameServices),
+        tests("Integration", of: "GameServices", ofGameServices + ["GameServicesTestSupport"]),
+        tests("Deployment", of: "GameServices", ofGameServices + ["GameServicesTestSupport"]),
+        tests("Process", of: "GameServices", ofGameServices + ["GameServicesTestSupport", "services-worker"]),
+
+        tests(
+            "Deployment", of: "Security",
+            ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "GameServices"]),
+
+        testSupport(of: "RedisDCTool", ofTool),
+        tests("Unit", of: "RedisDCTool", ofTool + ["RedisDCToolTestSupport"]),
+        tests("Integration", of: "RedisDCTool", ofTool + ["RedisDCToolTestSupport", "mailbox"]),
+        tests("Deployment", of: "RedisDCTool", ofTool + ["RedisDCToolTestSupport"]),
+        tests("Process", of: "RedisDCTool", ofTool + ["RedisDCToolTestSupport", "rendezvous"]),
+
+        tests("Unit", of: "LittleBook", ["LittleBook"], exclude: ["Forged"]),
+        tests(
+            "Process", of: "LittleBook",
+            ["LittleBook", "LittleBookTool", "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport"]),
+
+        testSupport(of: "RedisDCTesting", ["RedisDCTesting", "Hiredis"]),
+        tests(
+            "Integration", of: "RedisDCTesting",
+            ["RedisDCTesting", "Hiredis", "TestSupport", "RedisDCTestingTestSupport"]),
+        tests(
+            "Deployment", of: "RedisDCTesting",
+            ["RedisDCTesting", "Hiredis", "TestSupport", "RedisDCTestingTestSupport"]),
+        tests(
+            "Process", of: "RedisDCTesting",
+            ["RedisDCTesting", "Hiredis", "TestSupport", "RedisDCTestingTestSupport"]),
+
         .target(
-            name: "TestSupport", dependencies: ["Hiredis", "RedisDCTesting", "TestRandom"], path: "Tests/Support",
-            exclude: ["Random", "History", "Kinds"],
-            swiftSettings: settings),
+            name: "TestSupport",
+            dependencies: ["Hiredis", "CoordinationBase", "RedisDCTesting", "TestRandom", logging],
+            path: "Tests/Support/Shared", swiftSettings: settings),
         // Without Testing, because the worker has them too.
         .target(name: "TestRandom", path: "Tests/Support/Random", swiftSettings: settings),
         .target(
@@ -312,26 +333,15 @@ let package = Package(
 )
 
 if isSanitized {
-    let used: Set = [
-        "CHiredis", "Hiredis", "CoordinationBase", "RedisDC", "QueueListen", "RedisDCTesting", "HiredisTests",
-        "RedisDCTests", "QueueListenTests", "TestSupport", "TestRandom", "TestHistory", "TestKinds", "redisdc-worker",
-    ]
+    // Compiling tests takes most of the build, so only these and what they use are left.
+    var used = Set(package.targets.map(\.name).filter { $0.hasSuffix("ConcurrencyTests") })
+    var count = 0
+    while used.count > count {
+        count = used.count
+        for target in package.targets where used.contains(target.name) {
+            for case .byNameItem(let name, _) in target.dependencies { used.insert(name) }
+        }
+    }
     package.targets.removeAll { !used.contains($0.name) }
     package.products.removeAll { !used.contains($0.name) }
-    // The files whose tests run under the sanitizer, and what they use: compiling tests takes most of the build.
-    let tested = [
-        "HiredisTests": [
-            "Server", "Client/AbandonableTests.swift", "Client/ServiceRunTests.swift", "Codec/Decoding.swift",
-            "Connection/ConnectionHandlerTests.swift", "Connection/OutboxTests.swift", "Connection/SendRoomTests.swift",
-            "Connection/TestedConnection.swift", "Subscription/SubscriptionQueueTests.swift",
-        ],
-        "QueueListenTests": ["Server", "ManualClock.swift", "Support.swift"],
-        "RedisDCTests": [
-            "Support.swift", "Engine/AlteredRedis.swift", "Engine/Audit.swift", "Engine/SemaphoreRaceTests.swift",
-            "Engine/SemaphoreTests.swift", "Primitives/KindTests.swift", "Primitives/ManualClock.swift",
-            "Primitives/PrimitiveTests.swift",
-        ],
-    ]
-    for target in package.targets { target.sources = tested[target.name] }
-    package.targets.first { $0.name == "QueueListenTests" }?.exclude += ["Server/Failure", "Server/Mutation"]
 }

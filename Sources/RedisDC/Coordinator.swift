@@ -182,11 +182,7 @@ public final class Coordinator: Sendable {
     public func semaphore(
         _ name: String, permits: Int, fairness: Fairness = .fifo
     ) throws(RedisDCError) -> Semaphore {
-        guard (0...Semaphore.maxPermits).contains(permits) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot make semaphore \"\(name)\": permits is \(permits), expected 0 to \(Semaphore.maxPermits)")
-        }
+        try checkArgument("permits", permits, in: 0...Semaphore.maxPermits, cannot: "make semaphore \"\(name)\"")
         return try semaphore(name, created: permits, fairness)
     }
 

@@ -8,9 +8,9 @@ public struct CoordinatorConfiguration: Sendable {
     ///
     /// Each session sends one heartbeat every third of the TTL. With a shorter TTL, the leases of a
     /// dead process are free sooner, but a process that is slow or cut off for a while loses its
-    /// leases sooner too. When the server sends nothing for a third of the TTL, but at least 5 s, while a
+    /// leases sooner too. When the server sends nothing for 5/12 of the TTL, but at least 1.25 s, while a
     /// heartbeat is outstanding, the client replaces the connection: one that is silently dead costs no
-    /// session with a TTL of 15 s or more.
+    /// session with a TTL of 3 s or more.
     public var ttl: Duration = .seconds(15)
     /// The number of partitions of the namespace, 1 to 1,024, default 1.
     ///

@@ -111,10 +111,7 @@ extension Coordinator {
     ///   `.cancelled`, `.stopped`.
     public func inspect(_ name: String, limit: Int = 100) async throws(RedisDCError) -> Inspection? {
         try ResourceName.validate(name)
-        guard (1...10_000).contains(limit) else {
-            throw RedisDCError(
-                .invalidArgument, "cannot inspect \"\(name)\": limit is \(limit), expected 1 to 10000")
-        }
+        try checkArgument("limit", limit, in: 1...10_000, cannot: "inspect \"\(name)\"")
         guard let first = try await inspectionPage(name, limit: limit) else { return nil }
         var inspection = first.inspection
         var (holder, waiter) = (first.lastHolder, first.lastWaiter)

@@ -45,13 +45,7 @@ public enum Locality: Sendable, Hashable {
     /// - Throws: `.invalidArgument` for a value out of range.
     func validate(_ name: String) throws(RedisDCError) {
         guard case .cohort(let limit, let linger) = self else { return }
-        guard (1...1_000_000).contains(limit) else {
-            throw RedisDCError(
-                .invalidArgument, "cannot use mutex \"\(name)\": limit is \(limit), expected 1 to 1,000,000")
-        }
-        guard (.zero ... .seconds(60)).contains(linger) else {
-            throw RedisDCError(
-                .invalidArgument, "cannot use mutex \"\(name)\": linger is \(linger), expected 0 to 60 seconds")
-        }
+        try checkArgument("limit", limit, in: 1...1_000_000, cannot: "use mutex \"\(name)\"")
+        try checkArgument("linger", linger, in: .zero ... .seconds(60), cannot: "use mutex \"\(name)\"")
     }
 }

@@ -3,6 +3,7 @@ import Hummingbird
 import NIOConcurrencyHelpers
 import NIOHTTP1
 import QueueListen
+import RedisDC
 import Testing
 
 @testable import Gateway
@@ -40,6 +41,8 @@ struct ApplicationCallTests {
                         try await gateway.check(caller)
                     case 14: throw CallUnavailable("the shop is closed", mayHaveRun: false)
                     case 13: throw QueueListenError(.connectionLost, "the connection was lost", mayHaveRun: true)
+                    case 16: throw RedisDCError(.stopped, "the coordinator is stopped")
+                    case 17: throw QueueListenError(.wrongType, "the key ql:secret has another type")
                     default: break
                     }
                     return Answer(
@@ -148,6 +151,21 @@ struct ApplicationCallTests {
             let closed = try await alice.call("POST", "/games/move", move(14))
             #expect(closed.problem == "unavailable" && closed.body["mayHaveRun"] == false)
             #expect(closed.status == 503 && closed.body["detail"] == "the shop is closed")
+            #expect(try await alice.call("POST", "/games/move", move(16)).status == 503)
+            let wrong = try await alice.call("POST", "/games/move", move(17))
+            #expect(wrong.problem == "internal" && wrong.body["detail"]?.string?.contains("ql:secret") == false)
+            #expect(node.log.text.contains("ql:secret"))
+        }
+    }
+
+    @Test("a route of the application that passes on a problem is answered as a call of the gateway")
+    func ownRoute() async throws {
+        try await withNodes(addCalls: { _, router in
+            router.get("/shop") { _, _ -> Response in throw Problem(.forbidden, "the shop is closed") }
+        }) { nodes, _ in
+            let reply = try await TestClient.perform("GET", nodes[0].url + "/shop", [:])
+            #expect(reply.status == 403 && reply.problem == "forbidden")
+            #expect(reply.headers["Content-Type"] == ["application/problem+json"])
         }
     }
 }

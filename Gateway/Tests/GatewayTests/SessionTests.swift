@@ -274,9 +274,14 @@ struct SessionTests {
             #expect(Int(limited.headers["Retry-After"].first ?? "") ?? 0 >= 1)
             _ = try await TestClient(nodes[0].url, "bob")
             #expect(try await TestClient.login(nodes[0].url, "carol", "phone").status == 429)
-            var statuses: [Int] = []
-            for node in nodes + nodes { statuses.append(try await client.at(node.url).mail().status) }
-            #expect(statuses.contains(429))
+            // At the same time, so that the limit does not recover between them.
+            let problems = try await withThrowingTaskGroup(of: String?.self) { [client] group in
+                for number in 0..<8 {
+                    group.addTask { try await client.at(nodes[number % 2].url).mail().problem }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(problems.contains("too-many-requests"))
         }
     }
 
@@ -286,7 +291,7 @@ struct SessionTests {
             2,
             configure: {
                 $0.trustsForwardedFor = true
-                $0.loginsOfUserPerMinute = 10
+                $0.loginsOfUserPerMinute = 2
             }
         ) { nodes, _ in
             func login(_ number: Int, _ address: String, _ credential: JSON? = nil) async throws -> Int {
@@ -295,9 +300,9 @@ struct SessionTests {
                     headers: ["X-Forwarded-For": address]
                 ).status
             }
-            for number in 0..<100 {
+            for number in 0..<20 {
                 let status = try await login(number, "192.0.2.\(number % 5)", "wrong")
-                #expect(status == (number < 50 ? 401 : 429), "attempt \(number)")
+                #expect(status == (number < 10 ? 401 : 429), "attempt \(number)")
             }
             #expect(try await login(0, "198.51.100.1") == 201)
             // The attempts of one address have a limit, with whatever credential.

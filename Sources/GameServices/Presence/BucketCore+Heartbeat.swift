@@ -84,7 +84,7 @@ extension BucketCore {
                     .string(session?.id ?? ""), .integer(session?.answered ?? 0),
                     .integer(configuration.ttl.wholeMilliseconds), leaving ? "leave" : "",
                     .integer(Self.sweepBudget),
-                ])
+                ], timeout: configuration.heartbeatTimeout)
         } catch { throw GameServiceError(error) }
         let parts = reply.array ?? []
         if let session {

@@ -6,7 +6,8 @@ public struct PresenceConfiguration: Sendable {
     /// How long the objects of a process that has died remain, 1 s to 1 h. Default 15 s.
     ///
     /// Redis' clock decides. A process that is stopped for longer, or cannot reach Redis for longer,
-    /// loses its session in the same way.
+    /// loses its session in the same way. A connection that is silently dead costs no session with a
+    /// TTL of 3 s or more: an unanswered heartbeat replaces it, see ``RedisConfiguration/silenceLimit``.
     public var ttl: Duration = .seconds(15)
     /// The interval at which a process renews its sessions and looks for objects that must end, at
     /// least 100 ms and at most half of ``ttl``; `nil` is a third of ``ttl``. Default `nil`.
@@ -33,6 +34,10 @@ public struct PresenceConfiguration: Sendable {
     public init() {}
 
     var heartbeat: Duration { heartbeatInterval ?? ttl / 3 }
+
+    /// The time after which a heartbeat without a reply is sent again, and its connection is suspected to be
+    /// dead: half of what is left of the TTL when the heartbeat is due.
+    var heartbeatTimeout: Duration { (ttl - heartbeat) / 2 }
 
     /// - Throws: `.invalidArgument`, with the name of the property and its allowed range.
     func validate() throws(GameServiceError) {

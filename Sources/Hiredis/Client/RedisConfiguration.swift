@@ -88,13 +88,13 @@ public struct RedisConfiguration: Sendable {
     /// The timeout of a call that has none of its own, including the wait for a connection; more
     /// than 0. Default 10 s.
     public var commandTimeout: Duration = .seconds(10)
-    /// The time after which a server that owes a reply and sends nothing counts as dead; the client
-    /// then reconnects. More than 0, default 30 s. It does not apply to lanes, where a command may
-    /// block.
+    /// The time after which a server that owes a reply and sends nothing is suspected to be dead. If it
+    /// is silent for a quarter of the time more, the client reconnects. More than 0, default 30 s. It
+    /// does not apply to lanes, where a command may block.
     ///
-    /// It is shorter while a heartbeat of a coordinator's session is outstanding: a third of the session's
-    /// TTL, but at least 5 s. So a connection that the network has lost without a word is replaced before
-    /// the session expires, if its TTL is 15 s or more.
+    /// It is shorter while a heartbeat of a coordinator's or presence's session is outstanding: a third
+    /// of the session's TTL, but at least 1 s. So a connection that the network has lost without a word
+    /// is replaced before the session expires, if its TTL is 3 s or more.
     public var silenceLimit: Duration = .seconds(30)
 
     /// The first and the longest pause between attempts to connect. It doubles in between, with

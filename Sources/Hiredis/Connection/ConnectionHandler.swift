@@ -9,8 +9,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     private let eventLoop: any EventLoop
     private let decoder: ReplyDecoder
     private let outbox: Outbox
-    /// The time after which a server that owes a reply and sends nothing counts as dead. `nil` on a
-    /// lane, where a command may block.
+    /// The time after which a server that owes a reply and sends nothing is suspected to be dead. `nil`
+    /// on a lane, where a command may block.
     private let silenceLimit: TimeAmount?
     /// Whether to close the connection when the server refuses a write because it is a replica.
     private let leavesReplica: Bool
@@ -251,17 +251,13 @@ final class ConnectionHandler: ChannelInboundHandler {
         let now = eventLoop.now
         for failure in machine.expire(now: now) { fail(failure) }
         var next = machine.nextDeadline ?? .distantFuture
-        let limits = [silenceLimit, machine.silenceLimit].compactMap { $0 }
-        if let silenceLimit = limits.min(), let since = machine.silentSince {
-            if since + silenceLimit <= now {
-                close(
-                    RedisError(
-                        .connectionLost,
-                        "the server has sent nothing for \(silenceLimit.nanoseconds / 1_000_000) ms although it owes a reply"
-                    ))
-                return
-            }
-            next = min(next, since + silenceLimit)
+        switch machine.lookForSilence(silenceLimit, now: now) {
+        case .allowed: break
+        case .lookAgain(let look): next = min(next, look)
+        case .dead(let limit):
+            let time = "more than \(limit.nanoseconds / 1_000_000) ms"
+            close(RedisError(.connectionLost, "the server has sent nothing for \(time) although it owes a reply"))
+            return
         }
         arm(next)
     }

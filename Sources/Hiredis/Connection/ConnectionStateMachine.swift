@@ -16,7 +16,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         /// One, or the number of commands in a pipeline.
         var expectedReplies: Int
         var deadline: NIODeadline
-        /// The time of silence after which the connection counts as dead while the command is in the queue.
+        /// The time of silence after which the connection is suspected to be dead while the command is in the queue.
         var silenceLimit: TimeAmount?
     }
 
@@ -41,6 +41,9 @@ struct ConnectionStateMachine<Context>: ~Copyable {
     /// The time since which the server has been silent: at that time the last bytes arrived, or the
     /// first command was added to the empty queue.
     private var headSince = NIODeadline.distantFuture
+    /// The number of looks at a server that has been silent for the limit, and when the next one counts.
+    private var looks = 0
+    private var nextLook = NIODeadline.distantPast
 
     var isIdle: Bool { entries.isEmpty }
     var count: Int { entries.count }
@@ -81,7 +84,7 @@ struct ConnectionStateMachine<Context>: ~Copyable {
     // MARK: Reply
 
     /// Notes that bytes arrived: a reply, several, or part of one.
-    mutating func heard(now: NIODeadline) { headSince = now }
+    mutating func heard(now: NIODeadline) { (headSince, looks) = (now, 0) }
 
     enum ReplyAction {
         /// The reply is part of a pipeline that is not complete.
@@ -163,9 +166,35 @@ struct ConnectionStateMachine<Context>: ~Copyable {
         return headSince
     }
 
-    /// The shortest silence limit of the commands in the queue. A command keeps it when it is abandoned:
-    /// another one like it would be as silent.
-    var silenceLimit: TimeAmount? { entries.lazy.compactMap(\.slot.silenceLimit).min() }
+    enum Silence: Equatable {
+        /// The server owes no reply, or nothing limits its silence.
+        case allowed
+        case lookAgain(at: NIODeadline)
+        /// The server counts as dead: it has been silent for this limit, and for a quarter of it more.
+        case dead(TimeAmount)
+    }
+
+    /// Looks at the silence of a server, for which the shortest limit counts: that of the connection or of a command in
+    /// the queue. A command keeps its limit when it is abandoned: another one like it would be as silent.
+    ///
+    /// When the limit has passed, the reply may be in the socket: after a pause of this process the event loop may run
+    /// overdue timers before it reads, and it reads only when no other task is due. So the connection ends with the
+    /// fifth look, each at least a sixteenth of the limit after the one before. A pause, however long, makes only one
+    /// look due.
+    mutating func lookForSilence(_ connectionLimit: TimeAmount?, now: NIODeadline) -> Silence {
+        let limits = entries.lazy.compactMap(\.slot.silenceLimit)
+        guard let since = silentSince, let limit = [connectionLimit, limits.min()].compactMap({ $0 }).min() else {
+            return .allowed
+        }
+        guard since + limit <= now else { return .lookAgain(at: since + limit) }
+        // The timer may fire for another deadline.
+        if looks == 0 || nextLook <= now {
+            looks += 1
+            guard looks < 5 else { return .dead(limit) }
+            nextLook = now + .nanoseconds(limit.nanoseconds / 16)
+        }
+        return .lookAgain(at: nextLook)
+    }
 
     private mutating func abandon(_ index: Int, _ code: RedisError.Code, _ message: String) -> Failure {
         entries[index].abandoned = true

@@ -30,8 +30,8 @@ struct Submission: Sendable {
     /// The number of bytes of the commands.
     var encodedSize: Int
     var timeout: TimeAmount?
-    /// The time of silence after which the connection counts as dead while the command is outstanding, if
-    /// it is less than the connection's own.
+    /// The time of silence after which the connection is suspected to be dead while the command is
+    /// outstanding, if it is less than the connection's own.
     var silenceLimit: TimeAmount?
 
     /// The number of bytes that it occupies in the connection's ``SendRoom``.
@@ -39,9 +39,9 @@ struct Submission: Sendable {
 }
 
 extension RedisCommand {
-    /// The silence limit of a heartbeat: its timeout, but at least five seconds, for which a server that is
-    /// alive may seem silent, for example when this process was paused. `nil` for other commands.
+    /// The silence limit of a heartbeat: its timeout, but at least a second, for which a server that is
+    /// alive may run other scripts. `nil` for other commands.
     func silenceLimit(_ timeout: TimeAmount?) -> TimeAmount? {
-        isHeartbeat ? timeout.map { max($0, .seconds(5)) } : nil
+        isHeartbeat ? timeout.map { max($0, .seconds(1)) } : nil
     }
 }

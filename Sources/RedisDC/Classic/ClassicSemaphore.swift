@@ -90,11 +90,7 @@ public struct ClassicSemaphore: Sendable {
     ///   `.stopped`, and what the server refuses.
     @discardableResult
     public func create(permits: Int) async throws(RedisDCError) -> Bool {
-        guard (0...Self.maxPermits).contains(permits) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot create semaphore \"\(name)\": permits is \(permits), expected 0 to \(Self.maxPermits)")
-        }
+        try checkArgument("permits", permits, in: 0...Self.maxPermits, cannot: "create semaphore \"\(name)\"")
         var (isNew, existing, missing) = try await createStep(permits)
         if existing != permits {
             throw RedisDCError(
@@ -145,11 +141,7 @@ public struct ClassicSemaphore: Sendable {
     ///   `.cancelled` (likewise), `.invalidArgument`, `.notConnected`, `.wrongType`, `.stopped`,
     ///   and what the server refuses.
     public func signal(_ count: Int) async throws(RedisDCError) {
-        guard (1...Self.maxSignal).contains(count) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot signal semaphore \"\(name)\": count is \(count), expected 1 to \(Self.maxSignal)")
-        }
+        try checkArgument("count", count, in: 1...Self.maxSignal, cannot: "signal semaphore \"\(name)\"")
         var command = RedisCommand("LPUSH", .string(keys.permits))
         command.arguments.append(contentsOf: repeatElement("1", count: count))
         do { _ = try await redis.send(command) } catch { throw RedisDCError(error, key: keys.permits) }

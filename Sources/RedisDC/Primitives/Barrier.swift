@@ -94,11 +94,7 @@ extension Coordinator {
         _ name: String, parties: Int, failure: Barrier.Failure = .removesParty
     ) throws(RedisDCError) -> Barrier {
         try ResourceName.validate(name)
-        guard (1...Barrier.maxParties).contains(parties) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot make barrier \"\(name)\": parties is \(parties), expected 1 to \(Barrier.maxParties)")
-        }
+        try checkArgument("parties", parties, in: 1...Barrier.maxParties, cannot: "make barrier \"\(name)\"")
         let resource = Resource(name: name, kind: .barrier, permits: parties, policy: failure == .breaks ? "b" : "o")
         return Barrier(resource: resource, engine: engine(of: name))
     }

@@ -211,11 +211,7 @@ public enum Buffer {
     static let itemsSuffix = "#items"
 
     static func check(_ capacity: Int, _ action: String, _ name: String) throws(RedisDCError) {
-        guard (1...maxCapacity).contains(capacity) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot \(action) bounded buffer \"\(name)\": capacity is \(capacity), expected 1 to \(maxCapacity)")
-        }
+        try checkArgument("capacity", capacity, in: 1...maxCapacity, cannot: "\(action) bounded buffer \"\(name)\"")
     }
 }
 

@@ -102,11 +102,7 @@ public struct Condition: Sendable {
     ///   was in flight, `.notConnected`, `.conflict`, `.cancelled`, `.invalidArgument`, and what
     ///   ``Coordinator`` lists for all operations.
     public func notify(_ count: Int = 1) async throws(RedisDCError) {
-        guard (1...Semaphore.maxPermits).contains(count) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot notify condition \"\(name)\": count is \(count), expected 1 to \(Semaphore.maxPermits)")
-        }
+        try checkArgument("count", count, in: 1...Semaphore.maxPermits, cannot: "notify condition \"\(name)\"")
         _ = try await mutex.engine.call(.signal(resource, count: count))
     }
 

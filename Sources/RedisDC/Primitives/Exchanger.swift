@@ -108,11 +108,7 @@ extension Coordinator {
         _ name: String, of type: Value.Type = Value.self, parties: Int = 2
     ) throws(RedisDCError) -> Exchanger<Value> {
         try ResourceName.validate(name)
-        guard (2...Exchange.maxParties).contains(parties) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot make exchanger \"\(name)\": parties is \(parties), expected 2 to \(Exchange.maxParties)")
-        }
+        try checkArgument("parties", parties, in: 2...Exchange.maxParties, cannot: "make exchanger \"\(name)\"")
         let resource = Resource(name: name, kind: .exchanger, permits: parties, policy: "o")
         return Exchanger(resource: resource, engine: engine(of: name))
     }

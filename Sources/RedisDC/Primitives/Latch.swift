@@ -113,11 +113,7 @@ extension Coordinator {
         _ name: String, count: Int, death: Latch.Death = .countsAsDown
     ) throws(RedisDCError) -> Latch {
         try ResourceName.validate(name)
-        guard (0...Latch.maxCount).contains(count) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot make latch \"\(name)\": count is \(count), expected 0 to \(Latch.maxCount)")
-        }
+        try checkArgument("count", count, in: 0...Latch.maxCount, cannot: "make latch \"\(name)\"")
         let resource = Resource(name: name, kind: .latch, permits: count, policy: death == .breaks ? "f" : "d")
         return Latch(resource: resource, engine: engine(of: name), coordinator: self)
     }

@@ -231,11 +231,7 @@ public struct Semaphore: Sendable {
     /// - Parameter permits: 0 to 1,000,000.
     /// - Throws: `.notFound`, and what ``signal(_:)`` throws.
     public func resize(to permits: Int) async throws(RedisDCError) {
-        guard (0...Self.maxPermits).contains(permits) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot resize semaphore \"\(name)\": permits is \(permits), expected 0 to \(Self.maxPermits)")
-        }
+        try checkArgument("permits", permits, in: 0...Self.maxPermits, cannot: "resize semaphore \"\(name)\"")
         _ = try await engine.call(.resize(resource, permits: permits))
     }
 

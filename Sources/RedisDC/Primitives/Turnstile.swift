@@ -43,11 +43,7 @@ public struct Turnstile: Sendable {
     ///   was in flight, `.notConnected`, `.conflict`, `.destroyed`, `.cancelled`,
     ///   `.invalidArgument`, and what ``Coordinator`` lists for all operations.
     public func admit(_ count: Int = 1) async throws(RedisDCError) {
-        guard (1...Semaphore.maxPermits).contains(count) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot admit to turnstile \"\(name)\": count is \(count), expected 1 to \(Semaphore.maxPermits)")
-        }
+        try checkArgument("count", count, in: 1...Semaphore.maxPermits, cannot: "admit to turnstile \"\(name)\"")
         _ = try await engine.call(.signal(resource, count: count))
     }
 
@@ -78,11 +74,7 @@ extension Coordinator {
     /// - Throws: `.invalidArgument`. Nothing is sent.
     public func turnstile(_ name: String, preloaded: Int = 0) throws(RedisDCError) -> Turnstile {
         try ResourceName.validate(name)
-        guard (0...Semaphore.maxPermits).contains(preloaded) else {
-            throw RedisDCError(
-                .invalidArgument,
-                "cannot make turnstile \"\(name)\": preloaded is \(preloaded), expected 0 to \(Semaphore.maxPermits)")
-        }
+        try checkArgument("preloaded", preloaded, in: 0...Semaphore.maxPermits, cannot: "make turnstile \"\(name)\"")
         return Turnstile(resource: Resource(name: name, kind: .turnstile, permits: preloaded), engine: engine(of: name))
     }
 }

@@ -32,7 +32,6 @@ private struct Report: Encodable {
     var created: Bool?
     var signalled: Int?
     var acquired: Bool?
-    var destroyed: Bool?
 }
 
 extension Classic {
@@ -79,16 +78,13 @@ extension Classic {
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
-                do {
+                try await target.global.reportWait(timedOut: Report(name: semaphore.name, acquired: false)) {
                     if let timeout = timeout.duration {
                         try await semaphore.wait(timeout: timeout)
                     } else {
                         try await semaphore.wait()
                     }
                     try target.global.report("acquired", Report(name: semaphore.name, acquired: true))
-                } catch let error as RedisDCError where error.code == .timedOut && target.global.json {
-                    try target.global.report("", Report(name: semaphore.name, acquired: false))
-                    throw error
                 }
             }
         }
@@ -114,9 +110,7 @@ extension Classic {
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
-                let destroyed = try await semaphore.destroy()
-                try target.global.report(
-                    destroyed ? "destroyed" : "no such semaphore", Report(name: semaphore.name, destroyed: destroyed))
+                try target.global.reportDestroyed(await semaphore.destroy(), "semaphore", semaphore.name)
             }
         }
     }

@@ -30,7 +30,6 @@ private struct Report: Encodable {
     var opened: Bool?
     var generation: UInt64?
     var index: Int?
-    var destroyed: Bool?
 }
 
 extension BarrierCommand {
@@ -48,15 +47,12 @@ extension BarrierCommand {
 
         func run() async throws {
             try await target.withBarrier { barrier in
-                do {
+                try await target.engine.global.reportWait(timedOut: Report(name: barrier.name, opened: false)) {
                     let arrival = try await barrier.arriveAndWait(timeout: timeout.duration)
                     try target.engine.global.report(
                         "opened: generation \(arrival.generation), place \(arrival.index)",
                         Report(
                             name: barrier.name, opened: true, generation: arrival.generation, index: arrival.index))
-                } catch let error as RedisDCError where error.code == .timedOut && target.engine.global.json {
-                    try target.engine.global.report("", Report(name: barrier.name, opened: false))
-                    throw error
                 }
             }
         }
@@ -71,9 +67,7 @@ extension BarrierCommand {
 
         func run() async throws {
             try await target.withBarrier { barrier in
-                let destroyed = try await barrier.destroy()
-                try target.engine.global.report(
-                    destroyed ? "destroyed" : "no such barrier", Report(name: barrier.name, destroyed: destroyed))
+                try target.engine.global.reportDestroyed(await barrier.destroy(), "barrier", barrier.name)
             }
         }
     }

@@ -27,7 +27,6 @@ private struct Report: Encodable {
     var name: String
     var remaining: Int?
     var opened: Bool?
-    var destroyed: Bool?
 }
 
 extension LatchCommand {
@@ -55,12 +54,9 @@ extension LatchCommand {
 
         func run() async throws {
             try await target.withLatch { latch in
-                do {
+                try await target.engine.global.reportWait(timedOut: Report(name: latch.name, opened: false)) {
                     try await latch.wait(timeout: timeout.duration)
                     try target.report("open", Report(name: latch.name, opened: true))
-                } catch let error as RedisDCError where error.code == .timedOut && target.engine.global.json {
-                    try target.report("", Report(name: latch.name, opened: false))
-                    throw error
                 }
             }
         }
@@ -88,9 +84,7 @@ extension LatchCommand {
 
         func run() async throws {
             try await target.withLatch { latch in
-                let destroyed = try await latch.destroy()
-                try target.report(
-                    destroyed ? "destroyed" : "no such latch", Report(name: latch.name, destroyed: destroyed))
+                try target.engine.global.reportDestroyed(await latch.destroy(), "latch", latch.name)
             }
         }
     }

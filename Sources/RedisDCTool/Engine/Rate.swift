@@ -37,12 +37,9 @@ struct Rate: AsyncParsableCommand {
         try await engine.withObserver { coordinator in
             let limiter = try coordinator.rateLimiter(name, rate: rate, per: .seconds(per), burst: burst)
             if timeout.timeout == 0 { return try await ask(limiter) }
-            do {
+            try await engine.global.reportWait(timedOut: Report(name: name, allowed: false)) {
                 try await limiter.acquire(cost: cost, timeout: timeout.duration)
                 try engine.global.report("allowed", Report(name: name, allowed: true))
-            } catch let error as RedisDCError where error.code == .timedOut && engine.global.json {
-                try engine.global.report("", Report(name: name, allowed: false))
-                throw error
             }
         }
     }

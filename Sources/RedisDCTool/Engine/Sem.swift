@@ -57,7 +57,6 @@ private struct Report: Encodable {
     var signalled: Int?
     var acquired: Bool?
     var permits: Int?
-    var destroyed: Bool?
 }
 
 extension Sem {
@@ -134,12 +133,9 @@ extension Sem {
 
         private func consume() async throws {
             try await target.withSemaphore { semaphore in
-                do {
+                try await target.engine.global.reportWait(timedOut: Report(name: semaphore.name, acquired: false)) {
                     try await semaphore.wait(count, timeout: timeout.duration)
                     try target.report("acquired", Report(name: semaphore.name, acquired: true))
-                } catch let error as RedisDCError where error.code == .timedOut && target.engine.global.json {
-                    try target.report("", Report(name: semaphore.name, acquired: false))
-                    throw error
                 }
             }
         }
@@ -188,9 +184,7 @@ extension Sem {
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
-                let destroyed = try await semaphore.destroy()
-                try target.report(
-                    destroyed ? "destroyed" : "no such semaphore", Report(name: semaphore.name, destroyed: destroyed))
+                try target.engine.global.reportDestroyed(await semaphore.destroy(), "semaphore", semaphore.name)
             }
         }
     }

@@ -1,7 +1,7 @@
 import ArgumentParser
-package import CommandLineTool
+import CommandLineTool
 import Foundation
-package import GameServices
+import GameServices
 import Hiredis
 
 /// The `redisdc presence` commands.

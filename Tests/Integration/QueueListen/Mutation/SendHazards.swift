@@ -1,0 +1,123 @@
+// What holds for sends: all recipients or none, and one effect however often a send is repeated.
+import Hiredis
+import TestSupport
+
+@testable import QueueListen
+
+extension MailHazard {
+    static let sends: [MailHazard] = [
+        MailHazard(
+            invariant: "M4", testDescription: "a repeated send has one effect", guardian: "if request == number then",
+            without: "if false then"
+        ) { node, _ in
+            for _ in 0..<2 { _ = try await node.send(["a"], to: ["alice"], number: 1) }
+            return try await node.texts(in: "alice") == ["a"]
+        },
+        MailHazard(
+            invariant: "M4", testDescription: "a repeated send whose answer was deleted is refused",
+            guardian: "if request < number then return {'stale'} end", without: ""
+        ) { node, _ in
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            _ = try await node.send(["b"], to: ["alice"], number: 2)
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            return try await node.texts(in: "alice") == ["a", "b"]
+        },
+        MailHazard(
+            invariant: "M4", testDescription: "an id that was used for another send is refused",
+            guardian: "if print ~= fingerprint then return {'conflict'} end", without: ""
+        ) { node, _ in
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            return try await node.send(["b"], to: ["bob"], number: 1, fingerprint: "another.") == ["conflict"]
+        },
+        MailHazard(
+            invariant: "M1",
+            testDescription: "a recipient that is named twice does not get two messages with one index",
+            guardian: "if seen[box] then", without: "if false then"
+        ) { node, redis in
+            _ = try await node.send(["a"], to: ["alice", "alice"], number: 1)
+            let reply = try await node.listen(to: "alice")
+            return ForeignNode.texts(reply).count <= 1 && reply[1] == "epoch-99"
+        },
+        MailHazard(
+            invariant: "M5", testDescription: "one full recipient refuses the send for all",
+            guardian: "if b.is_over then return {'full', number} end", without: ""
+        ) { node, redis in
+            var node = node
+            node.limits.maxMessages = 1
+            _ = try await node.send(["a", "b"], to: ["alice", "bob"], number: 1)
+            return try await redis.send("EXISTS", .string(node.key("mail:alice"))).integer == 0
+        },
+        MailHazard(
+            invariant: "M5", testDescription: "at maxmemory a send reaches no recipient",
+            guardian: "local is_renewed =",
+            without: "call('HDEL', KEYS[1], '') local is_renewed ="
+        ) { node, redis in
+            try await exhaust(redis)
+            return try await node.send(["a"], to: ["alice", "bob"], number: 1).isEmpty
+        },
+        MailHazard(
+            invariant: "M5", testDescription: "at maxmemory reading works, because it frees memory",
+            guardian: "else call('HDEL', box, '') end", without: "end"
+        ) { node, redis in
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            try await exhaust(redis)
+            return try await node.texts(in: "alice") == ["a"]
+        },
+        MailHazard(
+            invariant: "M4", testDescription: "a part of a cross-partition send that arrives too late has no effect",
+            guardian: "if mode == PART and now > deadline then return {'late'} end", without: ""
+        ) { node, _ in
+            _ = try await node.send(["a"], to: ["alice"], number: 1, part: .deliver(until: 1))
+            return try await node.texts(in: "alice").isEmpty
+        },
+        MailHazard(
+            invariant: "M5", testDescription: "probing whether a part would be accepted sends nothing",
+            guardian: "if mode == PROBE then return {'ok', format('%d', now)} end", without: ""
+        ) { node, redis in
+            _ = try await node.send(["a"], to: ["alice"], number: 1, part: .probe)
+            return try await redis.send("DBSIZE").integer == 0
+        },
+        MailHazard(
+            invariant: "M5", testDescription: "a part of a recorded send is not refused by a full mailbox",
+            guardian: "local is_over = mode ~= PART and", without: "local is_over ="
+        ) { node, _ in
+            var node = node
+            node.limits.maxMessages = 1
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            _ = try await node.send(["b"], to: ["alice"], number: 2, part: .deliver(until: 99_999_999_999_999))
+            return try await node.texts(in: "alice") == ["a", "b"]
+        },
+        MailHazard(
+            invariant: "M4",
+            testDescription: "an id of a cross-partition send that was used for another send is refused",
+            guardian: "if known ~= fingerprint then return {'conflict'} end", without: ""
+        ) { node, _ in
+            _ = try await node.begin("x")
+            return try await node.begin("x", fingerprint: "g") == ["conflict"]
+        },
+        MailHazard(
+            invariant: "M4", testDescription: "a cross-partition send is finished once",
+            guardian: "if redis.call('HDEL', split, ENCODED) == 0 then return 0 end", without: ""
+        ) { node, _ in
+            _ = try await node.begin("x")
+            try await node.finish("x", indices: "1")
+            try await node.finish("x", indices: "2")
+            return try await node.begin("x") == ["ok", "1"]
+        },
+        MailHazard(
+            invariant: "M5",
+            testDescription: "a send that one node has taken over is not immediately taken over by another",
+            guardian: "for _, id in ipairs(ids) do", without: "for _, id in ipairs({}) do"
+        ) { node, redis in
+            _ = try await node.begin("x")
+            _ = try await redis.send("ZADD", .string(node.key("splits")), 1, "x")
+            guard try await node.takeOver() == ["x"] else { return false }
+            return try await node.takeOver().isEmpty
+        },
+    ]
+}
+
+/// Leaves the server no memory for new data.
+private func exhaust(_ redis: RedisClient) async throws {
+    _ = try await redis.send("CONFIG", "SET", "maxmemory", "1")
+}

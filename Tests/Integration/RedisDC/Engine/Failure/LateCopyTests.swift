@@ -1,0 +1,399 @@
+// Copies of requests that arrive after their retry: a lost connection may still deliver what was sent on it.
+import Foundation
+import Hiredis
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import RedisDC
+@testable import RedisDCTestSupport
+
+/// What the records of a partition say: claims, resources and what is stored for them. Not: the time until which sessions
+/// last, and the numbers in slots without a claim.
+private struct Snapshot: Equatable {
+    private(set) var fields: [[UInt8]: [UInt8]] = [:]
+    private(set) var lines: Set<[UInt8]> = []
+    /// Whether permits are consumed whose arrival is not confirmed yet.
+    private(set) var isUnconfirmed = false
+
+    init(_ redis: RedisClient) async throws {
+        let replies = try await redis.transaction([
+            ["HGETALL", "rdc:{default:0}:book"], ["ZRANGE", "rdc:{default:0}:index", 0, -1],
+            ["HGETALL", "rdc:{default:0}:values"],
+        ])
+        let cells = [replies[0], replies[2]].flatMap { $0.array ?? [] }.compactMap(\.bytes)
+        for index in stride(from: 0, to: cells.count - 1, by: 2) { fields[cells[index]] = cells[index + 1] }
+        lines = Set((replies[1].array ?? []).compactMap(\.bytes))
+        let claims = Set(try await Audit(redis).claims.keys)
+        fields = fields.filter { field, value in
+            guard field.starts(with: Array("c:".utf8)) else { return true }
+            let number = value.dropFirst().prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            return claims.contains(
+                String(decoding: field.dropFirst(2), as: UTF8.self) + ":\(Int(Double(bitPattern: number)))")
+        }
+        for (field, value) in fields {
+            if field.starts(with: Array("s:".utf8)) { fields[field] = Array(value.dropFirst(8)) }
+            if field.starts(with: Array("c:".utf8)), value.first == UInt8(ascii: "g") { isUnconfirmed = true }
+        }
+    }
+
+    func difference(to other: Snapshot) -> String {
+        let names = Set(fields.keys).union(other.fields.keys).filter { fields[$0] != other.fields[$0] }
+        return (Array(names) + Array(lines.symmetricDifference(other.lines))).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+        .joined(separator: ", ")
+    }
+}
+
+/// A node whose requests arrive a second time after each step, and another node.
+private struct LateRun {
+    let one: Coordinator
+    let two: Coordinator
+    let late: LateRedis
+    let redis: RedisClient
+    let observer: RedisClient
+
+    /// Waits until the step is complete, and lets all copies of this step and the earlier ones arrive: those of this step
+    /// come after their retry, the others after their slots served other requests.
+    func step(_ what: String, _ body: () async throws -> Void) async throws {
+        try await body()
+        try await arrive(after: what)
+    }
+
+    func arrive(after what: String) async throws {
+        try await until("\(what) is complete") {
+            guard late.isIdle else { return false }
+            return try await !Snapshot(observer).isUnconfirmed && late.isIdle
+        }
+        var before = try await Snapshot(observer)
+        try await late.deliver(to: observer) { copy in
+            let after = try await Snapshot(observer)
+            #expect(after == before, "after \(what), \(before.difference(to: after)): \(copy)")
+            before = after
+        }
+        try await Audit(observer).check("\(what)")
+    }
+
+    /// Runs `waiting` at the late node until it is queued for the resource, then `next`.
+    func queued(
+        _ name: String, _ waiting: @escaping @Sendable () async throws -> Void, then next: () async throws -> Void
+    )
+        async throws
+    {
+        let task = Task { try await waiting() }
+        try await until("a wait for \(name)") { try await two.inspect(name)?.waiterCount == 1 }
+        try await next()
+        try await task.value
+    }
+
+    /// Cancels `waiting` at the late node when it is queued for the resource.
+    func cancelled(_ name: String, _ waiting: @escaping @Sendable () async throws -> Void) async throws {
+        let task = Task { try await waiting() }
+        try await until("a wait for \(name)") { try await two.inspect(name)?.waiterCount == 1 }
+        task.cancel()
+        #expect(await errorOf { try await task.value }?.code == .cancelled)
+    }
+}
+
+extension LateRun {
+    func permits() async throws {
+        let (mine, others) = (try one.semaphore("s", permits: 0), try two.semaphore("s", permits: 0))
+        try await step("a refused tryWait") { () async throws in #expect(try await mine.tryWait() == false) }
+        try await step("a signal") { try await others.signal() }
+        try await step("a tryWait") { () async throws in #expect(try await mine.tryWait()) }
+        try await step("signals") { try await mine.signal(2) }
+        try await step("a lease") { try await one.semaphore("pool", permits: 2).acquireLease().release() }
+        try await step("a wait") { try await mine.wait() }
+        try await step("a wait with several permits that times out") {
+            #expect(await errorOf { try await mine.wait(2, timeout: .zero) }?.code == .timedOut)
+        }
+        try await step("another signal") { try await others.signal() }
+        try await step("two waits") { for _ in 0..<2 { try await mine.wait() } }
+        try await step("a cancelled wait") { try await cancelled("s") { try await mine.wait() } }
+        try await step("a signal after the wait") { try await others.signal() }
+        try await step("another wait") { try await mine.wait() }
+        try await step("a wait in the queue") {
+            try await queued("s", { try await mine.wait() }, then: { try await others.signal() })
+        }
+        try await step("a creation") { () async throws in #expect(try await mine.create() == false) }
+        try await step("a conflict") {
+            let other = try one.semaphore("s", permits: 9)
+            #expect(await errorOf { _ = try await other.create() }?.code == .conflict)
+            #expect(await errorOf { _ = try await other.tryWait() }?.code == .conflict)
+        }
+        try await step("a resize") { try await mine.resize(to: 5) }
+        try await step("a resize by another node") { try await others.resize(to: 3) }
+        try await step("a destruction") { () async throws in #expect(try await mine.destroy()) }
+        try await step("the creation that was a conflict") { () async throws in
+            #expect(try await two.semaphore("s", permits: 9).create())
+        }
+        try await step("a semaphore that does not exist") {
+            let missing = try one.existingSemaphore("missing")
+            #expect(await errorOf { try await missing.signal() }?.code == .notFound)
+            #expect(await errorOf { _ = try await missing.tryWait() }?.code == .notFound)
+        }
+        try await step("its creation") { _ = try await two.semaphore("missing", permits: 3).create() }
+        let gate = try one.turnstile("gate")
+        try await step("a closed turnstile") {
+            #expect(await errorOf { try await gate.pass(timeout: .zero) }?.code == .timedOut)
+        }
+        try await step("an admission") { try await two.turnstile("gate").admit() }
+        try await step("a passage") { try await gate.pass() }
+        try await step("an open turnstile") { try await gate.unlock() }
+        try await step("a passage of the open turnstile") { try await gate.pass() }
+        try await step("a closed turnstile again") { try await two.turnstile("gate").lock() }
+        try await step("an admission by this node") { try await gate.admit() }
+        let lock = try one.readWriteLock("rw")
+        let reader = try await two.readWriteLock("rw").readLock()
+        try await step("a refused writer") {
+            #expect(await errorOf { _ = try await lock.writeLock(timeout: .zero) }?.code == .timedOut)
+        }
+        try await step("the end of the reader") { try await reader.release() }
+        let writer = try await lock.writeLock()
+        try await step("a downgrade") { try await lock.downgrade(writer) }
+        try await step("the end of the writer") { try await writer.release() }
+    }
+
+    func mutexes() async throws {
+        let (mine, others) = (try one.mutex("m"), try two.mutex("m"))
+        var lease = try await others.lock()
+        try await step("a refused tryLock") { () async throws in #expect(try await mine.tryLock() == nil) }
+        try await step("a release by another node") { try await lease.release() }
+        try await step("a tryLock") { lease = try #require(try await mine.tryLock()) }
+        try await step("a release") { try await lease.release() }
+        try await step("a lock in the queue") {
+            lease = try await others.lock()
+            try await queued("m", { try await mine.withLock { _ in } }, then: { try await lease.release() })
+        }
+        try await step("a cancelled lock") {
+            lease = try await others.lock()
+            try await cancelled("m") { try await mine.withLock { _ in } }
+        }
+        try await step("a release after the cancelled lock") { try await lease.release() }
+        try await step("a release by force") {
+            lease = try await others.lock()
+            #expect(try await mine.forceRelease())
+        }
+        try await step("a lock of another node after it") { lease = try await others.lock() }
+        try await step("a lock of a cohort") {
+            try await lease.release()
+            let cohort = try one.mutex("cohort", locality: .cohort(limit: 3, linger: .zero))
+            for _ in 0..<2 { try await cohort.withLock { _ in } }
+        }
+        try await step("a lock after the cohort") { try await two.mutex("cohort").withLock { _ in } }
+        let condition = try mine.condition("c")
+        try await step("a wait for a condition that times out") {
+            try await mine.withLock { lease in
+                #expect(await errorOf { try await condition.wait(lease, timeout: .milliseconds(1)) }?.code == .timedOut)
+            }
+        }
+        try await step("a notification that nobody waits for") { try await condition.notify() }
+        try await step("a wait for a condition") {
+            try await queued(
+                "m#c", { try await mine.withLock { try await condition.wait($0) } },
+                then: { try await others.withLock { _ in try await others.condition("c").notify() } })
+        }
+    }
+
+    func groups() async throws {
+        let (mine, others) = (try one.mutex("room"), try two.mutex("room"))
+        var lease = try await others.lightSwitch("a").lock()
+        try await step("a refused member of another group") { () async throws in
+            #expect(await errorOf { _ = try await mine.lightSwitch("b").lock(timeout: .zero) }?.code == .timedOut)
+            #expect(try await mine.tryLock() == nil)
+        }
+        try await step("the end of the group") { try await lease.release() }
+        try await step("a member") { lease = try await mine.lightSwitch("b").lock() }
+        try await step("another member of the group") { try await others.lightSwitch("b").withLock { _ in } }
+        try await step("the end of the members") { try await lease.release() }
+        let (pool, pools) = (try one.semaphore("pool", permits: 1), try two.semaphore("pool", permits: 1))
+        lease = try await pools.lightSwitch("a").lock()
+        try await step("a refused permit") { () async throws in
+            #expect(try await pool.tryWait() == false)
+            #expect(await errorOf { _ = try await pool.acquireLease(timeout: .zero) }?.code == .timedOut)
+        }
+        try await step("the end of the pool's group") { try await lease.release() }
+        try await step("operations on a semaphore that groups use") {
+            try await pool.signal()
+            try await pool.resize(to: 2)
+            #expect(try await pool.create() == false)
+            try await pool.wait()
+            try await pool.acquireLease().release()
+        }
+        try await step("a resize by another node") { try await pools.resize(to: 4) }
+        try await step("a conflict") {
+            #expect(await errorOf { _ = try await one.semaphore("pool", permits: 9).create() }?.code == .conflict)
+        }
+        try await step("its destruction") { () async throws in #expect(try await pool.destroy()) }
+        try await step("the creation that was a conflict") { () async throws in
+            #expect(try await two.semaphore("pool", permits: 9).create())
+        }
+    }
+
+    func latches() async throws {
+        let (mine, others) = (try one.latch("start", count: 3), try two.latch("start", count: 3))
+        try await step("a count") { () async throws in #expect(try await mine.countDown() == 2) }
+        try await step("a count with an id") { () async throws in #expect(try await mine.countDown(id: "x") == 1) }
+        try await step("a closed latch") {
+            #expect(await errorOf { try await mine.wait(timeout: .zero) }?.code == .timedOut)
+            #expect(await errorOf { _ = try await one.latch("start", count: 5).countDown() }?.code == .conflict)
+        }
+        try await step("the last count, by a participant") {
+            try await queued("start", { try await mine.wait() }, then: { _ = try await others.countDown() })
+        }
+        try await step("an open latch") { try await mine.wait() }
+        let second = try one.latch("second", count: 2)
+        try await step("a participant") { try await second.withParticipation { _ in } }
+        try await step("a count by another node") { _ = try await two.latch("second", count: 2).countDown() }
+        try await step("a destruction") { () async throws in #expect(try await mine.destroy()) }
+        try await step("the latch again") { () async throws in
+            #expect(try await two.latch("start", count: 5).countDown() == 4)
+        }
+    }
+
+    func meetings() async throws {
+        let (mine, others) = (try one.barrier("b", parties: 2), try two.barrier("b", parties: 2))
+        try await step("a party that leaves") { try await cancelled("b") { _ = try await mine.arriveAndWait() } }
+        try await step("a generation") {
+            try await queued(
+                "b", { _ = try await mine.arriveAndWait() }, then: { _ = try await others.arriveAndWait() })
+        }
+        try await step("a conflict") {
+            let other = try one.barrier("b", parties: 3)
+            #expect(await errorOf { _ = try await other.arriveAndWait() }?.code == .conflict)
+        }
+        try await step("a destruction") { () async throws in #expect(try await mine.destroy()) }
+        try await step("two generations") {
+            for _ in 0..<2 {
+                try await queued(
+                    "b", { _ = try await mine.arriveAndWait() }, then: { _ = try await others.arriveAndWait() })
+            }
+        }
+        try await step("a phaser") {
+            let party = try await one.phaser("p").register()
+            let other = try await two.phaser("p").register()
+            try await queued(
+                "p", { _ = try await party.arriveAndWait() }, then: { _ = try await other.arriveAndWait() })
+            try await party.deregister()
+            try await other.deregister()
+        }
+        try await step("an exchange") {
+            let (here, there) = (try one.exchanger("e", of: Int.self), try two.exchanger("e", of: Int.self))
+            try await queued(
+                "e", { () async throws in #expect(try await here.exchange(1).values.sorted() == [1, 2]) },
+                then: { _ = try await there.exchange(2) })
+        }
+        try await step("an exchange that is cancelled") {
+            let here = try one.exchanger("e", of: Int.self)
+            try await cancelled("e") { _ = try await here.exchange(3) }
+        }
+    }
+
+    func buffers() async throws {
+        let mine = try one.boundedBuffer("k", of: Int.self, capacity: 1)
+        let others = try two.boundedBuffer("k", of: Int.self, capacity: 1)
+        try await step("an empty buffer") {
+            #expect(await errorOf { _ = try await mine.take(timeout: .zero) }?.code == .empty)
+        }
+        try await step("a put") { try await mine.put(1) }
+        try await step("a full buffer") {
+            #expect(await errorOf { try await mine.put(2, timeout: .zero) }?.code == .full)
+        }
+        try await step("a take by another node") { () async throws in #expect(try await others.take() == 1) }
+        try await step("a put by another node") { try await others.put(3) }
+        try await step("a body that throws") {
+            await #expect(throws: CancellationError.self) { try await mine.withItem { _ in throw CancellationError() } }
+        }
+        try await step("a take") { () async throws in #expect(try await mine.take() == 3) }
+        try await step("a destruction") {
+            try await mine.put(4)
+            #expect(try await mine.destroy())
+        }
+        try await step("a put after it") { try await others.put(5) }
+        try await step("a take after it") { () async throws in #expect(try await mine.take() == 5) }
+    }
+}
+
+extension EngineTests.FailureTests {
+    /// The operations of a family, and the scripts that they must use.
+    fileprivate struct LateFamily: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var scripts: [String: RedisScript]
+        var run: @Sendable (LateRun) async throws -> Void
+
+        static let all = [
+            LateFamily(
+                testDescription: "permits",
+                scripts: [
+                    "acquire": Scripts.acquire, "release": Scripts.release, "signal": Scripts.signal,
+                    "create": Scripts.create, "resize": Scripts.resize, "turnstile": Scripts.setTurnstile,
+                    "reduce": Scripts.reduce, "destroy": Scripts.destroy, "confirm": Scripts.confirm,
+                    "settle a claim": Scripts.settleClaim, "settle a call": Scripts.settleCall,
+                ]
+            ) { try await $0.permits() },
+            LateFamily(
+                testDescription: "mutexes",
+                scripts: [
+                    "acquire": Scripts.acquire, "release a mutex": Scripts.releaseMutex, "release": Scripts.release,
+                    "signal": Scripts.signal, "settle a claim": Scripts.settleClaim,
+                ]
+            ) { try await $0.mutexes() },
+            LateFamily(
+                testDescription: "groups",
+                scripts: [
+                    "acquire": Scripts.acquireInGroup, "release": Scripts.releaseInGroup,
+                    "signal": Scripts.signalGroups, "create": Scripts.createForGroups,
+                    "resize": Scripts.resizeForGroups, "settle a claim": Scripts.settleClaim,
+                    "settle a call": Scripts.settleCall,
+                ]
+            ) { try await $0.groups() },
+            LateFamily(
+                testDescription: "latches",
+                scripts: [
+                    "wait": Scripts.waitForLatch, "count down": Scripts.countDown, "register": Scripts.participate,
+                    "release": Scripts.releaseParticipant, "settle a claim": Scripts.settleClaim,
+                    "settle a call": Scripts.settleCall,
+                ]
+            ) { try await $0.latches() },
+            LateFamily(
+                testDescription: "meetings",
+                scripts: [
+                    "arrive": Scripts.arrive, "register": Scripts.register, "release": Scripts.releaseParty,
+                    "read": Scripts.read, "settle a claim": Scripts.settleClaim,
+                ]
+            ) { try await $0.meetings() },
+            LateFamily(
+                testDescription: "buffers",
+                scripts: [
+                    "acquire": Scripts.acquire, "pass": Scripts.pass, "read": Scripts.read,
+                    "release an item": Scripts.releaseItem, "settle a claim": Scripts.settleClaim,
+                ]
+            ) { try await $0.buffers() },
+        ]
+    }
+
+    @Test(
+        "a copy of a request that arrives late has no effect: after the retry, after other requests, after a reconnect",
+        arguments: LateFamily.all)
+    fileprivate func lateCopies(_ family: LateFamily) async throws {
+        try await withServer { _, redis, observer in
+            let late = LateRedis(redis)
+            try await withCoordinator(redis: observer, configuration: longTTL) { two in
+                try await withCoordinator(redis: late, configuration: longTTL) { one in
+                    let run = LateRun(one: one, two: two, late: late, redis: redis, observer: observer)
+                    try await family.run(run)
+                    _ = try await observer.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                    try await run.step("a reconnect") { _ = try await one.semaphore("last", permits: 1).create() }
+                }
+                let before = try await Snapshot(observer)
+                try await late.deliver(to: observer) { copy in
+                    let after = try await Snapshot(observer)
+                    #expect(after == before, "after the session's end, \(before.difference(to: after)): \(copy)")
+                }
+                let sources = late.sources
+                #expect(family.scripts.filter { !sources.contains($0.value.source) }.keys.sorted() == [])
+            }
+        }
+    }
+}

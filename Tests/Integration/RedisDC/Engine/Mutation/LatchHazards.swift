@@ -1,0 +1,53 @@
+// Facts of latches: latch.lua, count_down.lua and end_participant.lua.
+import Hiredis
+import TestSupport
+
+@testable import RedisDCTestSupport
+
+extension Hazard {
+    static let latches: [Hazard] = [
+        Hazard(
+            testDescription: "an id that counts a latch down after it has opened leaves nothing",
+            safeguard: "if signalled < limit then", replacement: "if true then"
+        ) { nodes, redis in
+            let node = try await nodes()
+            for id in ["a", "b"] { _ = try await node.request("countDown", "s", ["ld", "1", .string(id)]) }
+            return try await redis.send("ZRANGEBYLEX", "rdc:{default:0}:index", "[d", "(e").array?.count == 1
+        },
+        Hazard(
+            testDescription: "an ID counts down a latch once",
+            safeguard: "if is_first then", replacement: "if true then"
+        ) { nodes, _ in
+            let node = try await nodes()
+            for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "2", "me"]) }
+            return try await node.request("waitForLatch", "s", ["ld", "2", "c", 1, "1"]) == ["-1"]
+        },
+        Hazard(
+            testDescription: "a repeated countdown counts once",
+            safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""], number: 1) }
+            return try await resource(redis)?.signalled == 1
+        },
+        Hazard(
+            testDescription: "a repeated countdown gets the same answer",
+            safeguard: "{slot_field, encode(SLOT, DONE, number) .. reply}",
+            replacement: "{slot_field, encode(SLOT, DONE, number)}"
+        ) { nodes, _ in
+            let node = try await nodes()
+            for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""]) }
+            return try await node.request("countDown", "s", ["ld", "3", ""], number: 1) == ["2"]
+        },
+        Hazard(
+            testDescription: "the death of a participant breaks a latch with that policy",
+            safeguard: "if by_other and kind == LATCH_BROKEN_BY_DEATH then", replacement: "if false then"
+        ) { nodes, redis in
+            let (dying, living) = (try await nodes(), try await nodes())
+            _ = try await dying.request("participate", "s", ["lf", "1", "p"])
+            try await dying.expire()
+            _ = try await living.end("endParticipant", "s", claim: 1, of: dying)
+            return try await living.request("waitForLatch", "s", ["lf", "1", "c", 1, "1"]) == ["broken"]
+        },
+    ]
+}

@@ -1,0 +1,192 @@
+// Facts of numbered requests: slot.lua, new_claim.lua, new_call.lua and own_claim.lua.
+import Hiredis
+
+@testable import RedisDCTestSupport
+
+extension Hazard {
+    static let slots: [Hazard] = [
+        Hazard(
+            testDescription: "a repeated resize does not undo another one in between",
+            safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
+        ) { nodes, redis in
+            let (node, other) = (try await nodes(), try await nodes())
+            try await node.signal("s")
+            _ = try await node.request("resize", "s", ["sf", "", 1], number: 7)
+            _ = try await other.request("resize", "s", ["sf", "", 9])
+            _ = try await node.request("resize", "s", ["sf", "", 1], number: 7)
+            return try await resource(redis)?.limit == 9
+        },
+        Hazard(
+            testDescription: "a repeated signal adds its permits once",
+            safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            for _ in 0..<2 { _ = try await node.request("signal", "s", ["sf", "0"], number: 1) }
+            return try await resource(redis)?.free == 1
+        },
+        Hazard(
+            testDescription: "a repeated acquire takes its permits once",
+            safeguard: "if number == slot_number then\n", replacement: "if false then\n"
+        ) { nodes, redis in
+            let node = try await nodes()
+            for _ in 0..<2 { _ = try await node.request("acquire", "s", ["sf", "5", "c"], number: 1) }
+            return try await resource(redis)?.free == 4
+        },
+        Hazard(
+            testDescription: "a request that arrives again after its slot served a later one has no effect",
+            safeguard: "if number < slot_number then return {'stale'} end", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            try await node.signal("s")
+            _ = try await node.request("signal", "s", ["sf", "0"], slotOf: 1)
+            let again = try await node.request("signal", "s", ["sf", "0"], number: 1)
+            return try await resource(redis)?.free == 2 && again == ["stale"]
+        },
+        Hazard(
+            testDescription: "a request does not take the slot of a waiter",
+            safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "0", "l"])
+            _ = try await node.request("acquire", "t", ["sf", "1", "l"], slotOf: 1)
+            return try await node.claim(1, redis) != nil
+        },
+        Hazard(
+            testDescription: "a signal does not take the slot of a waiter",
+            safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "0", "l"])
+            _ = try await node.request("signal", "t", ["sf", "0"], slotOf: 1)
+            return try await node.claim(1, redis) != nil
+        },
+        Hazard(
+            testDescription:
+                "a request for a mutex does not take a slot that holds it, because Redis has lost the release",
+            safeguard: "or string.sub(resource, TAIL) == holder\n", replacement: "\n"
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", lock)
+            try await lose(redis) { _ = try await node.request("releaseMutex", "s", claim: 1) }
+            return try await node.request("acquire", "s", lock, slotOf: 1) == ["occupied"]
+        },
+        Hazard(
+            testDescription:
+                "a request does not take a slot that holds another mutex, because Redis has lost the release",
+            safeguard: "if held and (string.sub(held, TAIL) == holder", replacement: "if held and (false"
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", lock)
+            try await lose(redis) { _ = try await node.request("releaseMutex", "s", claim: 1) }
+            return try await node.request("acquire", "t", lock, slotOf: 1) == ["occupied"]
+        },
+        Hazard(
+            testDescription: "a request for a semaphore does not take a slot that has a lease of it",
+            safeguard: "string.sub(slot, 26, 26) ~= SOLE or string.sub(resource", replacement: "string.sub(resource"
+        ) { nodes, _ in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "1", "l"])
+            return try await node.request("acquire", "s", ["sf", "1", "l"], slotOf: 1) == ["occupied"]
+        },
+        Hazard(
+            testDescription: "a request that arrives after its cancel takes nothing",
+            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number))\n  end\n  return 0",
+            replacement: "end\n  return 0"
+        ) { nodes, _ in
+            let node = try await nodes()
+            _ = try await node.request("release", "s", number: 2, claim: 1)
+            return try await node.request("acquire", "s", ["sf", "1", "l"], number: 1) == ["stale"]
+        },
+        Hazard(
+            testDescription: "a request that arrives after its cancel takes nothing, in a slot that a mutex has used",
+            safeguard: "is_free = not older or", replacement: "is_free = false and"
+        ) { nodes, _ in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", lock)
+            _ = try await node.request("releaseMutex", "s", claim: 1)
+            _ = try await node.request("acquireInGroup", "t", member("g"))
+            _ = try await node.request("releaseInGroup", "t", number: 5, claim: 4, slotOf: 1)
+            return try await node.request("acquireInGroup", "t", member("g"), number: 4) == ["stale"]
+        },
+        Hazard(
+            testDescription: "a release that arrives again does not end its slot's next claim",
+            safeguard: "if slot_number ~= claim_number or claim_state == DONE then",
+            replacement: "if claim_state == DONE then"
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "1", "l"])
+            _ = try await node.request("release", "s", claim: 1)
+            _ = try await node.request("acquire", "s", ["sf", "1", "l"], slotOf: 1)
+            _ = try await node.request("release", "s", number: 2, claim: 1)
+            return try await node.claim(3, redis)?.state == "h"
+        },
+        Hazard(
+            testDescription: "a refused request confirms nothing",
+            safeguard: "  if ARGV[8] == '1' then return -1 end\nend",
+            replacement:
+                "end\nif not passes and ARGV[8] == '1' then\n  call('HSET', state, slot_field, encode(SLOT, DONE, "
+                + "number))\n  return -1\nend"
+        ) { nodes, redis in
+            let (dying, living) = (try await nodes(), try await nodes())
+            _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
+            _ = try await dying.request("acquire", "t", ["sf", "0", "c", 1, "1"], slotOf: 1)
+            try await dying.expire()
+            _ = try await living.end("endPermits", "s", claim: 1, of: dying)
+            return try await resource(redis)?.free == 1
+        },
+        Hazard(
+            testDescription: "a refused request that is settled takes nothing when a copy of it arrives",
+            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number) .. '-1')", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
+            _ = try await node.request("settleClaim", "", number: 1)
+            try await nodes().signal("s")
+            _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
+            return try await resource(redis)?.free == 1
+        },
+        Hazard(
+            testDescription: "a refused signal that is settled adds nothing when a copy of it arrives",
+            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number) .. '-1')", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("signal", "s", ["sf", ""], number: 1)
+            for _ in 0..<2 {
+                guard try await node.request("settleCall", "", number: 1) == ["-1"] else { return false }
+            }
+            _ = try await nodes().request("create", "s", ["sf", "0"])
+            _ = try await node.request("signal", "s", ["sf", ""], number: 1)
+            return try await resource(redis)?.free == 0
+        },
+        Hazard(
+            testDescription: "settling a request of which a copy was granted replies with the grant and keeps it",
+            safeguard: "if number == slot_number then\n", replacement: "if false then\n"
+        ) { nodes, redis in
+            let node = try await nodes()
+            let fence = try await node.request("acquire", "s", ["sf", "1", "l"], number: 1)
+            let reply = try await node.request("settleClaim", "", number: 1)
+            return try await node.claim(1, redis)?.state == "h" && reply.first == fence.first
+        },
+        Hazard(
+            testDescription: "a session that leaves after it has settled a refused request leaves nothing behind",
+            safeguard: "if session_record then call('HSET', state, session_field, session_record) end\nreturn -1",
+            replacement: "return -1"
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
+            _ = try await node.request("settleClaim", "", number: 1)
+            _ = try await node.run("leave", [.string(node.session)])
+            return try await Audit(redis).slots.isEmpty
+        },
+        Hazard(
+            testDescription: "a confirmation that arrives late does not confirm its slot's next permit",
+            safeguard: "slot_state == GRANTED and slot_number == tonumber(number)", replacement: "slot_state == GRANTED"
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await node.request("acquire", "s", ["sf", "2", "c"])
+            _ = try await node.request("acquire", "s", ["sf", "2", "c"], slotOf: 1)
+            try await node.confirm(1)
+            return try await node.claim(2, redis)?.state == "g"
+        },
+    ]
+}

@@ -1,0 +1,110 @@
+import Foundation
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import RedisDCToolTestSupport
+
+/// A line of the tool's JSON.
+private struct Line: Decodable {
+    var index: Int?
+    var type: String?
+    var id: String?
+    var body: String?
+    var status: String?
+    var cursor: String?
+    var indices: [String: [Int]]?
+    var durability: String?
+    var messages: Int?
+}
+
+private func lines(_ output: String) throws -> [Line] {
+    try output.split(separator: "\n").map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+}
+
+@Suite("redisdc mail")
+struct MailToolTests {
+    @Test("listen prints sent messages, and ack removes them")
+    func roundTrip() async throws {
+        try await withEngineTool { tool in
+            let sent = try await tool.run(
+                "mail", "send", "--to", "alice,bob", "--id", "x", "--type", "chat", "hello", "world", "--json")
+            #expect(sent.status == 0)
+            let receipt = try lines(sent.output)[0]
+            #expect(receipt.id == "x" && receipt.indices == ["alice": [1, 2], "bob": [1, 2]])
+            #expect(receipt.durability == "memory")
+            let received = try lines(try await tool.run("mail", "listen", "alice", "--timeout", "0", "--json").output)
+            #expect(received.map(\.body) == ["hello", "world", nil])
+            #expect(received[0].index == 1 && received[0].type == "chat" && received[0].id == "x/0")
+            #expect(received[2].status == "messages")
+            let cursor = try #require(received[2].cursor)
+            #expect(try await tool.run("mail", "peek", "alice").output == "1  chat  hello\n2  chat  world")
+            #expect(try await tool.run("mail", "ack", "alice", cursor).status == 0)
+            #expect(try await tool.run("mail", "peek", "alice").output == "")
+            let nothing = try await tool.run("mail", "listen", "alice", "--after", cursor, "--timeout", "0", "--json")
+            #expect(nothing.status == 75)
+            #expect(try lines(nothing.output).map(\.status) == ["timedOut"])
+        }
+    }
+
+    @Test("listen --follow survives a restart of the server and acknowledges what it has printed")
+    func follow() async throws {
+        try await withEngineTool(.init(persistence: .appendOnly(fsync: .always))) { tool in
+            // Into a file: what stays in a pipe is not acknowledged.
+            let options = "--follow --timeout 300 --json"
+            let listening = try Child(
+                "sh", ["-c", "exec \(tool.path) mail listen alice \(options) > \(tool.mark("output"))"],
+                environment: ["REDIS_URL": tool.server.url])
+            try await tool.run("mail", "send", "--to", "alice", "one")
+            // A command that begins while there is no server fails.
+            try await until("it listens") {
+                try await tool.run("mail", "inspect", "alice").output.contains("listening processes: 1")
+            }
+            await tool.server.kill()
+            try await tool.server.restart()
+            try await tool.run("mail", "send", "--to", "alice", "two")
+            try await until("both messages are acknowledged") {
+                try await tool.run("mail", "peek", "alice").output == ""
+            }
+            listening.interrupt()
+            let end = try await listening.end()
+            #expect(end.status == 130 && end.error == "redisdc: interrupted")
+            let empty = try await tool.run("mail", "inspect", "alice").output
+            #expect(empty.hasPrefix("alice: 0 messages (0 bytes), the last was 2\n"))
+            let output = try String(contentsOfFile: tool.mark("output"), encoding: .utf8)
+            #expect(try lines(output).compactMap(\.body) == ["one", "two"])
+        }
+    }
+
+    @Test("inspect and delete report the mailbox, and invalid input is rejected")
+    func views() async throws {
+        try await withEngineTool { tool in
+            #expect(try await tool.run("mail", "inspect", "alice").status == 65)
+            #expect(try await tool.run("mail", "delete", "alice").status == 65)
+            try await tool.run("mail", "send", "--to", "alice", "a", "b")
+            try await tool.run("mail", "listen", "alice", "--device", "phone", "--timeout", "0")
+            let view = try await tool.run("mail", "inspect", "alice", "--json")
+            #expect(try lines(view.output)[0].messages == 2)
+            let words = try await tool.run("mail", "inspect", "alice").output
+            #expect(words.contains("alice: 2 messages") && words.contains("device phone: acknowledged 0"))
+            #expect(try await tool.run("mail", "listen", "alice", "--after", "rubbish").status == 65)
+            #expect(try await tool.run("mail", "send", "--to", "a{b", "x").status == 65)
+            #expect(try await tool.run("mail", "send", "--to", "alice", "x", "--fsynced").status == 65)
+            #expect(try await tool.run("mail", "send", "--to", "alice").status == 64)
+            #expect(try await tool.run("mail", "delete", "alice").output == "deleted, with 2 messages")
+        }
+    }
+
+    @Test("the mailbox example delivers everything in order and once although processes are killed")
+    func example() async throws {
+        try await withEngineTool { tool in
+            let script = packageRoot.appendingPathComponent("Examples/Mailbox/run.sh").path
+            let program = URL(fileURLWithPath: tool.path).deletingLastPathComponent().appendingPathComponent("mailbox")
+            let end = try await Child(
+                "bash", [script, "500"], environment: ["REDIS_URL": tool.server.url, "MAILBOX": program.path]
+            ).end()
+            #expect(end.status == 0, "\(end.output) \(end.error)")
+            #expect(end.output.components(separatedBy: "in order, once").count == 5)
+        }
+    }
+}

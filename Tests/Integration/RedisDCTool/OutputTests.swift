@@ -1,0 +1,202 @@
+import Foundation
+import RedisDCTesting
+import TestSupport
+import Testing
+
+@testable import RedisDCTool
+@testable import RedisDCToolTestSupport
+
+/// Commands whose output cannot be written, or is not read.
+@Suite("The output of redisdc", .timeLimit(.minutes(10)))
+struct OutputTests {
+    /// For each command, arguments with which it prints something or runs until it is interrupted.
+    /// `prepare` makes what they use.
+    private static let invocations: [String: String] = [
+        "demo": "demo 1", "doctor": "doctor", "verify": "verify --replay history", "inspect": "inspect seats",
+        "lock": "lock held -- sh -c 'exit 7'", "rwlock": "rwlock shared --read -- sh -c 'exit 7'",
+        "elect": "elect leader --watch", "top": "top --interval 0.05", "release": "release --force seats",
+        "sem create": "sem create other --permits 1", "sem signal": "sem signal seats", "sem wait": "sem wait seats",
+        "sem value": "sem value seats", "sem resize": "sem resize seats --permits 100",
+        "sem destroy": "sem destroy doomed", "rate": "rate often --rate 100",
+        "barrier wait": "barrier wait one --parties 1", "barrier destroy": "barrier destroy no-barrier --parties 1",
+        "latch down": "latch down counted --count 9", "latch wait": "latch wait open --count 0",
+        "latch remaining": "latch remaining counted --count 9", "latch destroy": "latch destroy no-latch --count 9",
+        "mail send": "mail send --to bob hello", "mail listen": "mail listen alice --device d --follow",
+        "mail ack": "mail ack alice CURSOR", "mail peek": "mail peek kept", "mail inspect": "mail inspect alice",
+        "mail delete": "mail delete doomed", "presence snapshot": "presence snapshot lobby",
+        "presence watch": "presence watch lobby", "presence put": "presence put lobby mine here --user me",
+        "board submit": "board submit maze alice 2", "board top": "board top maze",
+        "board around": "board around maze alice", "board rank": "board rank maze alice",
+        "board remove": "board remove maze nobody", "match enqueue": "match enqueue duel alice --timeout 0.01",
+        "match show": "match show duel TICKET", "match cancel": "match cancel duel TICKET",
+        "match counts": "match counts duel", "classic create": "classic create list --permits 9",
+        "classic signal": "classic signal list", "classic wait": "classic wait list",
+        "classic value": "classic value list", "classic destroy": "classic destroy none",
+        "publish": "publish news hello", "subscribe": "subscribe news --json",
+    ]
+
+    /// The commands that leave the output to another program, and exit with its status.
+    private static let runners: Set = ["lock", "rwlock"]
+
+    /// Makes what the commands use, and returns a mailbox's cursor and the id of a ticket.
+    private func prepare(_ tool: EngineTool) async throws -> (cursor: String, ticket: String) {
+        for words in [
+            ["sem", "create", "seats", "--permits", "100"], ["sem", "create", "doomed", "--permits", "1"],
+            ["classic", "create", "list", "--permits", "9"], ["board", "submit", "maze", "alice", "1"],
+            ["mail", "send", "--to", "alice,kept,doomed", "hello"],
+        ] { _ = try await tool.start(words).result() }
+        try #"{"format":"redisdc verify","version":1,"seed":1,"ttl":1000,"families":[],"isLossless":true}"#
+            .write(toFile: tool.mark("history"), atomically: true, encoding: .utf8)
+        func value(_ name: String, in text: String) throws -> String {
+            let found = text.firstRange(of: "\"\(name)\":\"").map { text[$0.upperBound...].prefix { $0 != "\"" } }
+            return String(try #require(found, "\(text)"))
+        }
+        let mail = try await tool.run("mail", "listen", "alice", "--timeout", "0", "--json").output
+        let match = try await tool.run("match", "enqueue", "duel", "zoe", "--timeout", "0.01", "--json").output
+        return (try value("cursor", in: mail), try value("ticket", in: match))
+    }
+
+    /// Starts a command of the tool by a shell, in the folder of the tool.
+    private func shell(_ script: String, _ tool: EngineTool) throws -> Child {
+        try Child(
+            "sh", ["-c", "cd '\(tool.folder.path)'; \(script.replacing("redisdc ", with: tool.path + " "))"],
+            environment: ["REDIS_URL": tool.server.url])
+    }
+
+    @Test(
+        "every command exits with 73 when its output is full, and with 141 when nobody can read it",
+        arguments: [
+            (73, "exec redisdc COMMAND > /dev/full"),
+            // Both ends of a pipe are opened, and the only one for reading is closed.
+            (141, "mkfifo pipe-NUMBER; exec 4<> pipe-NUMBER 3> pipe-NUMBER 4>&-; exec redisdc COMMAND >&3 3>&-"),
+        ])
+    func everyCommand(status: Int32, script: String) async throws {
+        try await withEngineTool { tool in
+            let (cursor, ticket) = try await prepare(tool)
+            // An object of the presence, for as long as this process runs.
+            let present = try tool.start("presence", "put", "lobby", "seat", "taken", "--user", "zoe")
+            try await until("the object exists") { try await !tool.run("presence", "snapshot", "lobby").output.isEmpty }
+            for (number, listed) in ListedCommand.all.enumerated() {
+                let name = listed.words.dropFirst().joined(separator: " ")
+                let invocation = try #require(Self.invocations[name], "there is no invocation of \(name)")
+                let command = invocation.replacing("CURSOR", with: cursor).replacing("TICKET", with: ticket)
+                let end = try await shell(
+                    script.replacing("NUMBER", with: "\(number)").replacing("COMMAND", with: command), tool
+                ).end()
+                let expected = Self.runners.contains(name) ? 7 : status
+                #expect(end.status == expected, "\(name): \(end.error)")
+                // A program that SIGPIPE ends says nothing.
+                #expect(
+                    end.error.contains("cannot write to standard output") == (expected == 73), "\(name): \(end.error)")
+                if expected == 141 { #expect(end.error.isEmpty, "\(name): \(end.error)") }
+            }
+            #expect(Self.invocations.count == ListedCommand.all.count)
+            present.interrupt()
+            _ = try await present.end()
+        }
+    }
+
+    @Test("help and version exit with 73 when they cannot be printed, also to a closed descriptor")
+    func helpAndVersion() async throws {
+        try await withEngineTool { tool in
+            for command in ["--help", "--version", "mail listen --help", "--generate-completion-script bash"] {
+                for output in ["> /dev/full", ">&-"] {
+                    let end = try await shell("exec redisdc \(command) \(output)", tool).end()
+                    #expect(end.status == 73, "\(command) \(output)")
+                }
+            }
+            // A connection would take the number of a closed descriptor.
+            let end = try await shell("exec redisdc sem value none >&- 2>&-", tool).end()
+            #expect(end.status == 65)
+        }
+    }
+
+    @Test(
+        "commands that print until they are interrupted end with their reader, although nothing happens",
+        arguments: [
+            "top --interval 1000", "subscribe quiet", "elect quiet --watch", "presence watch quiet",
+            "mail listen quiet --follow", "mail listen quiet",
+        ])
+    func idle(command: String) async throws {
+        try await withEngineTool { tool in
+            // `read` ends with the first line; some of them print none.
+            let reader = ["top", "elect", "presence"].contains { command.hasPrefix($0) } ? "read line" : "true"
+            let end = try await shell(
+                "mkfifo pipe; { redisdc \(command); echo $? > status; } > pipe & \(reader) < pipe; wait", tool
+            ).end()
+            #expect(end.status == 0 && end.error.isEmpty, "\(end.error)")
+            #expect(try await tool.text(of: "status") == "141")
+        }
+    }
+
+    @Test("a one-shot command acts before it fails to print the result")
+    func effect() async throws {
+        try await withEngineTool { tool in
+            try await tool.run("sem", "create", "seats", "--permits", "0")
+            let end = try await shell("{ redisdc sem signal seats; echo $? > status; } | true; cat status", tool).end()
+            #expect(["0", "141"].contains(end.output))
+            #expect(try await tool.run("sem", "value", "seats").output == "1")
+        }
+    }
+
+    @Test(
+        "listen --follow does not acknowledge what it could not write",
+        arguments: ["> /dev/full", ">&-", "| true"])
+    func unwritten(output: String) async throws {
+        try await withEngineTool { tool in
+            for _ in 0..<3 { try await tool.run("mail", "send", "--to", "alice", "one", "two", "three") }
+            let end = try await shell("redisdc mail listen alice --follow \(output)", tool).end()
+            #expect(end.output.isEmpty)
+            #expect(try await tool.run("mail", "peek", "alice").output.split(separator: "\n").count == 9)
+        }
+    }
+
+    #if os(Linux)
+        @Test("of messages in a pipe, listen --follow acknowledges those that the reader has taken")
+        func unread() async throws {
+            try await withEngineTool { tool in
+                try await tool.run("mail", "send", "--to", "alice", "one", "two", "three")
+                // The reader takes one line and goes when it may.
+                let child = try shell(
+                    """
+                    mkfifo pipe; { redisdc mail listen alice --follow --limit 1; echo $? > status; } > pipe &
+                    { read line; echo $line > first; \(tool.shellUntil("go")); } < pipe; wait
+                    """, tool)
+                #expect(try await tool.text(of: "first") == "one")
+                func left() async throws -> [Substring] {
+                    try await tool.run("mail", "peek", "alice").output.split(separator: "\n")
+                }
+                try await until("the message is acknowledged") { try await left().count == 2 }
+                tool.leaveMark("go")
+                _ = try await child.end()
+                #expect(try await tool.text(of: "status") == "141")
+                #expect(try await left().count == 2)
+            }
+        }
+    #endif
+
+    @Test("no source of the tools writes to the standard streams in another way")
+    func sources() throws {
+        let others = try Regex(
+            #"\b(print|debugPrint|dump|fputs|fputc|putchar|puts|fwrite|fprintf|vprintf|fflush)\(|FileHandle\.standard(Output|Error)|STD(OUT|ERR)_FILENO|\bstd(out|err)\b"#
+        )
+        var count = 0
+        for folder in ["Sources/RedisDCTool", "Sources/CommandLineTool", "Examples/LittleBook/Tool"] {
+            let folder = packageRoot.appendingPathComponent(folder)
+            let files = try #require(FileManager.default.enumerator(atPath: folder.path))
+            for case let file as String in files where file.hasSuffix(".swift") && file != "StandardOutput.swift" {
+                count += 1
+                let path = folder.appendingPathComponent(file)
+                for (number, line) in try String(contentsOf: path, encoding: .utf8).split(
+                    separator: "\n", omittingEmptySubsequences: false
+                ).enumerated() {
+                    // A worker process inherits the standard error of its parent.
+                    if line.contains("2: STDERR_FILENO") { continue }
+                    #expect(
+                        !line.contains(others), "\(path.path):\(number + 1): use StandardOutput or StandardError")
+                }
+            }
+        }
+        #expect(count > 60)
+    }
+}

@@ -1,7 +1,0 @@
-// The suite of the tests in this folder.
-import Testing
-
-extension EngineTests {
-    @Suite("Failures", .serialized)
-    struct FailureTests {}
-}
