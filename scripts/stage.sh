@@ -56,8 +56,9 @@ run_tests() {
 
 # run_kind KIND [ARGUMENT]...: runs the tests of a kind.
 run_kind() {
-    local argument arguments=()
-    while IFS= read -r argument; do arguments+=("$argument"); done < <(tests_of "$1")
+    local list argument arguments=()
+    list="$(tests_of "$1")" || return
+    while IFS= read -r argument; do arguments+=("$argument"); done <<<"$list"
     shift
     run_tests "${arguments[@]}" "$@"
 }

@@ -14,7 +14,10 @@ enum ClusterCost: String, CaseIterable {
     var count: Int { self == .lockPair ? 1600 : 640 }
 
     /// The counts of each server: for the commands of clients, and for the messages of other servers.
-    enum Part: String { case commands = "readQueryFromClient", bus = "clusterReadHandler" }
+    enum Part: String {
+        case commands = "readQueryFromClient"
+        case bus = "clusterReadHandler"
+    }
 
     /// Returns the instructions of all masters together for one operation.
     ///
