@@ -96,7 +96,9 @@ extension ServerTests {
             @Test("an element that a blocked wait has taken is given back before the shutdown closes the connection")
             func givesBack() async throws {
                 for _ in 0..<20 {
-                    try await withRunning { proxy, redis, direct, running, trigger in
+                    try await withRunning {
+                        $0.settleTimeout = patience
+                    } _: { proxy, redis, direct, running, trigger in
                         let wait = Task {
                             await redisError {
                                 _ = try await redis.block(.brpop("list"), timeout: nil) { late in
