@@ -185,8 +185,9 @@ watch_stage() {
     # shellcheck disable=SC2016
     self="$(exec sh -c 'echo $PPID')"
     wait_while_script_runs "$limit" || return 0
+    # Of two stages that reach their limits at once, the first ends the run.
+    (set -o noclobber && echo "$1" >"$folder/stuck") 2>/dev/null || return 0
     printf '\nThe stage "%s" has not ended within its limit of %s.\n' "$1" "$(duration "$limit")"
-    echo "$1" >"$folder/stuck"
     [ ! -e "$folder/$1.events" ] || "$root/scripts/results" "$folder/$1.events" || true
     show_processes "$self"
     show_servers
