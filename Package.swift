@@ -24,26 +24,24 @@ let settings: [SwiftSetting] =
     let hiredisPkgConfig: String? = nil
 #endif
 
+// MARK: Dependencies behind traits
+
+func product(_ name: String, _ package: String, _ trait: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: [trait]))
+}
+
+let logging = product("Logging", "swift-log", "LoggingSupport")
+let metrics = product("Metrics", "swift-metrics", "MetricsSupport")
+let tracing = product("Tracing", "swift-distributed-tracing", "TracingSupport")
+let lifecycle = product("ServiceLifecycle", "swift-service-lifecycle", "ServiceLifecycleSupport")
+let tls = product("NIOSSL", "swift-nio-ssl", "TLSSupport")
+
 // MARK: Tests
 
-let logging: Target.Dependency = .product(
-    name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"]))
-let metrics: [Target.Dependency] = [
-    .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-    .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-]
-let tracing: [Target.Dependency] = [
-    .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["TracingSupport"])),
-    .product(
-        name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["TracingSupport"])),
-]
-let services: [Target.Dependency] = [
-    .product(
-        name: "ServiceLifecycle", package: "swift-service-lifecycle",
-        condition: .when(traits: ["ServiceLifecycleSupport"])),
-    .product(
-        name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
-        condition: .when(traits: ["ServiceLifecycleSupport"])),
+let testedMetrics = [metrics, product("MetricsTestKit", "swift-metrics", "MetricsSupport")]
+let testedTracing = [tracing, product("InMemoryTracing", "swift-distributed-tracing", "TracingSupport")]
+let testedLifecycle = [
+    lifecycle, product("ServiceLifecycleTestKit", "swift-service-lifecycle", "ServiceLifecycleSupport"),
 ]
 
 // What the tests of a module use, of whatever kind.
@@ -55,20 +53,20 @@ let ofHiredis: [Target.Dependency] =
         .product(name: "NIOEmbedded", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         logging,
-    ] + metrics + tracing + services
+    ] + testedMetrics + testedTracing + testedLifecycle
 let ofRedisDC: [Target.Dependency] =
     [
         "RedisDC", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport", "TestRandom", "TestHistory",
         "TestKinds", logging,
-    ] + metrics + tracing
+    ] + testedMetrics + testedTracing
 let ofQueueListen: [Target.Dependency] =
     ["QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport", "TestRandom", logging]
-    + metrics + tracing + services
+    + testedMetrics + testedTracing + testedLifecycle
 let ofGameServices: [Target.Dependency] =
     [
         "GameServices", "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "TestSupport",
         "TestRandom",
-    ] + metrics
+    ] + testedMetrics
 let ofTool: [Target.Dependency] = [
     "RedisDCTool", "RedisDC", "QueueListen", "GameServices", "Hiredis", "CoordinationBase", "CommandLineTool",
     "RedisDCTesting", "TestSupport", "Verification",
@@ -138,16 +136,8 @@ let package = Package(
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(traits: ["TLSSupport"])),
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "Tracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+                tls, logging, metrics, tracing, lifecycle,
             ],
             swiftSettings: settings
         ),
@@ -158,14 +148,7 @@ let package = Package(
                 "Hiredis", "CoordinationBase",
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "Tracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+                logging, metrics, lifecycle,
             ],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
@@ -176,14 +159,7 @@ let package = Package(
                 "Hiredis", "CoordinationBase",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
-                .product(
-                    name: "Tracing", package: "swift-distributed-tracing",
-                    condition: .when(traits: ["TracingSupport"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycleSupport"])),
+                logging, metrics, lifecycle,
             ],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
@@ -201,9 +177,8 @@ let package = Package(
         .target(
             name: "GameServices",
             dependencies: [
-                "RedisDC", "QueueListen", "Hiredis", "CoordinationBase",
-                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["LoggingSupport"])),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["MetricsSupport"])),
+                "QueueListen", "Hiredis", "CoordinationBase",
+                logging, metrics, lifecycle,
             ],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings

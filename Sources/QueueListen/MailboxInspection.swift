@@ -1,9 +1,10 @@
+import Hiredis
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
     import Foundation
 #endif
-import Hiredis
 
 /// The state of a mailbox at one moment, for operators and tools.
 public struct MailboxInspection: Sendable, Hashable {

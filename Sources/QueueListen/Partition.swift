@@ -1,6 +1,6 @@
+import CoordinationBase
 // A partition: its keys, and the arguments that all of its scripts have in common.
 import Hiredis
-import CoordinationBase
 
 /// One partition of the namespace, as a post office sees it.
 ///

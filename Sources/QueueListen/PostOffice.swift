@@ -1,5 +1,5 @@
-public import Hiredis
 import CoordinationBase
+public import Hiredis
 
 #if ServiceLifecycleSupport
     public import ServiceLifecycle

@@ -137,8 +137,9 @@ public final class Coordinator: Sendable {
     /// When the shutdown begins, the coordinator stops accepting operations. Waiters throw
     /// `.stopped`, and all leases are lost with `.stopped`. The bodies of `withLock`, `withPermit`
     /// and similar functions are cancelled and awaited, for at most the TTL. Then the leases are
-    /// released on the server. A release request that Redis does not answer times out after 2 s.
-    /// After the session has expired, a heartbeat of another process releases the remaining leases.
+    /// released on the server. A release request that Redis does not answer times out after 2 s. What
+    /// remains is released by another process: immediately when Redis has received the end of the
+    /// session, otherwise after the session has expired.
     public func run() async {
         // The number of partitions is stored in the first partition. Its session starts only if that number equals
         // the configured one; the other sessions start after it.

@@ -1,5 +1,5 @@
-public import Hummingbird
 import HTTPTypes
+public import Hummingbird
 
 extension Gateway {
     /// Adds the calls of docs/http.md to a router.

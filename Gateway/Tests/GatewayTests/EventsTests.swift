@@ -5,8 +5,8 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import QueueListen
-import ServiceLifecycle
 import RedisDCTesting
+import ServiceLifecycle
 import Testing
 
 @testable import Gateway

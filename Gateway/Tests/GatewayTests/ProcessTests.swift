@@ -1,6 +1,6 @@
 import Foundation
-import NIOHTTP1
 import NIOConcurrencyHelpers
+import NIOHTTP1
 import QueueListen
 import RedisDCTesting
 import Testing

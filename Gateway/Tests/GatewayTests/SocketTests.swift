@@ -1,8 +1,8 @@
 import NIOHTTP1
 import NIOWebSocket
 import QueueListen
-import ServiceLifecycle
 import RedisDCTesting
+import ServiceLifecycle
 import Testing
 
 @testable import Gateway

@@ -1,5 +1,5 @@
-import NIOCore
 import NIOConcurrencyHelpers
+import NIOCore
 
 /// One blocking command in flight on a lane, and its interruption by cancellation, timeout or
 /// shutdown.

@@ -8,37 +8,37 @@ package protocol ForwardingRedis: Redis {
 // The protocol `Redis` documents its requirements.
 // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
 extension ForwardingRedis {
-    public func send(
+    package func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
     ) async throws(RedisError) -> RESPValue { try await target.send(command, timeout: timeout, settle: settle) }
 
-    public func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
+    package func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
         try await target.pipeline(commands, timeout: timeout)
     }
 
-    public func withDedicatedConnection<Value>(
+    package func withDedicatedConnection<Value>(
         timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
     ) async throws -> Value { try await target.withDedicatedConnection(timeout: timeout, body) }
 
-    public func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
+    package func transaction(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
         try await target.transaction(commands, timeout: timeout)
     }
 
-    public func script(
+    package func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue {
         try await target.script(script, keys: keys, arguments: arguments, timeout: timeout)
     }
 
-    public func block(
+    package func block(
         _ command: BlockingCommand, timeout: Duration?, giveBack: @escaping @Sendable (RESPValue) async -> Void
     ) async throws(RedisError) -> RESPValue? { try await target.block(command, timeout: timeout, giveBack: giveBack) }
 
-    public func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
+    package func publish(_ payload: RedisArgument, to channel: SubscriptionTopic) async throws(RedisError) -> Int {
         try await target.publish(payload, to: channel)
     }
 
-    public func subscribe(
+    package func subscribe(
         to topics: [SubscriptionTopic], buffer: SubscriptionBuffer
     ) async throws(RedisError) -> Subscription { try await target.subscribe(to: topics, buffer: buffer) }
 }

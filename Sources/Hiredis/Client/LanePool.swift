@@ -1,5 +1,5 @@
-import NIOCore
 import NIOConcurrencyHelpers
+import NIOCore
 
 /// The lanes: connections that carry one caller's commands at a time. They are made on demand, kept
 /// while they are used, and limited in number.

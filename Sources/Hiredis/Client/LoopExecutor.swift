@@ -1,5 +1,5 @@
-import NIOCore
 import NIOConcurrencyHelpers
+import NIOCore
 
 /// A task executor on the event loop of a `RedisClient`: see ``RedisClient/executor``.
 ///

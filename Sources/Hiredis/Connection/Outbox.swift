@@ -1,5 +1,5 @@
-import NIOCore
 import NIOConcurrencyHelpers
+import NIOCore
 
 /// The queue in which tasks on any thread put commands for the connection's event loop.
 ///

@@ -1,6 +1,6 @@
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import NIOConcurrencyHelpers
 import Synchronization
 
 /// One connection whose commands are answered in order: socket, TLS, login, and commands from any

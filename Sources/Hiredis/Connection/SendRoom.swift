@@ -1,6 +1,6 @@
 import DequeModule
-import NIOCore
 import NIOConcurrencyHelpers
+import NIOCore
 import Synchronization
 
 /// Bounds the commands that wait to be sent on a connection, by their bytes.

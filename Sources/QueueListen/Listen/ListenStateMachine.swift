@@ -1,3 +1,4 @@
+import CoordinationBase
 // The client's side of listening as a pure state machine: no I/O, no clock, no continuations.
 //
 // A call is registered here first. Then the process subscribes to its channel, or learns that it cannot. Then the mailbox
@@ -16,7 +17,6 @@
 // (replies), +Sweep (checks in batches) and +Time (deadlines and intervals).
 import DequeModule
 import HeapModule
-import CoordinationBase
 
 /// The calls of `listen` of one process to the mailboxes of one partition.
 struct ListenStateMachine {

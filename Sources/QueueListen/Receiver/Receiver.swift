@@ -1,9 +1,10 @@
+import CoordinationBase
+
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else
     public import Foundation
 #endif
-import CoordinationBase
 
 #if ServiceLifecycleSupport
     public import ServiceLifecycle

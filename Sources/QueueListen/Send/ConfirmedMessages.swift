@@ -1,6 +1,6 @@
+import CoordinationBase
 // A sender's record of the mailboxes that it has sent to.
 import Hiredis
-import CoordinationBase
 
 /// The last confirmed message in each mailbox that this sender has sent to recently.
 ///

@@ -1,3 +1,4 @@
+import CoordinationBase
 // Sends to mailboxes of several partitions: either all recipients eventually get the messages, or none does.
 //
 // One script cannot touch two partitions. A cross-partition send therefore has four steps:
@@ -18,7 +19,6 @@
 // same clock.
 import DequeModule
 import Hiredis
-import CoordinationBase
 
 /// A send whose parts the partitions remember longer than necessary.
 private struct FinishedSend: Sendable {

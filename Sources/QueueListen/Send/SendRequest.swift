@@ -1,6 +1,6 @@
+import CoordinationBase
 // The validated input of one send.
 import Hiredis
-import CoordinationBase
 
 /// The messages of one send, and which recipient gets which of them.
 struct SendRequest: Sendable {

@@ -1,6 +1,6 @@
+import CoordinationBase
 // Sends to the mailboxes of one partition, with retries and exactly one effect.
 import Hiredis
-import CoordinationBase
 
 /// Numbers this process's sends to one partition, and retries each until it is answered.
 final class Sender: Sendable {

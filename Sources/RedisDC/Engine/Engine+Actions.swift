@@ -145,8 +145,8 @@ extension Engine {
 
     private func send(_ request: EngineRequest) {
         redis.post(
-            request.script, keys: request.usesAllKeys ? keys.all : keys.resources,
-            arguments: request.arguments(ttl: settings.ttl), timeout: settings.heartbeatInterval
+            request.script, keys: keys.keys(of: request), arguments: request.arguments(ttl: settings.ttl),
+            timeout: settings.heartbeatInterval
         ) { result in self.assumeIsolated { $0.received(result, request) } }
     }
 
@@ -155,8 +155,8 @@ extension Engine {
         defer { arm() }
         return machine.reconnected(now: now).map { request in
             FirstScript(
-                request.script, keys: request.usesAllKeys ? keys.all : keys.resources,
-                arguments: request.arguments(ttl: settings.ttl), timeout: settings.heartbeatInterval
+                request.script, keys: keys.keys(of: request), arguments: request.arguments(ttl: settings.ttl),
+                timeout: settings.heartbeatInterval
             ) { result in self.assumeIsolated { $0.received(result, request) } }
         }
     }

@@ -136,9 +136,16 @@ actor Engine: WaiterRunner {
         await withTaskGroup(of: Void.self) { group in
             for request in requests {
                 group.addTask {
-                    _ = try? await redis.script(
-                        request.script, keys: keys.resources, arguments: request.arguments(ttl: ttl),
-                        timeout: .seconds(2))
+                    var request = request
+                    // The first reply may name another family, whose script must run.
+                    for _ in 0..<2 {
+                        let reply = try? await redis.script(
+                            request.script, keys: keys.keys(of: request), arguments: request.arguments(ttl: ttl),
+                            timeout: .seconds(2))
+                        guard case .family(let family)? = reply.flatMap({ EngineReply($0, to: request.operation) })
+                        else { return }
+                        request.family = family
+                    }
                 }
             }
         }

@@ -48,7 +48,7 @@ package struct EngineKeys: Sendable, Hashable {
 struct PartitionKeys: Sendable {
     /// State, index, sessions and values.
     let all: [String]
-    /// State and index. Only scripts about sessions and values need the others.
+    /// State and index.
     let resources: [String]
     private let wakePrefix: String
 
@@ -58,6 +58,9 @@ struct PartitionKeys: Sendable {
         resources = Array(all.prefix(2))
         wakePrefix = keys.wakePrefix(partition: partition)
     }
+
+    /// Returns the keys of a request's script: only scripts about sessions and values need all.
+    func keys(of request: EngineRequest) -> [String] { request.usesAllKeys ? all : resources }
 
     func wakeUpChannel(of session: String) -> String { wakePrefix + session }
 }

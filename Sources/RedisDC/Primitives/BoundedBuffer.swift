@@ -91,7 +91,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     ///   - timeout: how long to wait for an item; `nil` waits without limit, 0 tries once.
     ///   - retryDelay: how long an item whose body has thrown stays invisible, 0 or more. The call
     ///     throws immediately, and the caller may take the next item meanwhile. A shutdown of the
-    ///     coordinator ends the delay, at the latest with the next heartbeat of another process.
+    ///     coordinator ends the delay.
     ///   - body: receives the item.
     /// - Throws: what `body` throws; `.empty` at the end of the timeout, and otherwise what
     ///   ``put(_:timeout:)`` throws. An item that cannot be decoded stays, without a delay, and the

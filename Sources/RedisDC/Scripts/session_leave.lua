@@ -1,10 +1,13 @@
--- Ends a session. Claims that it still has are ended like those of an expired session (session_sweep.lua).
+-- Ends a session, and its place among the watchers (session_watch.lua). Claims that it still has are ended like those of
+-- an expired session (session_sweep.lua): the message `look` calls the other watchers to do so, or up to three other
+-- sessions when there are none. The last watcher calls those too.
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID
 -- Reply: 1; {'more', 1} if there are more slots: run it again.
 local sid = ARGV[1]
-local session = call('HGET', state, SESSION_FIELD .. sid)
+local stored = call('HMGET', state, SESSION_FIELD .. sid, 'watchers')
+local session = stored[1]
 if not session or #session ~= SESSION_SIZE then return 1 end
 -- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
 call('HDEL', state, '')
@@ -32,8 +35,27 @@ end
 if slots == 0 then
   call('HDEL', state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
   call('ZREM', sessions, sid)
-  return 1
+else
+  call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, 0, notices, slots))
+  call('ZADD', sessions, '0', sid)
 end
-call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, 0, notices, slots))
-call('ZADD', sessions, '0', sid)
-return is_idle and {'more', 1} or 1
+local list, others, was_watcher = {}, {}, false
+for other, promise in string.gmatch(stored[2] or '', '(%w+)(:%d+:%d+)') do
+  if other == sid then
+    was_watcher = true
+  else
+    list[#list + 1] = other .. promise
+    others[#others + 1] = other
+  end
+end
+if was_watcher then call('HSET', state, 'watchers', table.concat(list, ' ')) end
+if not is_idle or was_watcher and #others == 0 then
+  if #others == 0 then
+    local time = call('TIME')
+    local now = time[1] * 1000000 + time[2]
+    others = call('ZRANGEBYSCORE', sessions, format('(%d', now), '+inf', 'LIMIT', '0', '3')
+  end
+  -- The key of the state without its ending, `book`.
+  for i = 1, #others do call('PUBLISH', string.sub(state, 1, -5) .. 'wake:' .. others[i], 'look') end
+end
+return is_idle and slots > 0 and {'more', 1} or 1

@@ -1,5 +1,5 @@
-import NIOCore
 import NIOConcurrencyHelpers
+import NIOCore
 
 /// The counters of a proxy, and the tasks that wait for them to change.
 final class ProxyCounterStore: Sendable {

@@ -12,6 +12,7 @@ import Testing
 /// Eight partitions, and sends are taken over after 100 ms.
 private let split: PostOfficeConfiguration = {
     var configuration = PostOfficeConfiguration()
+    configuration.callTimeout = patience
     configuration.partitions = 8
     configuration.takeOverAfter = .milliseconds(100)
     return configuration

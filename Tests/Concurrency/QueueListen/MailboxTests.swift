@@ -1,7 +1,7 @@
 import Foundation
 import Hiredis
-import TestSupport
 import TestRandom
+import TestSupport
 import Testing
 
 @testable import QueueListen

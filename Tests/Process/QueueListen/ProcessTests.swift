@@ -1,8 +1,8 @@
 import Foundation
 import Hiredis
 import RedisDCTesting
-import TestSupport
 import TestRandom
+import TestSupport
 import Testing
 
 @testable import QueueListen

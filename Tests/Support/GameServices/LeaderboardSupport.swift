@@ -11,6 +11,7 @@ func withBoard<Result>(
     _ body: (Leaderboard, RedisClient, LocalRedis) async throws -> Result
 ) async throws -> Result {
     var configuration = LeaderboardConfiguration()
+    configuration.callTimeout = patience
     configure(&configuration)
     return try await withLocalRedis { server in
         try await withRedisClient(url: server.url) { redis in

@@ -64,11 +64,14 @@ func withMatchWorld<Result>(
     configure: (inout MatchmakerConfiguration) -> Void = { _ in }, _ body: (MatchWorld) async throws -> Result
 ) async throws -> Result {
     var configuration = MatchmakerConfiguration()
+    configuration.callTimeout = patience
     configuration.takeOverAfter = .milliseconds(200)
     configure(&configuration)
     return try await withLocalRedis { [configuration] server in
         try await withRedisClient(url: server.url) { redis in
-            try await withPostOffice(redis: redis) { office in
+            var ofOffice = PostOfficeConfiguration()
+            ofOffice.callTimeout = patience
+            return try await withPostOffice(redis: redis, configuration: ofOffice) { office in
                 let world = MatchWorld(
                     server: server, redis: redis, scripts: MovingSlotRedis(redis), office: office,
                     configuration: configuration)

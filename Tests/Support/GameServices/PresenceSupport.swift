@@ -12,6 +12,7 @@ func withNodes<Result>(
     _ body: (_ redis: RedisClient, _ one: Presence, _ other: Presence, LocalRedis) async throws -> Result
 ) async throws -> Result {
     var configuration = PresenceConfiguration()
+    configuration.callTimeout = patience
     configure(&configuration)
     return try await withLocalRedis { server in
         try await withRedisClient(url: server.url) { redis in

@@ -12,6 +12,7 @@ func withOffice<Result>(
     _ body: (PostOffice, _ redis: RedisClient, LocalRedis) async throws -> Result
 ) async throws -> Result {
     var configuration = PostOfficeConfiguration()
+    configuration.callTimeout = patience
     configure(&configuration)
     return try await withServer(server) { server, redis, other in
         try await withPostOffice(redis: redis, configuration: configuration) { office in

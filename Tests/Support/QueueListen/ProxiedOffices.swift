@@ -12,6 +12,7 @@ func withProxiedOffice<Result>(
     _ body: (FaultProxy, _ proxied: PostOffice, _ other: PostOffice, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
     var configuration = PostOfficeConfiguration()
+    configuration.callTimeout = patience
     // Periodic checks find nothing in these tests.
     configuration.recheckInterval = .seconds(3600)
     configure(&configuration)

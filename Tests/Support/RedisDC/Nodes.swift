@@ -9,6 +9,7 @@ func withNodes<Result>(
     _ body: (_ node: Coordinator, _ server: LocalRedis, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
     var configuration = CoordinatorConfiguration()
+    configuration.callTimeout = patience
     configuration.ttl = .seconds(3)
     return try await withServer { server, redis, other in
         try await withCoordinator(redis: redis, configuration: configuration) { node in

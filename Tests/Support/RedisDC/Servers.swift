@@ -24,6 +24,7 @@ func withCoordinators<Result>(
 /// A TTL that is short enough for sessions to expire during a test.
 let shortTTL: CoordinatorConfiguration = {
     var configuration = CoordinatorConfiguration()
+    configuration.callTimeout = patience
     configuration.ttl = .seconds(2)
     return configuration
 }()
@@ -51,6 +52,7 @@ func withProxiedCoordinator<Result>(
 /// which no session is to expire.
 let longTTL: CoordinatorConfiguration = {
     var configuration = CoordinatorConfiguration()
+    configuration.callTimeout = patience
     configuration.ttl = .seconds(60)
     return configuration
 }()

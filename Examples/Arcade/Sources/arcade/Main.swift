@@ -1,7 +1,7 @@
 import Configuration
 import Foundation
-import Gateway
 import GameServices
+import Gateway
 import Hiredis
 import Hummingbird
 import Logging

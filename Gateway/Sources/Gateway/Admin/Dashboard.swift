@@ -1,9 +1,9 @@
 public import Hiredis
 public import Hummingbird
 public import Logging
+import NIOCore
 public import QueueListen
 public import RedisDC
-import NIOCore
 
 /// The operators' page: what is held and waited for, deadlocks, mailboxes and dead letters, live; with
 /// forced releases and the requeue of dead letters behind a confirmation.

@@ -6,14 +6,25 @@ struct Problem: Error, Sendable {
     /// The last word of the `type`, by which clients decide.
     enum Kind: String, Sendable {
         case malformed
-        case unsigned, unknownSession = "unknown-session", loggedInElsewhere = "logged-in-elsewhere"
-        case badSignature = "bad-signature", stale, nonceUsed = "nonce-used", cookie
+        case unsigned
+        case unknownSession = "unknown-session"
+        case loggedInElsewhere = "logged-in-elsewhere"
+        case badSignature = "bad-signature"
+        case stale
+        case nonceUsed = "nonce-used"
+        case cookie
         case badCredential = "bad-credential"
         case origin, forbidden
-        case notFound = "not-found", methodNotAllowed = "method-not-allowed", notAcceptable = "not-acceptable"
-        case cursor, idUsed = "id-used"
-        case tooLarge = "too-large", contentType = "content-type", upgrade
-        case tooManyRequests = "too-many-requests", tooManyStreams = "too-many-streams"
+        case notFound = "not-found"
+        case methodNotAllowed = "method-not-allowed"
+        case notAcceptable = "not-acceptable"
+        case cursor
+        case idUsed = "id-used"
+        case tooLarge = "too-large"
+        case contentType = "content-type"
+        case upgrade
+        case tooManyRequests = "too-many-requests"
+        case tooManyStreams = "too-many-streams"
         case mailboxFull = "mailbox-full"
         case refused
         case `internal`, unavailable

@@ -1,11 +1,12 @@
+import Crypto
+import QueueListen
+
 // Messages as clients see them, and as they are stored.
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
     import Foundation
 #endif
-import Crypto
-import QueueListen
 
 /// The headers that the gateway adds to messages. Clients cannot set them.
 enum ReservedHeader {

@@ -1,11 +1,12 @@
+import HTTPTypes
 public import HummingbirdCore
 import Logging
-import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOWebSocket
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)

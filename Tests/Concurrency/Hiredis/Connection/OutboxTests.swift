@@ -1,7 +1,7 @@
 import Dispatch
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOEmbedded
-import NIOConcurrencyHelpers
 import Synchronization
 import TestSupport
 import Testing

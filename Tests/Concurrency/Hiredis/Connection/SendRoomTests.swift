@@ -1,5 +1,5 @@
-import NIOCore
 import NIOConcurrencyHelpers
+import NIOCore
 import NIOPosix
 import TestSupport
 import Testing

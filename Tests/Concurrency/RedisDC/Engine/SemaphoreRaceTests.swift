@@ -1,8 +1,8 @@
-import Hiredis
-import TestSupport
-import TestRandom
-import Testing
 import CoordinationBase
+import Hiredis
+import TestRandom
+import TestSupport
+import Testing
 
 @testable import RedisDC
 @testable import RedisDCTestSupport

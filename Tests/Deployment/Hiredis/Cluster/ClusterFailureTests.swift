@@ -110,7 +110,10 @@ extension ServerTests {
                     others.add(0)
                     return []
                 }
-                defer { stop?(); stopOthers?() }
+                defer {
+                    stop?()
+                    stopOthers?()
+                }
                 let writer = ListWriter(redis)
                 let writing = Task { await writer.run() }
                 try await until("the first elements are written") { writer.acknowledged.count >= 100 }

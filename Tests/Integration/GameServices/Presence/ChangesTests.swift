@@ -117,7 +117,8 @@ extension PresenceTests {
                 try await withPresence(redis: faulty) { presence in
                     let bucket = try presence.bucket("room")
                     let watcher = try await Watcher.start(try one.bucket("room"))
-                    let join = "Begins a session", apply = "Carries out a batch"
+                    let join = "Begins a session"
+                    let apply = "Carries out a batch"
                     faulty.faults.withLock { $0.lostReplies = [join, apply, apply] }
                     let alice = try await bucket.connect(user: "alice", client: "phone")
                     faulty.faults.withLock { $0.lostReplies = [apply, apply] }

@@ -5,6 +5,8 @@ import RedisDCTesting
 import TestSupport
 import Testing
 
+@testable import GameServicesTestSupport
+
 extension PresenceTests {
     @Suite("Silent connections")
     struct SilentPresenceTests {
@@ -13,7 +15,7 @@ extension PresenceTests {
             var configuration = PresenceConfiguration()
             // Less than the time after which a silent server counts as dead otherwise. The connection is replaced after
             // three quarters of it at the latest, so that a busy machine has some seconds left.
-            configuration.ttl = .seconds(20)
+            configuration.ttl = .seconds(28)
             try await withLocalRedis { server in
                 try await withRedisClient(url: server.url) { direct in
                     try await withFaultProxy(to: .port(server.port)) { proxy in

@@ -32,6 +32,25 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a shutdown removes the parties that wait")
+        func shutdown() async throws {
+            try await withServer { _, redis, other in
+                try await withCoordinator(redis: other, configuration: longTTL) { two in
+                    let waiting = try await withCoordinator(redis: redis, configuration: longTTL) { one in
+                        let here = try one.exchanger("e", of: Int.self, parties: 64)
+                        let waiting = (0..<50).map { number in Task { try await here.exchange(number) } }
+                        try await until("they wait") { try await two.inspect("e")?.waiterCount == 50 }
+                        return waiting
+                    }
+                    for task in waiting { #expect(await errorOf { _ = try await task.value }?.code == .stopped) }
+                    #expect(try await two.inspect("e")?.waiterCount ?? 0 == 0)
+                    let audit = try await Audit(other)
+                    audit.check()
+                    #expect(audit.claims.isEmpty)
+                }
+            }
+        }
+
         @Test("parties whose values were deleted throw .lost, and the next ones meet")
         func valuesDeleted() async throws {
             try await withCoordinators { _, one, two, redis in

@@ -9,6 +9,7 @@ import TestSupport
 import Testing
 
 @testable import RedisDCTestSupport
+
 extension KindTests {
     @Suite("Under faults")
     struct FaultTests {

@@ -21,7 +21,12 @@ extension PrimitiveTests {
                 let passed = Names()
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for limiter in limiters {
-                        group.addTask { for _ in 0..<40 { try await limiter.acquire(); await passed.add("") } }
+                        group.addTask {
+                            for _ in 0..<40 {
+                                try await limiter.acquire()
+                                await passed.add("")
+                            }
+                        }
                     }
                     try await group.waitForAll()
                 }

@@ -79,7 +79,9 @@ struct TopologyURLTests {
             RedisConfiguration(master: "main", sentinels: []), RedisConfiguration(master: "", sentinels: [address]),
             RedisConfiguration(master: "main", sentinels: [address, address]), RedisConfiguration(cluster: []),
             {
-                var cluster = RedisConfiguration(cluster: [address]); cluster.database = 1; return cluster
+                var cluster = RedisConfiguration(cluster: [address])
+                cluster.database = 1
+                return cluster
             }(),
         ] { #expect(throws: RedisError.self) { try configuration.validate() } }
     }

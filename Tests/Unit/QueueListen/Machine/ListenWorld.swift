@@ -1,6 +1,7 @@
 // A model of Redis and its connections, as far as listeners see them. The test decides when each step happens.
 import CoordinationBase
 import TestSupport
+
 @testable import QueueListen
 
 /// Runs a state machine against a model of mailboxes: commands are executed, replies and hints

@@ -16,6 +16,7 @@ extension ServerTests.SubscriptionFailureTests {
             var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: server.port))
             configuration.credentials = .init(username: "worker", password: "pw")
             configuration.reconnectDelay = Self.soon
+            configuration.commandTimeout = patience
             try await withRedisClient(configuration) { worker in try await body(worker, admin) }
         }
     }

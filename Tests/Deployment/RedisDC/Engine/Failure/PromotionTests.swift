@@ -2,12 +2,13 @@
 import Foundation
 import Hiredis
 import NIOConcurrencyHelpers
-@testable import RedisDC
-@testable import RedisDCTestSupport
 import RedisDCTesting
 import TestRandom
 import TestSupport
 import Testing
+
+@testable import RedisDC
+@testable import RedisDCTestSupport
 
 /// Runs `body` with two coordinators that use the servers, and a client of the replica.
 private func withPair(

@@ -9,7 +9,7 @@ import Testing
 @testable import RedisDCTestSupport
 
 /// What the records of a partition say: claims, resources and what is stored for them. Not: the time until which sessions
-/// last, and the numbers in slots without a claim.
+/// last, which of them watch, and the numbers in slots without a claim.
 private struct Snapshot: Equatable {
     private(set) var fields: [[UInt8]: [UInt8]] = [:]
     private(set) var lines: Set<[UInt8]> = []
@@ -23,6 +23,7 @@ private struct Snapshot: Equatable {
         ])
         let cells = [replies[0], replies[2]].flatMap { $0.array ?? [] }.compactMap(\.bytes)
         for index in stride(from: 0, to: cells.count - 1, by: 2) { fields[cells[index]] = cells[index + 1] }
+        fields[Array("watchers".utf8)] = nil
         lines = Set((replies[1].array ?? []).compactMap(\.bytes))
         let claims = Set(try await Audit(redis).claims.keys)
         fields = fields.filter { field, value in
@@ -37,12 +38,13 @@ private struct Snapshot: Equatable {
         }
     }
 
-    func difference(to other: Snapshot) -> String {
+    /// Returns the fields and lines that are different.
+    func difference(to other: Snapshot) -> [String] {
         let names = Set(fields.keys).union(other.fields.keys).filter { fields[$0] != other.fields[$0] }
         return (Array(names) + Array(lines.symmetricDifference(other.lines))).map {
             String(decoding: $0, as: UTF8.self)
         }
-        .joined(separator: ", ")
+        .sorted()
     }
 }
 
@@ -97,6 +99,40 @@ private struct LateRun {
 }
 
 extension LateRun {
+    /// Lets the late node sweep a dead session, and recheck a resource.
+    func maintenance() async throws {
+        let lease = try await one.mutex("mine").lock()
+        let session = try #require(try await two.inspect("mine")?.holders.first?.session)
+        let dead = try await ForeignNode(observer)
+        try await step("a lease of a dead session, and a name to recheck") {
+            _ = try await dead.acquire("theirs")
+            try await dead.expire()
+            _ = try await observer.send("ZADD", "rdc:{default:0}:index", 0, "ttheirs")
+            // The message calls the node, which has a second time for what another node's heartbeat has received before.
+            try await until("the session is swept") {
+                _ = try await observer.publish("look", to: .channel("rdc:{default:0}:wake:\(session)"))
+                try await Task.sleep(for: .milliseconds(20))
+                let audit = try await Audit(observer)
+                return !audit.sessions.contains(dead.session) && !audit.lines.contains(Array("ttheirs".utf8))
+            }
+        }
+        try await step("the end of the lease") { try await lease.release() }
+        try await step("turns of a cohort, until it has asked for more fences") {
+            let cohort = try one.mutex("turns", locality: .cohort(limit: 1_000_000, linger: .zero))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<2 {
+                    group.addTask {
+                        while !late.sources.contains(Scripts.extendFences.source) {
+                            try await cohort.withLock { _ in try await Task.sleep(for: .milliseconds(1)) }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+        try await step("a lock after the turns") { try await two.mutex("turns").withLock { _ in } }
+    }
+
     func permits() async throws {
         let (mine, others) = (try one.semaphore("s", permits: 0), try two.semaphore("s", permits: 0))
         try await step("a refused tryWait") { () async throws in #expect(try await mine.tryWait() == false) }
@@ -324,6 +360,13 @@ extension EngineTests.FailureTests {
 
         static let all = [
             LateFamily(
+                testDescription: "maintenance",
+                scripts: [
+                    "heartbeat": Scripts.heartbeat, "sweep": Scripts.sweep, "end": Scripts.endPermits,
+                    "recheck": Scripts.recheck, "extend fences": Scripts.extendFences,
+                ]
+            ) { try await $0.maintenance() },
+            LateFamily(
                 testDescription: "permits",
                 scripts: [
                     "acquire": Scripts.acquire, "release": Scripts.release, "signal": Scripts.signal,
@@ -387,12 +430,19 @@ extension EngineTests.FailureTests {
                     try await run.step("a reconnect") { _ = try await one.semaphore("last", permits: 1).create() }
                 }
                 let before = try await Snapshot(observer)
-                try await late.deliver(to: observer) { copy in
+                try await late.deliver(to: observer, of: { $0 != Scripts.join.source }) { copy in
                     let after = try await Snapshot(observer)
                     #expect(after == before, "after the session's end, \(before.difference(to: after)): \(copy)")
                 }
+                // A session that has nothing, and expires.
+                try await late.deliver(to: observer, of: { $0 == Scripts.join.source }) { copy in
+                    let names = try await before.difference(to: Snapshot(observer))
+                    #expect(names.map { $0.prefix(2) } == ["i:", "s:"], "\(names): \(copy)")
+                }
                 let sources = late.sources
-                #expect(family.scripts.filter { !sources.contains($0.value.source) }.keys.sorted() == [])
+                let session = ["join": Scripts.join, "leave": Scripts.leave]
+                let missing = family.scripts.merging(session) { $1 }.filter { !sources.contains($0.value.source) }
+                #expect(missing.keys.sorted() == [])
             }
         }
     }

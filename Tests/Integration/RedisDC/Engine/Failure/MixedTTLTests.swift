@@ -1,10 +1,11 @@
 // Sessions whose TTLs differ: a dead one is freed by its own.
 import Hiredis
-@testable import RedisDC
-@testable import RedisDCTestSupport
 import RedisDCTesting
 import TestSupport
 import Testing
+
+@testable import RedisDC
+@testable import RedisDCTestSupport
 
 /// A TTL whose heartbeats are so rare that no test waits for two of them.
 private let rare: CoordinatorConfiguration = {

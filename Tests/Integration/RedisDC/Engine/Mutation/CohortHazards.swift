@@ -1,8 +1,9 @@
 // Facts of mutexes that a cohort holds: its fences and its recall.
 import Hiredis
+import Testing
+
 @testable import RedisDC
 @testable import RedisDCTestSupport
-import Testing
 
 extension Hazard {
     static let cohorts: [Hazard] = [

@@ -63,6 +63,52 @@ extension Hazard {
             return message == "look"
         },
         Hazard(
+            testDescription: "a session that leaves is no watcher",
+            safeguard: "if was_watcher then call('HSET', state, 'watchers', table.concat(list, ' ')) end",
+            replacement: ""
+        ) { nodes, redis in
+            let (leaving, staying) = (try await nodes(), try await nodes())
+            _ = try await leaving.run("leave", [.string(leaving.session)])
+            return try await redis.watchers() == [staying.session]
+        },
+        Hazard(
+            testDescription: "the watchers are called to end the claims of a session that leaves",
+            safeguard: "if not is_idle or was_watcher and #others == 0 then",
+            replacement: "if was_watcher and #others == 0 then"
+        ) { nodes, redis in
+            let (leaving, watcher) = (try await nodes(), try await nodes())
+            _ = try await leaving.request("acquire", "s", ["sf", "1", "l"])
+            let message = try await redis.firstMessage(to: watcher) {
+                _ = try await leaving.run("leave", [.string(leaving.session)])
+            }
+            let found = try await watcher.run("heartbeat", [.string(watcher.session), 60_000_000, ""])
+            return message == "look" && found.contains(leaving.session)
+        },
+        Hazard(
+            testDescription: "another session is called when the last watcher leaves",
+            safeguard: "if not is_idle or was_watcher and #others == 0 then", replacement: "if not is_idle then"
+        ) { nodes, redis in
+            let (leaving, other) = (try await nodes(), try await nodes())
+            try await redis.setWatchers("\(leaving.session):1:60000000")
+            let message = try await redis.firstMessage(to: other) {
+                _ = try await leaving.run("leave", [.string(leaving.session)])
+            }
+            return message == "look"
+        },
+        Hazard(
+            testDescription: "other sessions are called when a session leaves claims and there are no watchers",
+            safeguard: "others = call('ZRANGEBYSCORE', sessions, format('(%d', now), '+inf', 'LIMIT', '0', '3')",
+            replacement: ""
+        ) { nodes, redis in
+            let (leaving, other) = (try await nodes(), try await nodes())
+            _ = try await leaving.request("acquire", "s", ["sf", "1", "l"])
+            try await redis.setWatchers("")
+            let message = try await redis.firstMessage(to: other) {
+                _ = try await leaving.run("leave", [.string(leaving.session)])
+            }
+            return message == "look"
+        },
+        Hazard(
             testDescription: "an expired session that was hidden when the clock was ahead is handed out",
             safeguard: "'-inf', format('(%d', -now - 1000000)", replacement: "'1', '0'"
         ) { nodes, redis in

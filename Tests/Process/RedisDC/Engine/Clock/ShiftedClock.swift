@@ -1,7 +1,7 @@
 // A wall clock that is wrong for one program only, and can be set while it runs.
 import Foundation
-import TestRandom
 import RedisDCTesting
+import TestRandom
 import TestSupport
 
 /// A small library that is loaded before the C library and shifts the results of

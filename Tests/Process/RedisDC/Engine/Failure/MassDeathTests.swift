@@ -1,13 +1,14 @@
 // Sessions that end at the same moment, as after a power cut or during a rolling restart.
 import Foundation
 import Hiredis
-@testable import RedisDC
-@testable import RedisDCTestSupport
 import RedisDCTesting
 import Synchronization
 import TestRandom
 import TestSupport
 import Testing
+
+@testable import RedisDC
+@testable import RedisDCTestSupport
 
 extension EngineTests.FailureTests {
     @Test("what 300 sessions held that died together is free after a few heartbeats of one live process")
