@@ -96,8 +96,14 @@ end_stage() {
     local result=passed tests=""
     watcher=""
     [ "$4" -eq 0 ] || result=FAILED
-    # The process that watches one of the stages ends all of them, and then itself.
-    if [ ! -e "$folder/stuck" ]; then kill "$2" 2>/dev/null || true; else result="STOOD STILL"; fi
+    # The process that watches a stage which stands still ends all of them, and then itself.
+    if [ ! -e "$folder/stuck" ]; then
+        kill "$2" 2>/dev/null || true
+    elif [ "$(cat "$folder/stuck")" = "$1" ]; then
+        result="STOOD STILL"
+    else
+        result="was ended"
+    fi
     wait "$2" 2>/dev/null || true
     [ ! -e "$folder/$1.count" ] || tests="$(awk '{ sum += $1 } END { print sum }' "$folder/$1.count")"
     table="$table$(printf '%-20s %14s %7s  %s' "$1" "$(duration $((SECONDS - $3)))" "$tests" "$result")"$'\n'
@@ -149,7 +155,7 @@ join_all() {
 
 # end_stages STATUS: prints the table, and which stage has failed if the status is not 0.
 end_stages() {
-    local name reason="FAILED"
+    local name result reason="FAILED"
     # The stage was ended with the run.
     if [ "$1" -ne 0 ] && [ -n "$watcher" ]; then end_stage "$stage_name" "$watcher" "$stage_start" 1 || true; fi
     if [ -e "$folder/stuck" ]; then
@@ -157,7 +163,11 @@ end_stages() {
         reason="STOOD STILL, and was ended at its limit; see above what its processes did. FAILED"
         stage_name="$(cat "$folder/stuck")"
     fi
-    for name in $(beside_names); do table="$table$(printf '%-20s was not waited for' "$name")"$'\n'; done
+    for name in $(beside_names); do
+        result="was not waited for"
+        [ ! -e "$folder/stuck" ] || [ "$stage_name" != "$name" ] || result="STOOD STILL"
+        table="$table$(printf '%-20s %14s %7s  %s' "$name" "" "" "$result")"$'\n'
+    done
     [ -z "$table" ] || printf '\n%-20s %14s %7s  %s\n%s' stage time tests result "$table"
     if [ "$1" -eq 0 ]; then
         printf '\nAll passed in %s\n' "$(duration "$SECONDS")"
@@ -175,8 +185,9 @@ watch_stage() {
     # shellcheck disable=SC2016
     self="$(exec sh -c 'echo $PPID')"
     wait_while_script_runs "$limit" || return 0
+    # Of two stages that reach their limits at once, the first ends the run.
+    (set -o noclobber && echo "$1" >"$folder/stuck") 2>/dev/null || return 0
     printf '\nThe stage "%s" has not ended within its limit of %s.\n' "$1" "$(duration "$limit")"
-    echo "$1" >"$folder/stuck"
     [ ! -e "$folder/$1.events" ] || "$root/scripts/results" "$folder/$1.events" || true
     show_processes "$self"
     show_servers

@@ -5,6 +5,8 @@ package protocol ForwardingRedis: Redis {
     var target: any Redis { get }
 }
 
+// The protocol `Redis` documents its requirements.
+// swift-format-ignore: AllPublicDeclarationsHaveDocumentation
 extension ForwardingRedis {
     package func send(
         _ command: RedisCommand, timeout: Duration?, settle: (@Sendable (RESPValue) -> Void)?
