@@ -7,7 +7,7 @@ public struct PresenceConfiguration: Sendable {
     ///
     /// Redis' clock decides. A process that is stopped for longer, or cannot reach Redis for longer,
     /// loses its session in the same way. A connection that is silently dead costs no session with a
-    /// TTL of 3 s or more: an unanswered heartbeat replaces it, see ``RedisConfiguration/silenceLimit``.
+    /// TTL of 3 s or more: an unanswered heartbeat replaces it, see `RedisConfiguration.silenceLimit`.
     public var ttl: Duration = .seconds(15)
     /// The interval at which a process renews its sessions and looks for objects that must end, at
     /// least 100 ms and at most half of ``ttl``; `nil` is a third of ``ttl``. Default `nil`.
