@@ -32,13 +32,6 @@ if is_idle then
   if slots > 0 then call('HDEL', state, unpack(fields)) end
   slots = first
 end
-if slots == 0 then
-  call('HDEL', state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
-  call('ZREM', sessions, sid)
-else
-  call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, 0, notices, slots))
-  call('ZADD', sessions, '0', sid)
-end
 local list, others, was_watcher = {}, {}, false
 for other, promise in string.gmatch(stored[2] or '', '(%w+)(:%d+:%d+)') do
   if other == sid then
@@ -48,14 +41,24 @@ for other, promise in string.gmatch(stored[2] or '', '(%w+)(:%d+:%d+)') do
     others[#others + 1] = other
   end
 end
-if was_watcher then call('HSET', state, 'watchers', table.concat(list, ' ')) end
-if not is_idle or was_watcher and #others == 0 then
-  if #others == 0 then
-    local time = call('TIME')
-    local now = time[1] * 1000000 + time[2]
-    others = call('ZRANGEBYSCORE', sessions, format('(%d', now), '+inf', 'LIMIT', '0', '3')
+local is_calling = not is_idle or was_watcher and #others == 0
+if is_calling and #others == 0 then
+  -- Before the writes: without this session, the list of sessions may be gone.
+  local time = call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  local lasting = call('ZRANGEBYSCORE', sessions, format('(%d', now), '+inf', 'LIMIT', '0', '4')
+  for i = 1, #lasting do
+    if lasting[i] ~= sid and #others < 3 then others[#others + 1] = lasting[i] end
   end
-  -- The key of the state without its ending, `book`.
-  for i = 1, #others do call('PUBLISH', string.sub(state, 1, -5) .. 'wake:' .. others[i], 'look') end
 end
+if slots == 0 then
+  call('HDEL', state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
+  call('ZREM', sessions, sid)
+else
+  call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, 0, notices, slots))
+  call('ZADD', sessions, '0', sid)
+end
+if was_watcher then call('HSET', state, 'watchers', table.concat(list, ' ')) end
+-- The key of the state without its ending, `book`.
+for i = 1, is_calling and #others or 0 do call('PUBLISH', string.sub(state, 1, -5) .. 'wake:' .. others[i], 'look') end
 return is_idle and slots > 0 and {'more', 1} or 1

@@ -36,9 +36,18 @@ extension EngineTests.FailureTests {
             _ = try await dying.request("acquire", "new", ["mf", "1", "m"])
             try await dying.expire()
             for node in [one, two] {
-                let lease = try await node.mutex("new").lock(timeout: .seconds(60))
-                #expect(lease.isHeld, "seed \(seed)")
-                try await lease.release()
+                do {
+                    let lease = try await node.mutex("new").lock(timeout: .seconds(60))
+                    #expect(lease.isHeld, "seed \(seed)")
+                    try await lease.release()
+                } catch {
+                    // What the sweep of the dead process has left, and who could have swept it.
+                    let sessions = try await redis.send("ZRANGE", sessionsKey, 0, -1, "WITHSCORES")
+                    let state = try await redis.send("HGETALL", stateKey)
+                    let time = try await redis.send("TIME")
+                    Issue.record("seed \(seed), dead \(dying.session), time \(time), \(sessions), \(state)")
+                    throw error
+                }
             }
             try await until("dead sessions are swept, and no other work is left, seed \(seed)") {
                 try await redis.send("ZRANGE", sessionsKey, 0, -1).array?.compactMap(\.string).contains(dying.session)
