@@ -33,7 +33,7 @@ extension GameServicesTests {
 
         @Test("the answer is kept for the lifetime of the id, and that of an own id for a minute")
         func lifetime() async throws {
-            // An own id is kept for six times as long as a call may last.
+            // An own id is kept for four times as long as a call may last, and at least a minute.
             try await withBoard(configure: { $0.callTimeout = .seconds(10) }) { board, redis, _ in
                 let ids = [try await board.submit(1, for: "a", id: "x").id, try await board.submit(1, for: "a").id]
                 for (id, seconds) in zip(ids, [3600, 60]) {
