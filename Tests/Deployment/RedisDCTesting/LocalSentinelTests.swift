@@ -8,7 +8,7 @@ import Testing
 struct LocalSentinelTests {
     @Test("the sentinels name one master, which the replicas follow, when start returns")
     func start() async throws {
-        try await withLocalSentinel { sentinel in
+        try await withLocalSentinel(.init(downAfter: .seconds(60))) { sentinel in
             #expect(sentinel.servers.count == 3 && sentinel.sentinels.count == 3)
             let master = try await sentinel.master()
             #expect(master === sentinel.servers[0])
@@ -54,7 +54,10 @@ struct LocalSentinelTests {
             if grep enable-debug-command "$1"; then echo "Bad directive"; exit 1; fi
             exec \(try #require(ServerProgram.find())) "$@"
             """, in: folder)
-        try await withLocalSentinel(.init(server: .init(binary: old), replicas: 1, sentinels: 1)) { sentinel in
+        // A sentinel must not take a server that a busy machine stops for one that is down.
+        let configuration = LocalSentinel.Configuration(
+            server: .init(binary: old), replicas: 1, sentinels: 1, downAfter: .seconds(60))
+        try await withLocalSentinel(configuration) { sentinel in
             try await #expect(sentinel.master() === sentinel.servers[0])
         }
     }
