@@ -44,7 +44,7 @@ let testedLifecycle = [
     lifecycle, product("ServiceLifecycleTestKit", "swift-service-lifecycle", "ServiceLifecycleSupport"),
 ]
 
-// What the tests of a module use, of whatever kind.
+// The dependencies of the tests of a module, of all kinds.
 let ofHiredis: [Target.Dependency] =
     [
         "Hiredis", "CHiredis", "RedisDCTesting", "TestSupport", "TestRandom",
@@ -82,7 +82,8 @@ func tests(
         swiftSettings: settings)
 }
 
-/// What several kinds of tests of a module share. It has no tests, but like tests it uses what is internal to the module.
+/// The helpers that several kinds of tests of a module share: a test target without tests, so that it may use what is
+/// internal to the module.
 func testSupport(of module: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(
         name: "\(module)TestSupport", dependencies: dependencies, path: "Tests/Support/\(module)",
@@ -183,7 +184,7 @@ let package = Package(
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
         ),
-        // What the package's command-line tools share.
+        // The code that the package's command-line tools share.
         .target(
             name: "CommandLineTool",
             dependencies: [

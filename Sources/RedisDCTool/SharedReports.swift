@@ -1,4 +1,4 @@
-// What the commands of several primitives print in the same way.
+// Reports that the commands of several primitives print in the same way.
 import CommandLineTool
 import RedisDC
 

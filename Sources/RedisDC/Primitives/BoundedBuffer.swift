@@ -134,7 +134,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
         try await withBytes(timeout: timeout) { bytes, _ in bytes }
     }
 
-    /// What is to happen with an item when its body has failed.
+    /// The treatment of an item whose body has failed.
     private struct Failures {
         var retryDelay = Duration.zero
     }

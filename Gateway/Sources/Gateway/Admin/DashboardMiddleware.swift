@@ -1,4 +1,4 @@
-// What the calls of the operators' page have in common.
+// The checks and headers that the calls of the operators' page have in common.
 import HTTPTypes
 import Hummingbird
 import NIOCore

@@ -4,7 +4,7 @@ import Hummingbird
 import Logging
 import QueueListen
 
-/// What a client presents to log in.
+/// The content of a login.
 struct LoginCall: Sendable {
     var user: String
     var device: String

@@ -74,7 +74,7 @@ extension Gateway {
         let delivery = try await whileServing(context.watch?.signal ?? EndSignal()) {
             try await self.listen(call, reader, session)
         }
-        // What was received after the end of the session is not delivered.
+        // Messages that arrived after the end of the session are not delivered.
         guard ContinuousClock.now < session.end else {
             throw Problem.unauthorized(.unknownSession, "the session has expired", time: session.expires)
         }

@@ -3,7 +3,7 @@ import Hummingbird
 
 /// Verifies the session of a request.
 struct SessionMiddleware<Parent: RequestContext>: RouterMiddleware {
-    /// What proves the session.
+    /// The proof of the session.
     enum Proof: Sendable {
         case signature
         /// The session may be one that a logout has ended a short time ago.

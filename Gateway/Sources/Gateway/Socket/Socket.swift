@@ -103,7 +103,7 @@ struct Socket: Sendable {
 
     // MARK: Open
 
-    /// What the first frame opens.
+    /// The stream that the first frame has opened, and its session.
     private struct Opened: Sendable {
         var session: Session
         var place: OpenStreams.Place

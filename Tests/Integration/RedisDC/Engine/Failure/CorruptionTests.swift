@@ -41,7 +41,7 @@ extension EngineTests.FailureTests {
                     #expect(lease.isHeld, "seed \(seed)")
                     try await lease.release()
                 } catch {
-                    // What the sweep of the dead process has left, and who could have swept it.
+                    // The records that the sweep has left, and the sessions that could have swept them.
                     let sessions = try await redis.send("ZRANGE", sessionsKey, 0, -1, "WITHSCORES")
                     let state = try await redis.send("HGETALL", stateKey)
                     let time = try await redis.send("TIME")

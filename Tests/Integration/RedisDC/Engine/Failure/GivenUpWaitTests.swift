@@ -10,7 +10,7 @@ import Testing
 /// A client that can hold back the releases of waits, as a connection that is slow does.
 private final class DelayedReleases: RedisDecorator {
     let redis: RedisClient
-    /// What sends the releases; `nil` when they are not held back.
+    /// The functions that send the releases; `nil` when they are not held back.
     private let held = Mutex<[@Sendable () -> Void]?>(nil)
 
     init(_ redis: RedisClient) { self.redis = redis }
