@@ -15,7 +15,10 @@ func withCoordinators<Result>(
     try await withServer(server) { server, redis, other in
         try await withCoordinator(redis: redis, configuration: configuration) { one in
             try await withCoordinator(redis: other, configuration: configuration) { two in
-                try await body(server, one, two, redis)
+                // A coordinator replaces a connection that is silent for too long, and with it the replies to others.
+                try await withTestClient(url: server.unixURL) { observer in
+                    try await body(server, one, two, observer)
+                }
             }
         }
     }
@@ -35,12 +38,12 @@ func withProxiedCoordinator<Result>(
     configuration: CoordinatorConfiguration = longTTL,
     _ body: (FaultProxy, _ proxied: Coordinator, _ other: Coordinator, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
-    try await withServer { server, _, redis in
+    try await withServer { server, redis, observer in
         try await withFaultProxy(to: .port(server.port)) { proxy in
             try await withTestClient(url: "redis://127.0.0.1:\(proxy.port)") { client in
                 try await withCoordinator(redis: client, configuration: configuration) { proxied in
                     try await withCoordinator(redis: redis, configuration: configuration) { other in
-                        try await body(proxy, proxied, other, redis)
+                        try await body(proxy, proxied, other, observer)
                     }
                 }
             }

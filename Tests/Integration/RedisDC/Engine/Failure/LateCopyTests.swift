@@ -65,6 +65,8 @@ private struct LateRun {
 
     func arrive(after what: String) async throws {
         try await until("\(what) is complete") {
+            // What the node sends without being waited for, it has sent when its event loop has come so far.
+            await withCheckedContinuation { reached in late.redis.execute { reached.resume() } }
             guard late.isIdle else { return false }
             return try await !Snapshot(observer).isUnconfirmed && late.isIdle
         }
