@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The examples of the documentation")
 struct ExampleTests {
-    @Test("run", .timeLimit(.minutes(2)), arguments: examples)
+    @Test("run", .timeLimit(.minutes(10)), arguments: examples)
     func run(example: Example) async throws {
         let plan = plans[example.place] ?? Plan()
         try await World.with { world in

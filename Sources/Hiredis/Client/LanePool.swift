@@ -50,9 +50,7 @@ final class LanePool: Sendable {
     ///   connection, and not the other way round.
     /// - Throws: `.tooManyLanes`, `.clientStopped`, `.cancelled`, and what connecting throws.
     func take(_ role: RedisConnection.Role) async throws(RedisError) -> RedisConnection {
-        let (idle, count) = try reserve(role)
-        instruments.lanesInUse(count)
-        if let idle { return idle }
+        if let idle = try reserve(role) { return idle }
         return try await abandonable { [transport] () async throws(RedisError) in
             try await RedisConnection.connect(transport, role: role)
         } discard: { [self] lane in
@@ -62,9 +60,9 @@ final class LanePool: Sendable {
         }
     }
 
-    private func reserve(_ role: RedisConnection.Role) throws(RedisError) -> (RedisConnection?, Int) {
+    private func reserve(_ role: RedisConnection.Role) throws(RedisError) -> RedisConnection? {
         let limit = configuration.maxLanes
-        let reserved: Result<(RedisConnection?, Int), RedisError> = state.withLockedValue { state in
+        let reserved: Result<RedisConnection?, RedisError> = state.withLockedValue { state in
             if state.isStopped { return .failure(state.stopError) }
             guard state.inUse < limit else {
                 return .failure(
@@ -74,11 +72,12 @@ final class LanePool: Sendable {
                     ))
             }
             state.inUse += 1
+            instruments.lanesInUse(state.inUse)
             while let index = state.idle.lastIndex(where: { role == .dedicated || $0.lane.role == role }) {
                 let lane = state.idle.remove(at: index).lane
-                if !lane.isClosed { return .success((lane, state.inUse)) }
+                if !lane.isClosed { return .success(lane) }
             }
-            return .success((nil, state.inUse))
+            return .success(nil)
         }
         return try reserved.get()
     }
@@ -100,11 +99,12 @@ final class LanePool: Sendable {
     }
 
     private func release() {
-        let (continuations, count) = state.withLockedValue { state in
+        let continuations = state.withLockedValue { state in
             state.inUse -= 1
-            return (state.takeWhenUnused(), state.inUse)
+            // With the lock: the gauge must show the last change last.
+            instruments.lanesInUse(state.inUse)
+            return state.takeWhenUnused()
         }
-        instruments.lanesInUse(count)
         for continuation in continuations { continuation.resume() }
     }
 

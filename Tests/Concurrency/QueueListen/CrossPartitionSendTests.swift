@@ -119,25 +119,29 @@ extension QueueListenTests {
         @Test("the partitions remember their parts as long as the home says that the send is unfinished")
         func remembered() async throws {
             try await withServer { _, redis, other in
+                let request = try SendRequest([Message(text: "a")], to: names, maxMessageBytes: 1000)
+                let home = Namespace("default", partitions: 8).partition(of: "x")
                 let hasAsked = Atomic(false)
                 let hasDecided = Atomic(false)
                 let observed = InterposedRedis(
                     redis,
                     before: { keys in
-                        if keys == ["HEXISTS"] { hasAsked.store(true, ordering: .relaxed) }
+                        if keys == ["HEXISTS"], !hasAsked.load(ordering: .relaxed) {
+                            // As in a replica that was promoted before the end had arrived. It is not listed, so nobody
+                            // takes it over.
+                            _ = try await other.send([
+                                "HSET", .string("ql:{default:\(home)}:split:x"), "p",
+                                .bytes(request.encoded(id: "x").encoded),
+                            ])
+                            hasAsked.store(true, ordering: .relaxed)
+                        }
                         // Taking over follows in each round.
                         if hasAsked.load(ordering: .relaxed), keys.count == 1, keys[0].hasSuffix(":splits") {
                             hasDecided.store(true, ordering: .relaxed)
                         }
                     })
                 try await withPostOffice(redis: observed, configuration: split) { office in
-                    let request = try SendRequest([Message(text: "a")], to: names, maxMessageBytes: 1000)
                     try await office.send([Message(text: "a")], to: names, id: "x")
-                    let home = Namespace("default", partitions: 8).partition(of: "x")
-                    // As in a replica that was promoted before the end had arrived. It is not listed, so nobody takes it over.
-                    _ = try await other.send([
-                        "HSET", .string("ql:{default:\(home)}:split:x"), "p", .bytes(request.encoded(id: "x").encoded),
-                    ])
                     try await until("the home was asked") { hasDecided.load(ordering: .relaxed) }
                     let parts = try await other.send("KEYS", "ql:*:sent:id:x").array?.compactMap(\.string) ?? []
                     #expect(!parts.isEmpty)

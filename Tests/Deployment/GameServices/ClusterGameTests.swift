@@ -12,7 +12,7 @@ extension GameServicesTests {
     struct ClusterGameTests {
         @Test("leaderboards and matchmakers are spread over the servers, and work while their slots move")
         func moves() async throws {
-            try await withLocalCluster { cluster in
+            try await withLocalCluster(.init(nodeTimeout: .seconds(20))) { cluster in
                 try await withRedisClient(url: cluster.url) { redis in
                     var mail = PostOfficeConfiguration()
                     mail.partitions = 8

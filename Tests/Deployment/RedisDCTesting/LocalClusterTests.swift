@@ -9,7 +9,7 @@ import Testing
 struct LocalClusterTests {
     @Test("all slots are served by three masters with a replica each when start returns")
     func start() async throws {
-        try await withLocalCluster { cluster in
+        try await withLocalCluster(.init(nodeTimeout: .seconds(20))) { cluster in
             #expect(cluster.nodes.count == 6)
             try await #expect(ports(cluster.masters()) == cluster.nodes.prefix(3).map(\.port))
             try await #expect(ports(cluster.replicas()) == cluster.nodes.suffix(3).map(\.port))
@@ -41,7 +41,7 @@ struct LocalClusterTests {
 
     @Test("promote makes a replica the master")
     func promote() async throws {
-        try await withLocalCluster { cluster in
+        try await withLocalCluster(.init(nodeTimeout: .seconds(20))) { cluster in
             try await cluster.promote(cluster.nodes[4])
             let second = try await cluster.masters()[1]
             #expect(second === cluster.nodes[4])
@@ -76,7 +76,7 @@ struct LocalClusterTests {
 
     @Test("only nodes with proxies can be separated")
     func separateWithoutProxies() async throws {
-        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+        try await withLocalCluster(.init(replicasPerMaster: 0, nodeTimeout: .seconds(20))) { cluster in
             let error = await #expect(throws: LocalRedisError.self) { try await cluster.separate(cluster.nodes[0]) }
             #expect(error?.code == .notHealthy)
         }
@@ -89,7 +89,7 @@ struct LocalClusterTests {
     func moveAtomically() async throws { try await move(by: .atomic) }
 
     private func move(by way: SlotMove) async throws {
-        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+        try await withLocalCluster(.init(replicasPerMaster: 0, nodeTimeout: .seconds(20))) { cluster in
             for index in 0..<250 { _ = try await cluster.nodes[2].send("SET", "{foo}\(index)", .integer(index)) }
             try await cluster.move(slots: [12180, 12181, 12182], to: cluster.nodes[0], by: way)
             for slot in 12180...12182 { try await #expect(cluster.master(ofSlot: slot).port == cluster.nodes[0].port) }
@@ -102,7 +102,7 @@ struct LocalClusterTests {
 
     @Test("a slot that is being moved is answered with ASK for keys that have been migrated")
     func ask() async throws {
-        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+        try await withLocalCluster(.init(replicasPerMaster: 0, nodeTimeout: .seconds(20))) { cluster in
             let (source, target) = (cluster.nodes[2], cluster.nodes[0])
             for key in ["{foo}1", "{foo}2"] { _ = try await source.send("SET", .string(key), "value") }
             try await cluster.beginMove(slot: 12182, from: source, to: target)
@@ -120,7 +120,7 @@ struct LocalClusterTests {
 
     @Test("nodes with a password replicate, fail over and move slots")
     func password() async throws {
-        try await withLocalCluster(.init(server: .init(password: "secret"))) { cluster in
+        try await withLocalCluster(.init(server: .init(password: "secret"), nodeTimeout: .seconds(20))) { cluster in
             _ = try await cluster.nodes[2].send("SET", "foo", "bar")
             try await cluster.promote(cluster.nodes[5])
             try await cluster.move(slots: [12182], to: cluster.nodes[0])
@@ -131,7 +131,10 @@ struct LocalClusterTests {
 
     @Test("nodes with a password move slots atomically", .needs(command: "cluster|migrateslots"))
     func passwordAtomically() async throws {
-        try await withLocalCluster(.init(server: .init(password: "secret"), replicasPerMaster: 0)) { cluster in
+        try await withLocalCluster(
+            .init(
+                server: .init(password: "secret"), replicasPerMaster: 0, nodeTimeout: .seconds(20))
+        ) { cluster in
             _ = try await cluster.nodes[2].send("SET", "foo", "bar")
             try await cluster.moveAtomically(slots: [12182], to: cluster.nodes[0])
             try await #expect(cluster.nodes[0].send("GET", "foo").string == "bar")

@@ -78,7 +78,8 @@ struct LocalSentinelTests {
     @Test("servers and sentinels with passwords find each other")
     func passwords() async throws {
         let configuration = LocalSentinel.Configuration(
-            server: .init(password: "se cret/1"), replicas: 1, name: "orders", sentinelPassword: "other#")
+            server: .init(password: "se cret/1"), replicas: 1, name: "orders", sentinelPassword: "other#",
+            downAfter: .seconds(60))
         try await withLocalSentinel(configuration) { sentinel in
             _ = try await sentinel.failover()
             try await sentinel.waitUntilHealthy()

@@ -44,7 +44,7 @@ struct DoctorTests {
 
     @Test("in a cluster it checks each master, and the rights")
     func cluster() async throws {
-        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+        try await withLocalCluster(.init(replicasPerMaster: 0, nodeTimeout: .seconds(20))) { cluster in
             let report = try await Report(cluster.url)
             #expect(report.status == 0, "\(report)")
             #expect(report.findings.count { $0.check == "persistence" } == 3, "\(report)")

@@ -245,7 +245,7 @@ struct CoordinatorOperations {
     /// Waits for a lock whose holder has died.
     private func sweep(_ coordinator: Coordinator) async throws {
         var configuration = CoordinatorConfiguration()
-        configuration.ttl = .seconds(1)
+        configuration.ttl = .seconds(5)
         let (dead, lease) = try await withRedisClient(url: url) { redis in
             let dying = try Coordinator(redis: redis, namespace: namespace, configuration: configuration)
             let running = Task { await dying.run() }

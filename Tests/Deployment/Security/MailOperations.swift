@@ -25,7 +25,7 @@ struct MailOperations {
     func run() async throws {
         var configuration = Self.configuration()
         // The time for which a send waits for a replica that does not exist.
-        configuration.callTimeout = .seconds(2)
+        configuration.callTimeout = .seconds(6)
         try await withPostOffice(redis: redis, namespace: namespace, configuration: configuration) {
             try await replicatedSends($0)
         }

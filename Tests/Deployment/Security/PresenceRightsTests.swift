@@ -36,7 +36,8 @@ struct PresenceOperations {
 
     func run() async throws {
         var configuration = PresenceConfiguration()
-        (configuration.ttl, configuration.maxLoggedChanges) = (.seconds(1), 2)
+        (configuration.ttl, configuration.heartbeatInterval) = (.seconds(30), .milliseconds(300))
+        configuration.maxLoggedChanges = 2
         try await withPresence(redis: redis, namespace: namespace, configuration: configuration) { presence in
             let bucket = try presence.bucket("room")
             let (beginnings, beginning) = AsyncStream.makeStream(of: Void.self)

@@ -73,7 +73,7 @@
                 let metrics = TestMetrics()
                 var configuration = PresenceConfiguration()
                 configuration.instruments.metrics = metrics
-                configuration.ttl = .seconds(2)
+                (configuration.ttl, configuration.heartbeatInterval) = (.seconds(60), .milliseconds(300))
                 try await withLocalRedis { [configuration] server in
                     try await withRedisClient(url: server.url) { redis in
                         try await withPresence(redis: redis, configuration: configuration) { presence in

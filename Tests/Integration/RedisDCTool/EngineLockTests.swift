@@ -188,7 +188,7 @@ struct EngineLockTests {
                 "trap 'echo > \(tool.mark("ended")); exit' TERM; echo > \(tool.mark("on")); \(tool.shellUntil("never"))"
             try started.write(toFile: tool.mark("started"), atomically: true, encoding: .utf8)
             let holding = try tool.start(
-                "lock", "m", "--ttl", "6", "--", "sh", "-c", "sh \(tool.mark("started")) & wait")
+                "lock", "m", "--ttl", "20", "--", "sh", "-c", "sh \(tool.mark("started")) & wait")
             _ = try await tool.text(of: "on")
             let next = try tool.start(
                 "lock", "m", "--ttl", "6", "--", "sh", "-c", "[ -e \(tool.mark("ended")) ] && echo alone || echo both")
@@ -204,7 +204,7 @@ struct EngineLockTests {
     func guardEnds() async throws {
         try await withEngineTool { tool in
             let holding = try tool.start(
-                "lock", "m", "--ttl", "1", "--", "sh", "-c", "\(untilMark("go", tool)); exit 5")
+                "lock", "m", "--ttl", "9", "--", "sh", "-c", "\(untilMark("go", tool)); exit 5")
             _ = try await tool.text(of: "on")
             let guards = try Self.guards(of: holding.processID)
             let heartbeats = try await scriptCalls(tool)

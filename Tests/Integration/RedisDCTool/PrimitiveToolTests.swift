@@ -93,9 +93,10 @@ struct PrimitiveToolTests {
             #expect(try await tool.run("barrier", "destroy", "b", "--parties", "3").output == "no such barrier")
 
             let breaking = ["barrier", "wait", "c", "--parties", "2", "--breaks"]
-            _ = try await Child(
-                "redisdc", breaking + ["--timeout", "0.05"], environment: ["REDIS_URL": tool.server.url]
-            ).end()
+            let leaving = try tool.start(breaking)
+            try await tool.untilWaiting(1, for: "c")
+            kill(leaving.processID, SIGINT)
+            _ = try await leaving.end()
             let late = try await Child("redisdc", breaking, environment: ["REDIS_URL": tool.server.url]).end()
             #expect(late.status == 75 && late.error.contains("broken"), "\(late.status) \(late.error)")
         }

@@ -14,7 +14,7 @@ struct ProblemRunTests {
     @Test("a run finishes, and every invariant holds", .serialized, arguments: Book.problems.map(\.name))
     func plain(_ problem: String) async throws {
         try await withLocalRedis { server in
-            let end = try await littlebook(problem, "--rounds", "5", url: server.url)
+            let end = try await littlebook(problem, "--rounds", "5", "--limit", "300", url: server.url)
             #expect(end.status == 0, "\(end.output)\n\(end.error)")
             #expect(end.output.contains("right: "))
         }
@@ -50,7 +50,7 @@ struct ProblemRunTests {
 
     private func killed(_ problem: String) async throws {
         try await withLocalRedis { server in
-            let end = try await littlebook(problem, "--rounds", "5", "--kill", url: server.url)
+            let end = try await littlebook(problem, "--rounds", "5", "--kill", "--limit", "300", url: server.url)
             #expect(end.status == 0, "\(end.output)\n\(end.error)")
             #expect(end.output.contains("killed and restarted"))
         }

@@ -21,7 +21,7 @@ struct ToolTests {
 
     @Test("the demo runs on a cluster, and leaves no key behind")
     func demoOnCluster() async throws {
-        try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+        try await withLocalCluster(.init(replicasPerMaster: 0, nodeTimeout: .seconds(20))) { cluster in
             let demo = try await redisdc("demo", "5", url: cluster.url)
             #expect(demo.status == 0, "\(demo.error)")
             for node in cluster.nodes {

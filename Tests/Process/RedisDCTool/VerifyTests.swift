@@ -100,7 +100,7 @@ struct VerifyTests {
         try await withEngineTool { tool in
             let path = tool.mark("history")
             let end = try await tool.run(
-                "verify", "--for", "4s", "--processes", "3", "--only", family, "--defect", defect, "--json",
+                "verify", "--for", "8s", "--processes", "3", "--only", family, "--defect", defect, "--json",
                 "--history", path)
             let report = try Report(end)
             #expect(end.status == 1)
@@ -129,7 +129,7 @@ struct VerifyTests {
         try await withEngineTool { tool in
             for isIgnored in [true, false] {
                 let words = [
-                    "verify", "--for", "8s", "--processes", "3", "--only", "locks", "--json", "--history",
+                    "verify", "--for", "12s", "--processes", "3", "--only", "locks", "--json", "--history",
                     tool.mark("history-\(isIgnored)"),
                 ]
                 let lies = isIgnored ? ["--defect", "ignores-loss"] : []

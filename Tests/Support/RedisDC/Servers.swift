@@ -32,6 +32,13 @@ let shortTTL: CoordinatorConfiguration = {
     return configuration
 }()
 
+/// A TTL for tests that wait for heartbeats, and in which no session is to expire.
+let mediumTTL: CoordinatorConfiguration = {
+    var configuration = longTTL
+    configuration.ttl = .seconds(15)
+    return configuration
+}()
+
 /// Runs `body` with a server, a coordinator behind a proxy, another one without, and a client that
 /// observes.
 func withProxiedCoordinator<Result>(

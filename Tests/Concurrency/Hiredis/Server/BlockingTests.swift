@@ -26,7 +26,7 @@ extension ServerTests {
                 for _ in 0..<20 {
                     #expect(try await redis.block(.brpop("list"), timeout: .milliseconds(milliseconds)) { _ in } == nil)
                 }
-                #expect(try await redis.blockedClients() == 0)
+                try await until("no client is blocked") { try await redis.blockedClients() == 0 }
                 _ = try await redis.send("LPUSH", "list", "x")
                 #expect(try await redis.integer("LLEN", "list") == 1)
             }
@@ -47,7 +47,8 @@ extension ServerTests {
                 #expect(try await redis.integer("LLEN", "list") == 1)
                 // The command connection and the lanes; an interruption may overlap the next wait and need a second lane.
                 let connections = try #require(Int(try await redis.info("total_connections_received") ?? ""))
-                #expect(connections <= 5)
+                // An interruption that is not answered within a second drops its lane.
+                #expect(connections <= 25)
             }
         }
 

@@ -9,7 +9,7 @@ extension ServerTests {
     struct ExecutorTests {
         private final class Flag: Sendable { let isSet = Atomic(false) }
 
-        @Test("tasks that wake each other all the time do not starve the sockets", .timeLimit(.minutes(2)))
+        @Test("tasks that wake each other all the time do not starve the sockets", .timeLimit(.minutes(10)))
         func busy() async throws {
             try await withLocalRedis { server in
                 try await withTestClient(url: server.url) { redis in

@@ -257,6 +257,7 @@
                     $0.instruments = capture.instruments
                     $0.probeInterval = .milliseconds(500)
                     $0.reconnectDelay = Self.soon
+                    $0.settleTimeout = patience
                 } _: { proxy, redis, direct in
                     let wait = Task { try await redis.block(.brpop("list"), timeout: nil) { _ in } }
                     try await until("the command waits") { try await direct.blockedClients() == 1 }

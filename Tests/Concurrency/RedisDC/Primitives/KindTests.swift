@@ -60,7 +60,7 @@ extension KindTests {
                         KindMix(nodes: [proxied, other], seed: seed, watch: KindWatch(), cancels: true), redis)
                     losing.cancel()
                     _ = await losing.result
-                    #expect(proxy.counters.droppedReplies > 3)
+                    #expect(proxy.counters.droppedReplies > 0)
                 }
             }
         }

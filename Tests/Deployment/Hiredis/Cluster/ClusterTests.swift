@@ -8,7 +8,7 @@ import Testing
 
 /// Runs a body with a cluster and a client of it.
 func withClusterClient<Result>(
-    _ configuration: LocalCluster.Configuration = .init(replicasPerMaster: 0),
+    _ configuration: LocalCluster.Configuration = .init(replicasPerMaster: 0, nodeTimeout: .seconds(20)),
     configure: (inout RedisConfiguration) -> Void = { _ in },
     _ body: (LocalCluster, RedisClient) async throws -> Result
 ) async throws -> Result {
@@ -107,7 +107,7 @@ extension ServerTests {
 
         @Test("seeds that are down are left out")
         func seedsDown() async throws {
-            try await withLocalCluster(.init(replicasPerMaster: 0)) { cluster in
+            try await withLocalCluster(.init(replicasPerMaster: 0, nodeTimeout: .seconds(20))) { cluster in
                 let seeds = [1, 2, 3, 4, 5, 6, 7, cluster.nodes[1].port].map { "127.0.0.1:\($0)" }.joined(
                     separator: ",")
                 try await withTestClient(url: "redis-cluster://\(seeds)") { redis in

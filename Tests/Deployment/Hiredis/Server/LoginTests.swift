@@ -55,25 +55,25 @@ extension ServerTests {
 
         @Test("the client waits for a server that is loading its data")
         func loading() async throws {
-            // While it loads, the server handles its clients every 1,024 commands: here every 0.5 s, for 5 s.
+            // While it loads, the server handles its clients every 1,024 commands: here every 0.5 s, for 20 s.
             let slow = ["key-load-delay 500"]
             let configuration = LocalRedis.Configuration(
                 persistence: .appendOnly(fsync: .always), extra: slow, waitUntilLoaded: false)
             try await withServer(configuration) { server, redis in
                 _ = try await redis.pipeline(
-                    (0..<10_000).map { ["SET", "key:\($0)", .bytes([UInt8](repeating: 1, count: 100))] })
+                    (0..<40_000).map { ["SET", "key:\($0)", .bytes([UInt8](repeating: 1, count: 100))] })
                 await server.kill()
                 try await server.restart()
                 let meanwhile = await redisError { try await loadingReply(server) }
                 #expect(meanwhile?.code == .serverNotReady, "\(String(describing: meanwhile))")
-                #expect(try await redis.send(["GET", "key:9999"], timeout: patience).bytes?.count == 100)
+                #expect(try await redis.send(["GET", "key:39999"], timeout: patience).bytes?.count == 100)
             }
         }
 
         /// Throws the error of a connection attempt that does not wait for the loading.
         private func loadingReply(_ server: LocalRedis) async throws {
             try await withTestClient(url: server.unixURL) { redis in
-                do throws(RedisError) { _ = try await redis.send(["PING"], timeout: .seconds(4)) } catch {
+                do throws(RedisError) { _ = try await redis.send(["PING"], timeout: .seconds(15)) } catch {
                     throw error.underlying ?? error
                 }
             }

@@ -10,7 +10,7 @@ import Testing
 extension QueueListenTests.FailureTests {
     @Test("a send waits for replicas, and throws if they do not confirm")
     func replicated() async throws {
-        try await withOffice(configure: { $0.callTimeout = .seconds(5) }) { office, redis, server in
+        try await withOffice(configure: { $0.callTimeout = .seconds(15) }) { office, redis, server in
             let error = await errorOf { try await office.send("a", to: "alice", durability: .replicated(1)) }
             #expect(error?.code == .notDurable)
             #expect(error?.mayHaveRun == true)

@@ -16,14 +16,14 @@ extension KindTests {
         func moves(partitions: Int) async throws {
             // A latch stays open, so each mix has a cluster of its own.
             try await forSeeds { seed in
-                try await withLocalCluster { try await mix(seed, partitions, on: $0) }
+                try await withLocalCluster(.init(nodeTimeout: .seconds(20))) { try await mix(seed, partitions, on: $0) }
             }
         }
 
         @Test("continues while its slot is being moved and no key has been moved yet")
         func moveThatDoesNotEnd() async throws {
             try await forSeeds { seed in
-                try await withLocalCluster { cluster in
+                try await withLocalCluster(.init(nodeTimeout: .seconds(20))) { cluster in
                     try await withTestClient(url: cluster.url) { redis in
                         let key = "rdc:{default:0}:book"
                         let source = try await cluster.master(ofKey: key)

@@ -78,7 +78,8 @@ extension PresenceTests {
                     // The heartbeat shows that changes are missing.
                     try await watcher.until("the snapshot arrives") { $0.version == 102 }
                     let state = watcher.state
-                    #expect(state.gaps == 1 && state.snapshots == 2 && state.faults == [])
+                    // One gap, unless the puts took longer than a heartbeat.
+                    #expect(state.gaps >= 1 && state.snapshots == state.gaps + 1 && state.faults == [])
                     #expect(state.objects.mapValues(\.text) == ["k0": "99", "k1": "97", "k2": "98"])
                 }
             }

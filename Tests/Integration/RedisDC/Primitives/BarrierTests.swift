@@ -208,7 +208,7 @@ extension PrimitiveTests {
 
         @Test(
             "parties whose bodies throw run again while the others wait, and every round ends",
-            .timeLimit(.minutes(2)), arguments: [2, 5])
+            .timeLimit(.minutes(10)), arguments: [2, 5])
         func throwing(parties: Int) async throws {
             struct Mishap: Error {}
             let rounds = 60

@@ -14,7 +14,7 @@ extension PresenceTests {
             try await withNodes(configure: { $0.ttl = .seconds(5) }) { redis, one, _, server in
                 let bucket = try one.bucket("room")
                 let watcher = try await Watcher.start(bucket)
-                let node = try Child("services-worker", ["presence-serve", server.url, "room", "2", "1000"])
+                let node = try Child("services-worker", ["presence-serve", server.url, "room", "2", "10000"])
                 try await until("it serves") { try await redis.send("LLEN", "log").integer == 1 }
                 _ = try await bucket.connect(user: "c0", client: "c0")
                 try await node.kill9()

@@ -20,7 +20,7 @@ extension PresenceTests {
                 var children: [Child] = []
                 for number in 1...nodes {
                     children.append(
-                        try Child("services-worker", ["presence-serve", server.url, "room", "1000", "2000"]))
+                        try Child("services-worker", ["presence-serve", server.url, "room", "1000", "10000"]))
                     try await until("node \(number) serves") { try await redis.send("LLEN", "log").integer == number }
                 }
                 for watcher in watchers { try await watcher.until("all arrive") { $0.objects.count == 1000 } }
@@ -46,7 +46,7 @@ extension PresenceTests {
             try await withNodes { redis, one, _, server in
                 let bucket = try one.bucket("room")
                 let watcher = try await Watcher.start(bucket)
-                let node = try Child("services-worker", ["presence-serve", server.url, "room", "1000", "1000"])
+                let node = try Child("services-worker", ["presence-serve", server.url, "room", "1000", "10000"])
                 try await until("it serves") { try await redis.send("LLEN", "log").integer == 1 }
                 try await watcher.until("all arrive") { $0.objects.count == 1000 }
                 kill(node.processID, SIGSTOP)

@@ -81,15 +81,13 @@ extension EngineTests {
 
         @Test("a holder stopped beyond its TTL loses its lease, and its successor has a higher fence")
         func stopped() async throws {
-            var configuration = CoordinatorConfiguration()
-            configuration.ttl = .seconds(2)
             try await withServer { server, redis, _ in
-                try await withCoordinator(redis: redis, configuration: configuration) { coordinator in
+                try await withCoordinator(redis: redis, configuration: mediumTTL) { coordinator in
                     let holder = try Child("redisdc-worker", ["engine-hold", server.url, "m"])
                     try await until("the worker holds the mutex") { try await redis.send("LLEN", "log").integer == 1 }
                     let first = try await redis.send("LINDEX", "log", 0).string
                     kill(holder.processID, SIGSTOP)
-                    let lease = try await coordinator.mutex("m").lock(timeout: .seconds(30))
+                    let lease = try await coordinator.mutex("m").lock(timeout: patience)
                     #expect(first != "in \(lease.fence)")
                     #expect(Int(first!.dropFirst(3))! < Int(lease.fence))
                     kill(holder.processID, SIGCONT)

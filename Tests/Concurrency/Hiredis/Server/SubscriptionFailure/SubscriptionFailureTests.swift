@@ -177,8 +177,21 @@ extension ServerTests {
                 await proxy.cutAll()
                 await proxy.heal()
                 #expect(try await events.next() == .gap(.reconnected))
-                #expect(try await direct.publish("x", to: "a") >= 1)
-                #expect(try await events.texts(1) == ["x"])
+                // A busy machine may replace the new connection, too.
+                let publishing = Task {
+                    while !Task.isCancelled {
+                        _ = try await direct.publish("x", to: "a")
+                        try await Task.sleep(for: .milliseconds(10))
+                    }
+                }
+                defer { publishing.cancel() }
+                var event = try await events.next()
+                while case .gap? = event { event = try await events.next() }
+                guard case .message(let message)? = event else {
+                    Issue.record("\(String(describing: event)) instead of a message")
+                    return
+                }
+                #expect(message.text == "x")
             }
         }
 
@@ -189,11 +202,14 @@ extension ServerTests {
                 $0.probeInterval = .seconds(2)
             } _: { _, redis in
                 let events = try await redis.subscribe(to: ["a"])
-                let (pings, connections) = (
-                    try await redis.calls(of: "PING"), try await redis.info("total_connections_received")
-                )
-                try await until("the connection was probed") { try await redis.calls(of: "PING") >= pings + 2 }
-                #expect(try await redis.info("total_connections_received") == connections)
+                // Again if a busy machine has replaced the connection.
+                try await until("the connection is probed twice, and kept") {
+                    let (pings, connections) = (
+                        try await redis.calls(of: "PING"), try await redis.info("total_connections_received")
+                    )
+                    try await until("the connection was probed") { try await redis.calls(of: "PING") >= pings + 2 }
+                    return try await redis.info("total_connections_received") == connections
+                }
                 _ = try await redis.publish("x", to: "a")
                 #expect(try await events.texts(1) == ["x"])
             }

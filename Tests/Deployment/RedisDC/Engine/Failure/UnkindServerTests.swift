@@ -20,7 +20,7 @@ extension EngineTests.FailureTests {
 
     @Test("at maxmemory requests are refused, and leases are kept and released")
     func maxMemory() async throws {
-        try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
+        try await withCoordinators(configuration: mediumTTL) { _, one, two, redis in
             let lease = try await one.mutex("m").lock()
             let waiting = Task { try await two.mutex("m").lock(timeout: .seconds(30)) }
             try await until("the waiter is queued") { try await one.inspect("m")?.waiterCount == 1 }

@@ -53,9 +53,9 @@ extension EngineTests.FailureTests {
         try await withProxiedCoordinator(configuration: shortTTL) { proxy, proxied, other, redis in
             let waiting = Task { try await proxied.semaphore("s", permits: 0).wait(timeout: .seconds(60)) }
             try await until("the waiter is queued") { try await other.inspect("s")?.waiterCount == 1 }
-            let first = try await other.inspect("s")?.waiters.first?.session
+            let first = try #require(try await other.inspect("s")?.waiters.first?.session)
             await proxy.stall()
-            try await until("the session has ended") { try await !Audit(redis).sessions.contains(first!) }
+            try await until("the session has ended") { try await !Audit(redis).sessions.contains(first) }
             #expect(try await other.inspect("s")?.waiterCount == 0)
             await proxy.heal()
             try await until("the waiter is queued again") { try await other.inspect("s")?.waiterCount == 1 }
@@ -92,7 +92,7 @@ extension EngineTests.FailureTests {
 
     @Test("after FLUSHALL holders lose their leases and waiters queue again")
     func flushAll() async throws {
-        try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
+        try await withCoordinators(configuration: mediumTTL) { _, one, two, redis in
             let events = one.events()
             let lease = try await one.mutex("m").lock()
             let waiting = Task { try await two.mutex("m").lock(timeout: .seconds(60)) }
@@ -122,7 +122,7 @@ extension EngineTests.FailureTests {
     func restart() async throws {
         for persistence in [LocalRedis.Configuration.Persistence.appendOnly(fsync: .always), .none] {
             var configuration = CoordinatorConfiguration()
-            configuration.ttl = .seconds(5)
+            configuration.ttl = .seconds(60)
             try await withCoordinators(.init(persistence: persistence), configuration: configuration) {
                 server, one, two, redis in
                 let lease = try await one.mutex("m").lock()

@@ -27,7 +27,7 @@ extension EngineTests.FailureTests {
 
     @Test("corrupt records do not stop the heartbeats of other sessions")
     func corruptClaims() async throws {
-        try await withCoordinators(configuration: shortTTL) { _, one, _, redis in
+        try await withCoordinators(configuration: mediumTTL) { _, one, _, redis in
             let lease = try await one.mutex("m").lock()
             let state: RedisArgument = "rdc:{default:0}:book"
             // A session that expired long ago and has 4 slots, and one whose record is corrupt.
@@ -53,7 +53,7 @@ extension EngineTests.FailureTests {
 
     @Test("after the index was deleted, a mutex is still held, and can be locked again when it is released")
     func deletedIndex() async throws {
-        try await withCoordinators(configuration: shortTTL) { _, one, two, redis in
+        try await withCoordinators(configuration: mediumTTL) { _, one, two, redis in
             let lease = try await one.mutex("m").lock()
             _ = try await redis.send("DEL", "rdc:{default:0}:index")
             #expect(try await two.mutex("m").tryLock() == nil)

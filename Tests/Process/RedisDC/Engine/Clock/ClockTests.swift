@@ -53,7 +53,7 @@ extension EngineTests {
         func holder(shift: Duration) async throws {
             try await ShiftedClock.with { clock in
                 try await withServer { server, redis, _ in
-                    try await withCoordinator(redis: redis, configuration: short) { coordinator in
+                    try await withCoordinator(redis: redis, configuration: mediumTTL) { coordinator in
                         let holder = try Child(
                             "redisdc-worker", ["engine-hold", server.url, "m"], environment: clock.environment)
                         try await until("the worker holds the mutex") {
@@ -63,7 +63,7 @@ extension EngineTests {
                         try await untilHeartbeats(2, redis)
                         #expect(try await redis.send("LLEN", "log").integer == 1)
                         kill(holder.processID, SIGSTOP)
-                        let lease = try await coordinator.mutex("m").lock(timeout: .seconds(60))
+                        let lease = try await coordinator.mutex("m").lock(timeout: patience)
                         kill(holder.processID, SIGCONT)
                         _ = try await holder.result()
                         let log = try await redis.send("LRANGE", "log", 1, -1).array?.map(\.string)

@@ -61,7 +61,7 @@ extension EngineTests {
                         for worker in workers { _ = try await worker.result() }
                         losing.cancel()
                         _ = await losing.result
-                        #expect(proxy.counters.droppedReplies > 3)
+                        #expect(proxy.counters.droppedReplies > 0)
                         try await until("the permits of the killed process are free") {
                             // A new session's heartbeats end the claims of dead sessions.
                             try await withCoordinator(redis: redis, configuration: longTTL) { coordinator in
