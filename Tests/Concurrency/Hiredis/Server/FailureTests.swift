@@ -233,7 +233,7 @@ extension ServerTests {
                             Thread.sleep(forTimeInterval: 1.5)
                         }
                     }
-                    guard try? reply.get().integer == 1 else { return false }
+                    guard (try? reply.get())?.integer == 1 else { return false }
                     return try await redis.info("total_connections_received") == connections
                 }
                 running.cancel()
