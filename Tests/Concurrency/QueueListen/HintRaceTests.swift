@@ -183,8 +183,10 @@ extension QueueListenTests {
                         try await old.untilWaiting(1, at: "alice")
                         let line = try await other.send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""
                         let id = try #require(line.split { $0 == "=" || $0 == " " }.dropFirst().first)
-                        try await until("the other process listens") {
-                            (try? await new.mailbox("bob").listen(timeout: .milliseconds(1)))?.word == "timedOut"
+                        try await until("the other process has subscribed") {
+                            _ = try? await new.mailbox("bob").listen(timeout: .milliseconds(1))
+                            let lines = try await other.send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""
+                            return lines.split(separator: "\n").count == 2
                         }
                         // It receives no hint of its successor, and the check after the gap is delayed.
                         _ = try await other.send("CONFIG", "SET", "maxclients", "1")
