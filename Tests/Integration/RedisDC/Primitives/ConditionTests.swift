@@ -196,12 +196,17 @@ extension PrimitiveTests {
             try await withProxiedCoordinator(configuration: shortTTL) { proxy, proxied, other, redis in
                 let mutex = try proxied.mutex("m")
                 let condition = try mutex.condition("c")
+                // Loads the script, whose first reply would be a refusal.
+                let timedOut = await errorOf {
+                    try await mutex.withLock { try await condition.wait($0, timeout: .milliseconds(1)) }
+                }
+                #expect(timedOut?.code == .timedOut)
                 let lease = try await mutex.lock()
                 let (losses, losing) = AsyncStream.makeStream(of: RedisDCError.self)
                 lease.onLoss { losing.yield($0) }
                 // The process does not know yet that it is in the queue, so it has not released the mutex.
-                await proxy.dropNextReply(matching: "EVALSHA")
-                let waiting = Task { try await condition.wait(lease, timeout: .seconds(60)) }
+                await proxy.dropNextReply(matching: "m#c")
+                let waiting = Task { try await condition.wait(lease, timeout: patience) }
                 try await until("it waits in Redis") { try await other.inspect("m#c")?.waiterCount == 1 }
                 #expect(try await other.forceRelease("m") == 1)
                 for await _ in losses { break }
