@@ -100,7 +100,7 @@ class Program:
     def shows(self, pattern):
         """Waits until it has printed something."""
         wait(f"{self.command} prints {pattern}:\n{self.text}",
-             lambda: re.search(pattern, self.text, re.M) or self.process.poll() is not None)
+             lambda: re.search(pattern, self.text, re.M) or not self.reader.is_alive())
         check(f"{self.command}: {pattern}", re.search(pattern, self.text, re.M), self.text)
 
     def interrupt(self):
