@@ -191,6 +191,10 @@ def quick_start(reader, folder, scratch):
     text = reader.run(swift_run, False, scratch)
     check("it is seated and cooks", re.search(cooking, text, re.M), text)
 
+    def tool(*words):
+        command = [str(ROOT / ".build/demo/debug/redisdc"), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
     # The first one cooks for five seconds. If it has ended before it is killed, both are started again.
     program = shlex.quote(f"{scratch}/debug/kitchen")
     for _ in range(20):
@@ -198,6 +202,8 @@ def quick_start(reader, folder, scratch):
         first.shows(cooking)
         second = reader.start(program, False)
         second.shows(r"^seated; still free: \d$")
+        wait("the second process waits or cooks", lambda: "cooking" in second.text
+             or '"waiterCount":1' in tool("inspect", "kitchen", "--json"))
         waits = "cooking" not in second.text
         first.kill()
         is_killed = first.process.wait(SECONDS) == -signal.SIGKILL
@@ -212,9 +218,7 @@ def quick_start(reader, folder, scratch):
     listener = reader.start(swift_run, False, scratch)
     listener.shows(r"^1 your turn$")
     # What is not acknowledged, at the latest after about a second, would be delivered again.
-    wait("the message is acknowledged", lambda: '"messages":0' in subprocess.run(
-        [str(ROOT / ".build/demo/debug/redisdc"), "mail", "inspect", "alice", "--json"],
-        capture_output=True, text=True, check=True).stdout)
+    wait("the message is acknowledged", lambda: '"messages":0' in tool("mail", "inspect", "alice", "--json"))
     listener.interrupt()
 
     listener = reader.start(swift_run, False, scratch)
