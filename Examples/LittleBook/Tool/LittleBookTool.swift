@@ -26,7 +26,7 @@ struct LittleBookTool: AsyncParsableCommand {
     @Option(help: "The number of rounds of each process, 1 to 100,000.") var rounds = 10
     @Flag(help: "Kill one of the processes with SIGKILL during the run, and restart it.") var kill = false
     @Option(help: "With --kill, determines which process is killed and when. (default: random)") var seed: UInt64?
-    @Option(help: "The maximum duration of a run, in seconds.") var limit = 30.0
+    @Option(help: "The maximum duration of a run, in seconds.") var limit = 300.0
 
     static func main() async {
         let arguments = ArgumentText.ofProcess

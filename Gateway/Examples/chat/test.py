@@ -141,13 +141,24 @@ def killed_nodes(servers, alice, bob):
     alice.screenshot("killed-nodes")
 
 
+def frozen(page, ticks):
+    """Waits until a page counts no more: its timers stop some time after it is frozen. Returns its count."""
+    last = None
+    for _ in range(100):
+        before, last = last, page.driver.execute_script(ticks)
+        if last == before:
+            return last
+        time.sleep(1)
+    raise SystemExit("failed: the frozen page goes on counting")
+
+
 def sleeping_tab(servers, alice, bob):
     """A frozen page runs nothing, as a tab that the browser has put to sleep, and loses its connections meanwhile."""
     ticks = "window.ticks ??= 0; window.timer ??= setInterval(() => window.ticks++, 20); return window.ticks;"
     alice.driver.execute_script(ticks)
     alice.wait("the page counts", lambda: alice.driver.execute_script(ticks) > 10)
     alice.driver.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "frozen"})
-    before = alice.driver.execute_script(ticks)
+    before = frozen(alice, ticks)
     servers.proxy.cut(True)
     servers.proxy.cut(False)
     bob.wait("the user who is awake connects again", bob.is_connected)

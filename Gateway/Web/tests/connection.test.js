@@ -1,7 +1,7 @@
 // Fallback between transports, back-pressure, and the events of a browser that sleeps or changes its network.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { messages, numbered, setUp, texts, until } from "./support/helpers.js";
+import { messages, numbered, setUp, slower, texts, until } from "./support/helpers.js";
 
 const hasSocket = { skip: globalThis.WebSocket ? false : "this runtime has no WebSocket" };
 
@@ -100,15 +100,18 @@ test("websocket: what a slow reader has not read is bounded, and nothing is lost
 });
 
 test("websocket: a connection that only answers probes is kept", hasSocket, async (t) => {
-    const { gateway, session } = await setUp(t, { frames: [] }, { timings: { silence: 400 } });
-    const events = session.follow({ transport: "websocket" });
-    const next = events.next();
-    await until("probes", () => gateway.frames.length >= 4);
-    // They acknowledge what was acknowledged before, and nothing else.
-    assert.ok(gateway.frames.every(({ ack }) => ack === gateway.cursor(0)));
-    assert.equal(gateway.requests.filter(({ path }) => path === "/v1/socket").length, 1);
-    await events.return();
-    assert.equal((await next).done, true);
+    await slower("the connection is kept", async (factor) => {
+        const { gateway, session } = await setUp(t, { frames: [] }, { timings: { silence: 400 * factor } });
+        const events = session.follow({ transport: "websocket" });
+        const next = events.next();
+        await until("probes", () => gateway.frames.length >= 4);
+        // They acknowledge what was acknowledged before, and nothing else.
+        assert.ok(gateway.frames.every(({ ack }) => ack === gateway.cursor(0)));
+        const sockets = gateway.requests.filter(({ path }) => path === "/v1/socket").length;
+        await events.return();
+        assert.equal((await next).done, true);
+        return sockets === 1;
+    });
 });
 
 /** Gives Node the events of a page, until the test ends. */

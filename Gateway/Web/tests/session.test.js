@@ -82,12 +82,14 @@ test("a call that does not succeed in its time throws the last error", async (t)
     const { gateway, session } = await setUp(t);
     const more = { headers: { "Retry-After": "60" }, body: { mayHaveRun: false } };
     gateway.fault = () => gateway.problem("unavailable", 503, more);
-    await assert.rejects(session.send("bob", { text: "x" }, { timeout: 100 }), (error) => {
+    // Much longer than the reply takes on a busy machine, and shorter than the wait that it demands.
+    await assert.rejects(session.send("bob", { text: "x" }, { timeout: 30_000 }), (error) => {
         assert.ok(error instanceof GatewayError);
         const { type, status, retryAfter, mayHaveRun } = error;
         assert.deepEqual([type, status, retryAfter, mayHaveRun], ["unavailable", 503, 60_000, false]);
         return true;
     });
+    assert.deepEqual(paths(gateway), ["POST /v1/sessions", "POST /v1/send"]);
 });
 
 test("a server that never replies is left after a time", async (t) => {
@@ -150,7 +152,8 @@ test("an aborted call throws the signal's reason, and leaves no listener", async
     const counts = countListeners(signal);
     await session.send("bob", { text: "x" }, { signal });
     gateway.fault = () => gateway.problem("unavailable", 503, { headers: { "Retry-After": "20" } });
-    const call = session.send("bob", { text: "x" }, { signal });
+    // However late this test reads the reply, the call still waits when it is aborted.
+    const call = session.send("bob", { text: "x" }, { signal, timeout: 600_000 });
     while (gateway.requests.length < 3) await new Promise(setImmediate);
     const reason = new Error("enough");
     controller.abort(reason);

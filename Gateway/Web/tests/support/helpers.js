@@ -31,9 +31,18 @@ export async function messages(events, count) {
     return found;
 }
 
+/**
+ * Repeats a scene until it returns true, with times that are twice as long each time. Gateway and client are in this one
+ * process: if it stands still for longer than a time of the scene, that time is up before the client reads the answer.
+ */
+export async function slower(what, scene) {
+    for (let factor = 1; factor <= 32; factor *= 2) if (await scene(factor)) return;
+    throw new Error(`it is never so: ${what}`);
+}
+
 /** Waits for a condition. */
 export async function until(what, condition) {
-    const end = Date.now() + 20_000;
+    const end = Date.now() + 120_000;
     while (!condition()) {
         if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
         await new Promise((resolve) => setTimeout(resolve, 2));
