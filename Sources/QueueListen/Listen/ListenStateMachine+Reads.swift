@@ -84,10 +84,10 @@ extension ListenStateMachine {
         switch update {
         case .none: break
         case .unknownChange: return startRead(call).map { .read($0) } ?? .none
-        case .hint(let hint):
-            // A hint about what the reply already contained changes nothing.
-            if let growth = hint.growth, call.request.cursor == growth.end { break }
-            guard let reply = hint.growth?.reply(to: call.request, isFresh: isFresh) else {
+        case .wakeUp(let wakeUp):
+            // A wake-up about what the reply already contained changes nothing.
+            if let growth = wakeUp.growth, call.request.cursor == growth.end { break }
+            guard let reply = wakeUp.growth?.reply(to: call.request, isFresh: isFresh) else {
                 return startRead(call).map { .read($0) } ?? .none
             }
             return finish(call, .success(reply.delivery), now)

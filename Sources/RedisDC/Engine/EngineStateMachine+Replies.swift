@@ -11,13 +11,13 @@ protocol FinishingAction {
     static func finish(_ id: EngineStateMachine.ID, _ result: EngineStateMachine.Finish) -> Self
 }
 
-/// An action on a claim that a hint or the comparison with Redis is about.
-protocol HintedAction: SendingAction, FinishingAction {
+/// An action on a claim that a wake-up or the comparison with Redis is about.
+protocol ClaimAction: SendingAction, FinishingAction {
     static func lose(_ id: EngineStateMachine.ID, _ error: RedisDCError) -> Self
 }
 
 extension EngineStateMachine {
-    enum ReplyAction: HintedAction {
+    enum ReplyAction: ClaimAction {
         case sessionEnded([SessionEndAction])
         case send(EngineRequest)
         /// Sends the same request again.
@@ -240,7 +240,7 @@ extension EngineStateMachine {
         }
     }
 
-    /// Handles the grant of a claim by a reply, a hint or a reconciliation.
+    /// Handles the grant of a claim by a reply, a wake-up or a reconciliation.
     mutating func granted<Action: SendingAction & FinishingAction>(
         _ id: ID, _ number: UInt64, _ fence: UInt64, _ arrival: UInt64, _ now: Duration
     ) -> [Action] {

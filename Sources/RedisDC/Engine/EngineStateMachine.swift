@@ -7,7 +7,7 @@
 // grant: the machine finds it when it compares its claims with Redis. A forged message is not detected.
 //
 // Here: the state, and the events that callers cause. +Session: how a session begins and ends. +Replies: replies of
-// Redis. +Hints: messages on the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats.
+// Redis. +WakeUps: messages on the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats.
 import CoordinationBase
 import DequeModule
 import HeapModule

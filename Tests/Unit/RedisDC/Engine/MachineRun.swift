@@ -108,15 +108,15 @@ struct MachineRun {
 
     mutating func cancel(_ id: UInt64) { apply { $0.abandon(id, RedisDCError(.cancelled, ""), now: $2) } }
 
-    /// Handles a hint with these pairs, as Redis sends it: it counts the notices.
-    mutating func hint(_ pairs: String) {
+    /// Handles a wake-up with these pairs, as Redis sends it: it counts the notices.
+    mutating func wakeUp(_ pairs: String) {
         let words = pairs.split(separator: " ")
         notices += UInt64(stride(from: 1, to: words.count, by: 2).count { words[$0] != "try" && words[$0] != "recall" })
-        hint(notices: notices, pairs)
+        wakeUp(notices: notices, pairs)
     }
 
-    mutating func hint(notices: UInt64, _ pairs: String) {
-        apply { $0.hint($1, "\(notices) \(pairs)", now: $2) }
+    mutating func wakeUp(notices: UInt64, _ pairs: String) {
+        apply { $0.wakeUpReceived($1, "\(notices) \(pairs)", now: $2) }
     }
 
     mutating func reply(_ number: UInt64, _ reply: EngineReply) {
@@ -317,7 +317,7 @@ extension EngineStateMachine.ReplyAction: MachineAction {
     }
 }
 
-extension EngineStateMachine.HintAction: MachineAction {
+extension EngineStateMachine.WakeUpAction: MachineAction {
     var recorded: [MachineRun.Action] {
         switch self {
         case .sessionEnded(let end): end.recorded

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RedisDC
 
-/// The state machine after missed hints: reconciliation with Redis, and replies that no script
+/// The state machine after missed wake-ups: reconciliation with Redis, and replies that no script
 /// sends.
 @Suite("Engine state machine: reconciliation")
 struct ReconcileStateMachineTests {
@@ -70,8 +70,8 @@ struct ReconcileStateMachineTests {
         _ = run.taken()
         run.apply { $0.gap($1, now: $2) }
         #expect(run.taken() == ["send reconcile 8"])
-        // The hint of this grant overtakes the list, in which its claim still waits.
-        run.apply { $0.hint($1, "1 4 1", now: $2) }
+        // The wake-up of this grant overtakes the list, in which its claim still waits.
+        run.apply { $0.wakeUpReceived($1, "1 4 1", now: $2) }
         _ = run.taken()
         let listed = [1, 2, 3, 4, 7].map {
             EngineReply.Line(slot: Int($0) - 1, number: $0, state: .waiting, fence: 1, name: "x")
@@ -130,7 +130,7 @@ struct ReconcileStateMachineTests {
         run.acquire(1)
         run.reply(1, .queued())
         run.apply { $0.gap($1, now: $2) }
-        run.hint("1 9")
+        run.wakeUp("1 9")
         run.reply(2, .page(next: 0, [.init(number: 1, state: .waiting, fence: 3, name: "x")]))
         #expect(run.taken() == ["send acquire 1", "send reconcile 2", "finish 1 granted 9"])
     }
@@ -194,7 +194,7 @@ struct ReconcileStateMachineTests {
     func takenAwayEarly() {
         var run = MachineRun.live()
         run.acquire(1)
-        run.hint("1 lost")
+        run.wakeUp("1 lost")
         run.reply(1, .granted(fence: 7))
         #expect(run.taken() == ["send acquire 1", "finish 1 lost"])
         run.acquire(2)
@@ -272,7 +272,7 @@ struct ReconcileStateMachineTests {
     }
 
     @Test("a heartbeat that counts more notices than were received starts a reconciliation")
-    func missedHint() {
+    func missedWakeUp() {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .queued())
@@ -282,8 +282,8 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
     }
 
-    @Test("a hint that a heartbeat has overtaken is not counted twice, so the next lost hint is found")
-    func overtakenHint() {
+    @Test("a wake-up that a heartbeat has overtaken is not counted twice, so the next lost wake-up is found")
+    func overtakenWakeUp() {
         var run = MachineRun.live()
         for id in 1...3 {
             run.acquire(UInt64(id))
@@ -294,20 +294,20 @@ struct ReconcileStateMachineTests {
         run.reply(4, .heartbeat(notices: 1, isDataLost: false, .none))
         #expect(run.taken() == ["send heartbeat 4", "send reconcile 5"])
         run.reply(5, .page(next: 0, (1...3).map { .init(number: $0, state: .waiting, fence: 3, name: "x") }))
-        run.hint(notices: 1, "1 7")
+        run.wakeUp(notices: 1, "1 7")
         #expect(run.taken() == ["finish 1 granted 7"])
         run.advance(.seconds(5))
         run.reply(6, .heartbeat(notices: 2, isDataLost: false, .none))
         #expect(run.taken() == ["send heartbeat 6", "send reconcile 7"])
     }
 
-    @Test("a hint that overtakes the reply to a heartbeat causes no reconciliation")
-    func overtakingHint() {
+    @Test("a wake-up that overtakes the reply to a heartbeat causes no reconciliation")
+    func overtakingWakeUp() {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .queued())
         run.advance(.seconds(5))
-        run.hint(notices: 1, "1 7")
+        run.wakeUp(notices: 1, "1 7")
         _ = run.taken()
         run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
         run.advance(.seconds(5))
@@ -315,15 +315,15 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send heartbeat 3"])
     }
 
-    @Test("a hint that shows that one before it was lost starts a reconciliation at once")
-    func hintAfterLostOne() {
+    @Test("a wake-up that shows that one before it was lost starts a reconciliation at once")
+    func wakeUpAfterLostOne() {
         var run = MachineRun.live()
         for id in 1...2 {
             run.acquire(UInt64(id))
             run.reply(UInt64(id), .queued())
         }
         _ = run.taken()
-        run.hint(notices: 2, "2 8")
+        run.wakeUp(notices: 2, "2 8")
         #expect(run.taken() == ["send reconcile 3", "finish 2 granted 8"])
     }
 
@@ -332,15 +332,15 @@ struct ReconcileStateMachineTests {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .queued())
-        run.hint(notices: 1, "1 7")
+        run.wakeUp(notices: 1, "1 7")
         _ = run.taken()
         run.advance(.seconds(5))
         run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
         #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
     }
 
-    @Test("a hint that was not counted for the present connection is not believed")
-    func foreignHint() {
+    @Test("a wake-up that was not counted for the present connection is not believed")
+    func foreignWakeUp() {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .queued())
@@ -355,9 +355,9 @@ struct ReconcileStateMachineTests {
         run.reply(3, .page(next: 0, [.init(number: 1, state: .waiting, fence: 3, name: "x")]))
         _ = run.taken()
         // Counted by an old master; by nobody; not a number.
-        for notices: UInt64 in [1, 0, connection << 32, .max] { run.hint(notices: notices, "1 7") }
+        for notices: UInt64 in [1, 0, connection << 32, .max] { run.wakeUp(notices: notices, "1 7") }
         #expect(run.taken() == ["send reconcile 4"])
-        run.hint(notices: connection << 32 + 1, "1 8")
+        run.wakeUp(notices: connection << 32 + 1, "1 8")
         #expect(run.taken() == ["finish 1 granted 8"])
     }
 
