@@ -22,7 +22,7 @@ extension ListenStateMachine {
 
     enum ReplyAction: Sendable {
         case read(Read)
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
     }
 
     /// A read was answered or has failed. Called once for each read, also if its call has ended
@@ -49,7 +49,7 @@ extension ListenStateMachine {
     enum NextStep {
         case none
         case read(Read)
-        case finish(Outcome)
+        case finish(Finish)
     }
 
     private mutating func receive(
@@ -99,7 +99,7 @@ extension ListenStateMachine {
         return .none
     }
 
-    private mutating func finish(_ call: PendingListen, _ outcome: Outcome, _ now: Duration) -> NextStep {
+    private mutating func finish(_ call: PendingListen, _ outcome: Finish, _ now: Duration) -> NextStep {
         remove(call, now)
         return .finish(outcome)
     }

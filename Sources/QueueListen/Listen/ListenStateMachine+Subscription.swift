@@ -50,7 +50,7 @@ extension ListenStateMachine {
 
     enum WakeUpAction: Sendable {
         case read(Read)
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
     }
 
     mutating func wakeUpsArrived(_ generation: Int, _ wakeUps: [MailWakeUp], now: Duration) -> [WakeUpAction] {

@@ -26,7 +26,7 @@ extension ListenStateMachine {
     enum TickAction: Sendable {
         case read(Read)
         case check([Check])
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
         case unsubscribe
     }
 

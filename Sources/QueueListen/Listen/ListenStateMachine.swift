@@ -21,7 +21,7 @@ import HeapModule
 /// The calls of `listen` of one process to the mailboxes of one partition.
 struct ListenStateMachine {
     typealias ID = UInt64
-    typealias Outcome = Result<Delivery, QueueListenError>
+    typealias Finish = Result<Delivery, QueueListenError>
 
     struct Settings: Sendable {
         var usesWakeUps = true
@@ -151,7 +151,7 @@ struct ListenStateMachine {
     enum ListenAction: Sendable {
         case subscribe(generation: Int)
         case read(Read)
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
     }
 
     /// Registers a call. It ends an older call of this process for the same device with

@@ -197,7 +197,7 @@ extension EngineStateMachine {
             if case .pass(_, let number, _, _) = operation {
                 if case .done = reply { live.claimIDs[number].map { forgetEnded($0) } } else { restoreHeld(number) }
             }
-            var actions: [ReplyAction] = [.finish(id, outcome(of: operation, reply))]
+            var actions: [ReplyAction] = [.finish(id, result(of: operation, reply))]
             if case (.extendFences, .none) = (operation, reply), let request = reconcile() {
                 actions.append(.send(request))
             }
@@ -236,7 +236,7 @@ extension EngineStateMachine {
             return [.finish(id, .success(.notAvailable))]
         default:
             forgetEnded(id)
-            return [.finish(id, outcome(of: .claim(claim.request), reply))]
+            return [.finish(id, result(of: .claim(claim.request), reply))]
         }
     }
 
@@ -411,9 +411,9 @@ extension EngineStateMachine {
         claims[id]!.state = .held(number, fence: fence)
     }
 
-    // MARK: Outcomes
+    // MARK: Results
 
-    private func outcome(of operation: Operation, _ reply: EngineReply) -> Finish {
+    private func result(of operation: Operation, _ reply: EngineReply) -> Finish {
         let name = operation.name
         switch reply {
         case .done(let count, _): return .success(.done(count))

@@ -15,7 +15,7 @@ import Hiredis
 
 struct EngineStateMachine {
     typealias ID = UInt64
-    typealias Finish = Result<Outcome, RedisDCError>
+    typealias Finish = Result<Output, RedisDCError>
 
     struct Settings: Sendable {
         var ttl: Duration = .seconds(15) {
@@ -50,7 +50,7 @@ struct EngineStateMachine {
     }
 
     /// The result of an operation that did not fail.
-    enum Outcome: Sendable {
+    enum Output: Sendable {
         case granted(Grant)
         /// The request may not queue, and there were not enough permits.
         case notAvailable

@@ -188,14 +188,14 @@ struct ListenWorld {
         commandCount += 1
     }
 
-    private mutating func finish(_ id: UInt64, _ outcome: ListenStateMachine.Outcome) {
+    private mutating func finish(_ id: UInt64, _ outcome: ListenStateMachine.Finish) {
         if finished[id] != nil { faults.append("call \(id) was finished twice") }
         finished[id] = outcome
         check(id, outcome)
     }
 
     /// Checks that a delivery continues where the call began, and moves the device's position.
-    private mutating func check(_ id: UInt64, _ outcome: ListenStateMachine.Outcome) {
+    private mutating func check(_ id: UInt64, _ outcome: ListenStateMachine.Finish) {
         guard let request = requests[id], case .success(let delivery) = outcome else { return }
         if case .superseded = delivery.status { return }
         if case .messages(let messages) = delivery.status {
