@@ -69,7 +69,7 @@ struct ListenWorld {
     private var replies: [Reply] = []
     private var notices: [Notice] = []
     private var generation = 0
-    /// Whether the server knows the subscription, and what it will learn next.
+    /// The subscription as the server knows it, and the changes that it will receive next.
     private var isSubscribed = false
     private var wantsSubscription = false
     private var wantsGap = false

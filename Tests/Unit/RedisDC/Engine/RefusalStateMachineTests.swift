@@ -4,7 +4,7 @@ import Testing
 
 @testable import RedisDC
 
-/// What the process has given up, or was refused, stays so, whatever arrives late.
+/// Claims that the process has given up, or was refused, stay so, whatever arrives late.
 @Suite("Engine state machine: given up and refused")
 struct RefusalStateMachineTests {
     @Test("permits that Redis has granted to 100,000 given-up waits are returned, and none counts as consumed")

@@ -8,7 +8,7 @@ import Testing
 @testable import RedisDC
 @testable import RedisDCTestSupport
 
-/// What the records of a partition say: claims, resources and what is stored for them. Not: the time until which sessions
+/// The content of a partition's records: claims, resources and what is stored for them. Not: the time until which sessions
 /// last, which of them watch, and the numbers in slots without a claim.
 private struct Snapshot: Equatable {
     private(set) var fields: [[UInt8]: [UInt8]] = [:]
