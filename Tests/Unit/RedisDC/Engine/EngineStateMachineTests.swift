@@ -215,10 +215,7 @@ struct EngineStateMachineTests {
 
     @Test("an answered heartbeat extends the session from the time at which it was sent")
     func heartbeat() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .granted(fence: 7))
-        _ = run.taken()
+        var run = MachineRun.holding()
         run.advance(.seconds(5))
         #expect(run.taken() == ["send heartbeat 2"])
         run.now += .seconds(3)
@@ -405,7 +402,7 @@ struct EngineStateMachineTests {
                     held.remove(id)
                     run.call(0) { $0.release(id, releaser: nil, now: $1) }
                 } else {
-                    run.apply { $0.gap($1, now: $2) }
+                    run.gap()
                 }
             }
             run.rejoin()

@@ -38,6 +38,26 @@ struct MachineRun {
         return run
     }
 
+    /// A live session whose claims, numbered from 1, wait in the queue.
+    static func waiting(_ count: UInt64 = 1) -> MachineRun {
+        var run = live()
+        for id in 1...count {
+            run.acquire(id)
+            run.reply(id, .queued())
+        }
+        _ = run.taken()
+        return run
+    }
+
+    /// A live session that has the lease 1, with the fence 7.
+    static func holding() -> MachineRun {
+        var run = live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        _ = run.taken()
+        return run
+    }
+
     // MARK: Events
 
     /// An action of the machine, for any event: the cases of all its action enums.
@@ -117,6 +137,19 @@ struct MachineRun {
 
     mutating func wakeUp(notices: UInt64, _ pairs: String) {
         apply { $0.wakeUpReceived($1, "\(notices) \(pairs)", now: $2) }
+    }
+
+    /// Handles a gap in the wake-ups.
+    mutating func gap() { apply { $0.gap($1, now: $2) } }
+
+    /// The arguments of a heartbeat; `nil` if the request with this number is another one.
+    func heartbeat(_ number: UInt64) -> (seen: SlotChange?, fence: UInt64, connection: UInt64)? {
+        guard case .heartbeat(let seen, let fence, let connection)? = requests[number]?.operation else { return nil }
+        return (seen, fence, connection)
+    }
+
+    mutating func replyToHeartbeat(_ number: UInt64, notices: UInt64) {
+        reply(number, .heartbeat(notices: notices, isDataLost: false, .none))
     }
 
     mutating func reply(_ number: UInt64, _ reply: EngineReply) {

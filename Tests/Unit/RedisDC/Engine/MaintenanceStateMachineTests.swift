@@ -136,7 +136,7 @@ struct MaintenanceStateMachineTests {
         switch request {
         case .heartbeat: run.refuse(5)
         case .reconciliation:
-            run.apply { $0.gap($1, now: $2) }
+            run.gap()
             run.refuse(6)
         case .sweep, .end, .recheck:
             run.reply(5, .heartbeat(notices: 0, isDataLost: false, .init(expired: ["dead"], names: ["left"])))
