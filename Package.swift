@@ -165,10 +165,12 @@ let package = Package(
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
         ),
+        // Starts and reaps programs, for the tools of the package and for RedisDCTesting.
+        .target(name: "ChildProcesses", swiftSettings: settings),
         .target(
             name: "RedisDCTesting",
             dependencies: [
-                "Hiredis",
+                "Hiredis", "ChildProcesses",
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -198,8 +200,8 @@ let package = Package(
         .executableTarget(
             name: "RedisDCTool",
             dependencies: [
-                "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "CommandLineTool",
-                "Verification", "GameServices",
+                "RedisDC", "QueueListen", "Hiredis", "CoordinationBase", "RedisDCTesting", "ChildProcesses",
+                "CommandLineTool", "Verification", "GameServices",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -221,7 +223,7 @@ let package = Package(
         .executableTarget(
             name: "LittleBookTool",
             dependencies: [
-                "LittleBook", "RedisDC", "Hiredis", "RedisDCTesting", "CommandLineTool",
+                "LittleBook", "RedisDC", "Hiredis", "ChildProcesses", "CommandLineTool",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/LittleBook/Tool",
@@ -274,10 +276,10 @@ let package = Package(
             "Process", of: "LittleBook",
             ["LittleBook", "LittleBookTool", "RedisDC", "Hiredis", "RedisDCTesting", "TestSupport"]),
 
-        testSupport(of: "RedisDCTesting", ["RedisDCTesting", "Hiredis"]),
+        testSupport(of: "RedisDCTesting", ["RedisDCTesting", "Hiredis", "ChildProcesses"]),
         tests(
             "Integration", of: "RedisDCTesting",
-            ["RedisDCTesting", "Hiredis", "TestSupport", "RedisDCTestingTestSupport"]),
+            ["RedisDCTesting", "Hiredis", "ChildProcesses", "TestSupport", "RedisDCTestingTestSupport"]),
         tests(
             "Deployment", of: "RedisDCTesting",
             ["RedisDCTesting", "Hiredis", "TestSupport", "RedisDCTestingTestSupport"]),
@@ -287,7 +289,7 @@ let package = Package(
 
         .target(
             name: "TestSupport",
-            dependencies: ["Hiredis", "CoordinationBase", "RedisDCTesting", "TestRandom", logging],
+            dependencies: ["Hiredis", "CoordinationBase", "RedisDCTesting", "ChildProcesses", "TestRandom", logging],
             path: "Tests/Support/Shared", swiftSettings: settings),
         // Without Testing, because the worker has them too.
         .target(name: "TestRandom", path: "Tests/Support/Random", swiftSettings: settings),

@@ -1,4 +1,4 @@
-# Functions that find the code in a line of source text. check-names and check-docs load them in front of their own
+# Functions that find the code in a line of source text. check-names and check-comments load them in front of their own
 # programs. POSIX awk without extensions, which the awk of macOS, mawk and gawk all run.
 
 # Call this at the first line of each file, before code().

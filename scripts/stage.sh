@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the stages of scripts/test share. A stage sources this file first; called by hand, it runs in scripts/test, after the
-# stages that it needs. It must run in the bash 3.2 of macOS.
+# The code that the stages of scripts/test share. A stage sources this file first; called by hand, it runs in
+# scripts/test, after the stages that it needs. It must run in the bash 3.2 of macOS.
 
 set -euo pipefail
 # shellcheck source=scripts/lib.sh

@@ -1,7 +1,6 @@
 package import ArgumentParser
 import Foundation
 package import Hiredis
-import RedisDCTesting
 
 /// The options that every command accepts: the server, its certificate authority, and the output
 /// format.
@@ -66,25 +65,6 @@ package struct GlobalOptions: ParsableArguments {
         else { return error }
         error.message += "; if the server does not use TLS, use redis:// instead of rediss://"
         return error
-    }
-
-    /// Runs `body` with the chosen server, or with a private one that ends with `body` if none is
-    /// chosen.
-    ///
-    /// - Parameter body: receives these options with the server's URL in them, and the port of a
-    ///   private server.
-    package func withServer(_ body: (GlobalOptions, _ privatePort: Int?) async throws -> Void) async throws {
-        var options = self
-        if let url = chosenURL {
-            options.url = url
-            try await body(options, nil)
-        } else {
-            try await withLocalRedis { server in
-                var options = options
-                options.url = server.url
-                try await body(options, server.port)
-            }
-        }
     }
 
     /// Writes `text`, or with `--json` writes `value` as one line of JSON. A reader at the other end

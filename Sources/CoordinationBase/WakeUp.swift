@@ -8,14 +8,14 @@ package enum WakeUp: Sendable {
     /// The subscription failed and will be tried again.
     case unsubscribed(RedisError)
     /// A message.
-    case hint([UInt8])
+    case message([UInt8])
     /// Messages may have been missed.
     case gap
 }
 
 /// Receives wake-ups until the task is cancelled. Subscribes again after every loss of the connection.
 ///
-/// A wake-up is a hint: when it is lost, the receiver must reach the same state later.
+/// A wake-up may be lost: the receiver must reach the same state later.
 ///
 /// - Parameter receive: called on the client's executor, on which the caller must be too.
 package func receiveWakeUps(
@@ -31,7 +31,7 @@ package func receiveWakeUps(
             receive(.subscribed)
             try await redis.drain(subscription, isolation: isolation) { event in
                 switch event {
-                case .message(let message): receive(.hint(message.payload))
+                case .message(let message): receive(.message(message.payload))
                 case .gap: receive(.gap)
                 }
             }

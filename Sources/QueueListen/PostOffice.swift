@@ -34,8 +34,8 @@ public import Hiredis
 ///   caller's own this holds across the death of the process too, for
 ///   ``PostOfficeConfiguration/sendIDLifetime``.
 /// - Listening needs no connection of its own: all listeners of the process share the client's
-///   subscription connection and one channel. Notifications are hints: without them everything
-///   works, with more delay.
+///   subscription connection and one channel. Notifications may be lost: without them
+///   everything works, with more delay.
 ///
 /// **Limits**
 /// - A message that Redis has lost from its memory before any reader received it is detected when

@@ -36,8 +36,8 @@ public import Hiredis
 /// - When the process dies, its session expires after the TTL, and a heartbeat of another process
 ///   then releases its leases. Its waiters are skipped once the session has expired.
 /// - Waiting costs no connection: all wake-ups of the process arrive on the client's one
-///   subscription connection. Wake-ups are hints: the next heartbeat finds a grant whose wake-up
-///   was lost, and without the subscription waiters fall back to polling
+///   subscription connection. Wake-ups may be lost: the next heartbeat finds a grant whose wake-up was
+///   lost, and without the subscription waiters fall back to polling
 ///   (``CoordinatorConfiguration/pollInterval``).
 /// - A request whose reply is lost is sent again with the same number and takes effect once.
 ///

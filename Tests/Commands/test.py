@@ -27,7 +27,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # Long enough for a slow machine: only a failure takes as long.
 SECONDS = 900
-# What an indented line of a page begins with if it is a command.
+# An indented line of a page that is a command.
 COMMAND = re.compile(r"^    ((?:REDIS_URL=\S+ )?(?:swift|littlebook|redis-cli|scripts/|Examples/)\S*(?: .*)?)$")
 
 
@@ -61,7 +61,7 @@ class Program:
         while "=" in words[0]:
             name, value = words.pop(0).split("=", 1)
             environment[name] = value
-        # What `swift run` would build, or a reader's PATH would find.
+        # The program that `swift run` would build, or a reader's PATH would find.
         if words[:2] == ["swift", "run"] and "--package-path" not in words:
             words = words[2:]
         built = pathlib.Path(folder, "bin", words[0])
@@ -217,7 +217,7 @@ def quick_start(reader, folder, scratch):
     main.write_text(program)
     listener = reader.start(swift_run, False, scratch)
     listener.shows(r"^1 your turn$")
-    # What is not acknowledged, at the latest after about a second, would be delivered again.
+    # A message is acknowledged after about a second at the latest; before that it would be delivered again.
     wait("the message is acknowledged", lambda: '"messages":0' in tool("mail", "inspect", "alice", "--json"))
     listener.interrupt()
 

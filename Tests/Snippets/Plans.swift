@@ -1,4 +1,4 @@
-// How the examples are run that do not end by themselves when they run alone.
+// Plans for the examples that do not end by themselves when they run alone.
 import GameServices
 import Hiredis
 import QueueListen
@@ -11,7 +11,7 @@ struct Plan: Sendable {
     var copies = 1
     /// A call that the example must have made when it has ended.
     var calls: String?
-    /// What another process does meanwhile.
+    /// The work of another process meanwhile.
     var beside: @Sendable (World) async throws -> Void = { _ in }
 }
 

@@ -1,4 +1,4 @@
-// What each example of the documentation finds when it runs: a private server, clients of it, and a record of what the
+// The surroundings of each example of the documentation: a private server, clients of it, and a record of what the
 // example has done with the names of Surroundings.swift.
 import GameServices
 import Hiredis

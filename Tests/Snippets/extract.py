@@ -19,7 +19,7 @@ LEFT_OUT = re.compile(r"^ *\.(package|product)\(|\bGateway\(|^import Hummingbird
 # Most examples do not show these.
 MODULES = ["Hiredis", "GameServices", "QueueListen", "RedisDC", "RedisDCTesting", "ServiceLifecycle", "Testing"]
 
-# What the documentation writes for a server at its usual place.
+# The address in the documentation of a server at its usual place.
 LOCAL_SERVER = '"redis://127.0.0.1:6379"'
 
 

@@ -1,4 +1,4 @@
-// What the pages of all games have in common: the name of the player, and the connection.
+// The parts that the pages of all games have in common: the name of the player, and the connection.
 import { connect } from "/redisdc.js";
 
 const find = (id) => document.getElementById(id);

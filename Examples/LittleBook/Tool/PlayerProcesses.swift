@@ -1,7 +1,7 @@
 // The player processes of a run, each a `littlebook player`.
+import ChildProcesses
 import CommandLineTool
 import Foundation
-import RedisDCTesting
 
 /// Starts, kills and reaps the player processes of a run.
 ///

@@ -34,7 +34,7 @@ struct ApplicationCallTests {
                     case 11: throw QueueListenError(.mailboxFull, "the mailbox is full")
                     case 12: throw Unexpected()
                     case 15:
-                        // What another call may do while this one waits for a lock.
+                        // The calls that another request may make while this one waits for a lock.
                         try await gateway.check(caller)
                         try await gateway.logout(caller)
                         try await gateway.check(Caller(user: caller.user, device: caller.device))

@@ -17,7 +17,7 @@
             case silentSocket = "a socket that is not authenticated"
             case fragments = "a socket that sends fragments before it is authenticated"
 
-            /// What the client sends.
+            /// The bytes that the client sends.
             func bytes(_ victim: TestClient) -> [UInt8] {
                 func post(_ target: String, _ headers: [String], _ length: Int) -> [UInt8] {
                     let lines = headers + ["Content-Type: application/json", "Content-Length: \(length)"]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-/// Which bodies the node holds, and how much of them.
+/// The bodies that the node holds, and their parts.
 @Suite("The limits of bodies")
 struct BodyLimitTests {
     /// The head of a request, and the status of the reply.

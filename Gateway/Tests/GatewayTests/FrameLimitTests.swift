@@ -5,7 +5,7 @@ import Testing
 
 private typealias Raw = RawSocket
 
-/// What one WebSocket may send.
+/// The limits of one WebSocket.
 @Suite("The limits of frames")
 struct FrameLimitTests {
     /// Writes bytes on a socket that is not authenticated, and returns the code with which it is closed.

@@ -98,7 +98,7 @@ struct RequestFormTests {
     }
 }
 
-/// What the stand-alone program serves beside the calls.
+/// The pages and files that the stand-alone program serves beside the calls.
 @Suite("Files and operators' pages")
 struct PageTests {
     @Test("a file has the type of its own name, and no link leaves the folder")

@@ -361,7 +361,7 @@ struct SessionTests {
             // The status of a login that was forwarded by these addresses.
             let logins: [([String], Int)] = [
                 (["192.0.2.1"], 201), (["192.0.2.1"], 429),
-                // What the client has written itself comes first, in the same field or in another one.
+                // The addresses that the client has written itself come first, in the same field or in another one.
                 (["192.0.2.7, 192.0.2.1"], 429), (["192.0.2.7", "192.0.2.1"], 429), (["192.0.2.1, 192.0.2.2"], 201),
                 (["::ffff:192.0.2.2"], 429), (["2001:db8:0:1::1"], 201), (["2001:db8:0:1:ffff::2"], 429),
                 (["2001:db8:0:2::1"], 201),
@@ -393,7 +393,7 @@ struct SessionTests {
             var events = try await TestEvents(alice).makeAsyncIterator()
             _ = try await alice.send(["1"], to: ["alice"])
             #expect(try await events.next()?.data["text"] == "1")
-            // What the older login does after its session has begun.
+            // The steps of the older login after its session has begun.
             let reader = try nodes[0].office.mailbox("alice").reader(device: "phone")
             _ = try await nodes[0].gateway.makeKnown(reader)
             _ = try await alice.send(["2"], to: ["alice"])

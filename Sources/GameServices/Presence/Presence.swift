@@ -39,8 +39,8 @@ public import Hiredis
 /// - Every operation takes effect once, however often it is repeated after lost replies, or it is
 ///   reported with `mayHaveRun`.
 /// - Changes have consecutive versions. A subscriber receives all of them in order, or a gap and a
-///   snapshot. This holds across failovers that lose data. Publications are hints: a lost one is
-///   replaced by the log within a heartbeat.
+///   snapshot. This holds across failovers that lose data. Publications may be lost: the log replaces
+///   a lost one within a heartbeat.
 ///
 /// **Limits**
 /// - An object that is due leaves when a process that has the bucket open looks: within one

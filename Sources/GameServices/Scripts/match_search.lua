@@ -36,7 +36,7 @@ end
 
 local function is_older(one, other) return one.stamp < other.stamp end
 
--- Whether the members of a group, oldest first, have waited longer: the first difference decides.
+-- Returns whether the members of a group, oldest first, have waited longer: the first difference decides.
 local function is_better(group, best)
   if not best then return true end
   for number = 1, #group do

@@ -44,7 +44,7 @@ local SESSION, IN_USE = '<dd', -1
 local PUT, ENDED = 'p', 'e'
 -- epoch, version, tag before the changes; then each change with its length in 4 bytes
 local PUBLISHED = '<c8dc8'
--- How long the keys of a bucket remain that no process has open. Grace periods are shorter.
+-- The time for which the keys of a bucket remain that no process has open. Grace periods are shorter.
 local RETENTION, RENEWAL = 7200000, 600000
 -- A member that stays, so that no key disappears and returns without its expiry.
 local GUARD = 'a'

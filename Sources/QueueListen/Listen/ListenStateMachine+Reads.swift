@@ -22,7 +22,7 @@ extension ListenStateMachine {
 
     enum ReplyAction: Sendable {
         case read(Read)
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
     }
 
     /// A read was answered or has failed. Called once for each read, also if its call has ended
@@ -49,7 +49,7 @@ extension ListenStateMachine {
     enum NextStep {
         case none
         case read(Read)
-        case finish(Outcome)
+        case finish(Finish)
     }
 
     private mutating func receive(
@@ -84,10 +84,10 @@ extension ListenStateMachine {
         switch update {
         case .none: break
         case .unknownChange: return startRead(call).map { .read($0) } ?? .none
-        case .hint(let hint):
-            // A hint about what the reply already contained changes nothing.
-            if let growth = hint.growth, call.request.cursor == growth.end { break }
-            guard let reply = hint.growth?.reply(to: call.request, isFresh: isFresh) else {
+        case .wakeUp(let wakeUp):
+            // A wake-up about what the reply already contained changes nothing.
+            if let growth = wakeUp.growth, call.request.cursor == growth.end { break }
+            guard let reply = wakeUp.growth?.reply(to: call.request, isFresh: isFresh) else {
                 return startRead(call).map { .read($0) } ?? .none
             }
             return finish(call, .success(reply.delivery), now)
@@ -99,7 +99,7 @@ extension ListenStateMachine {
         return .none
     }
 
-    private mutating func finish(_ call: PendingListen, _ outcome: Outcome, _ now: Duration) -> NextStep {
+    private mutating func finish(_ call: PendingListen, _ outcome: Finish, _ now: Duration) -> NextStep {
         remove(call, now)
         return .finish(outcome)
     }

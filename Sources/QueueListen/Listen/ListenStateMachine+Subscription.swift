@@ -1,4 +1,4 @@
-// The process's channel: whether hints arrive on it, and what they report.
+// The process's channel: whether wake-ups arrive on it, and what they report.
 import CoordinationBase
 
 extension ListenStateMachine {
@@ -15,12 +15,12 @@ extension ListenStateMachine {
         subscription?.status = isSubscribed ? .active : .unavailable
         let subscribing = calls { if case .subscribing = $0.state { true } else { false } }
         var actions: [SubscriptionAction] = subscribing.compactMap { startRead($0).map { .read($0) } }
-        if status == .unavailable, isSubscribed, let checks = checkMissedHints() { actions.append(.check(checks)) }
+        if status == .unavailable, isSubscribed, let checks = checkMissedWakeUps() { actions.append(.check(checks)) }
         if !calls.isEmpty { recheckAt = now + checkInterval }
         return actions
     }
 
-    // MARK: Hints are missed
+    // MARK: Wake-ups are missed
 
     enum GapAction: Sendable {
         case none
@@ -30,46 +30,46 @@ extension ListenStateMachine {
     /// The subscription was interrupted and is active again.
     mutating func gap(_ generation: Int) -> GapAction {
         guard subscription?.generation == generation else { return .none }
-        return checkMissedHints().map { .check($0) } ?? .none
+        return checkMissedWakeUps().map { .check($0) } ?? .none
     }
 
     /// The connection for commands is new: it may lead to another server, which may not know that this process wants to be
     /// notified.
     mutating func reconnected() -> GapAction {
         guard subscription != nil else { return .none }
-        return checkMissedHints().map { .check($0) } ?? .none
+        return checkMissedWakeUps().map { .check($0) } ?? .none
     }
 
-    /// Checks all calls after hints may have been missed.
-    private mutating func checkMissedHints() -> [Check]? {
+    /// Checks all calls after wake-ups may have been missed.
+    private mutating func checkMissedWakeUps() -> [Check]? {
         for call in calls.values { if case .reading = call.state { call.state = .reading(.unknownChange) } }
         return startSweep(afterGap: true)
     }
 
-    // MARK: Hints arrive
+    // MARK: Wake-ups arrive
 
-    enum HintAction: Sendable {
+    enum WakeUpAction: Sendable {
         case read(Read)
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
     }
 
-    mutating func hintsArrived(_ generation: Int, _ hints: [MailHint], now: Duration) -> [HintAction] {
+    mutating func wakeUpsArrived(_ generation: Int, _ wakeUps: [MailWakeUp], now: Duration) -> [WakeUpAction] {
         guard subscription?.generation == generation else { return [] }
-        return hints.flatMap { hint in calls(for: hint.mailbox).compactMap { receive(hint, $0, now) } }
+        return wakeUps.flatMap { wakeUp in calls(for: wakeUp.mailbox).compactMap { receive(wakeUp, $0, now) } }
     }
 
-    private mutating func receive(_ hint: MailHint, _ call: PendingListen, _ now: Duration) -> HintAction? {
+    private mutating func receive(_ wakeUp: MailWakeUp, _ call: PendingListen, _ now: Duration) -> WakeUpAction? {
         switch call.state {
         case .waiting:
-            switch resume(call, with: hasMissedHints ? .unknownChange : .hint(hint), isFresh: true, now) {
+            switch resume(call, with: hasMissedWakeUps ? .unknownChange : .wakeUp(wakeUp), isFresh: true, now) {
             case .none: return nil
             case .read(let read): return .read(read)
             case .finish(let outcome): return .finish(call.id, outcome)
             }
         case .reading(.unknownChange): return nil
         case .reading:
-            // The last of several hints counts: it was sent last.
-            call.state = .reading(hint.growth == nil ? .unknownChange : .hint(hint))
+            // The last of several wake-ups counts: it was sent last.
+            call.state = .reading(wakeUp.growth == nil ? .unknownChange : .wakeUp(wakeUp))
             return nil
         case .subscribing, .queued, .pausing: return nil
         }

@@ -6,8 +6,8 @@ extension ListenStateMachine {
         subscription?.status == .active ? settings.recheckInterval : settings.pollInterval
     }
 
-    /// Whether hints may have been missed that the sweep under way has not made up for.
-    var hasMissedHints: Bool {
+    /// Whether wake-ups may have been missed that the sweep under way has not made up for.
+    var hasMissedWakeUps: Bool {
         switch sweep {
         case .idle: false
         case .checking(_, let remainder), .pausing(_, let remainder): remainder.followsGap

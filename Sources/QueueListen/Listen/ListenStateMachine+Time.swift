@@ -26,7 +26,7 @@ extension ListenStateMachine {
     enum TickAction: Sendable {
         case read(Read)
         case check([Check])
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
         case unsubscribe
     }
 
@@ -59,7 +59,7 @@ extension ListenStateMachine {
             add(Deadline(at: end, id: id))
         }
         switch call.state {
-        // The last read: without any hints, this finds a message in time.
+        // The last read: without any wake-ups, this finds a message in time.
         case .waiting, .subscribing: return isOver ? startRead(call).map { .read($0) } : nil
         case .pausing(let until):
             if isOver, let failure = failures[id] { return fail(call, failure.error, now) }

@@ -4,16 +4,16 @@ import CoordinationBase
 // A call is registered here first. Then the process subscribes to its channel, or learns that it cannot. Then the mailbox
 // is read, and the script that finds it empty also registers the process to be notified. Then the call waits. A message can
 // therefore not go unnoticed: the read finds a message that was sent before it, and the script that sends a message after
-// it finds the registration. A hint that arrives while a read is in flight causes another read, unless the reply already
-// contains what the hint reports.
+// it finds the registration. A wake-up that arrives while a read is in flight causes another read, unless the reply
+// already contains what the wake-up reports.
 //
-// A hint says from which position to which the mailbox has grown, and contains small messages. A call that waits at
-// exactly the first position receives the messages from the hint, because a read would have started at the same message,
-// identified by its tag. All other calls read.
+// A wake-up says from which position to which the mailbox has grown, and contains small messages. A call that waits at
+// exactly the first position receives the messages from the wake-up, because a read would have started at the same
+// message, identified by its tag. All other calls read.
 //
-// Hints are never required: after every gap, and periodically, all waiting calls are checked in batches.
+// Wake-ups are never required: after every gap, and periodically, all waiting calls are checked in batches.
 //
-// Here: the state, and the callers' events. The other events are in +Subscription (the channel and its hints), +Reads
+// Here: the state, and the callers' events. The other events are in +Subscription (the channel and its wake-ups), +Reads
 // (replies), +Sweep (checks in batches) and +Time (deadlines and intervals).
 import DequeModule
 import HeapModule
@@ -21,7 +21,7 @@ import HeapModule
 /// The calls of `listen` of one process to the mailboxes of one partition.
 struct ListenStateMachine {
     typealias ID = UInt64
-    typealias Outcome = Result<Delivery, QueueListenError>
+    typealias Finish = Result<Delivery, QueueListenError>
 
     struct Settings: Sendable {
         var usesWakeUps = true
@@ -104,7 +104,7 @@ struct ListenStateMachine {
         var unchecked: [ID]
         /// Whether another sweep follows, because there was a reason for one during this one.
         var repeats = false
-        /// Whether hints may have been missed before the sweep. Until it has ended, a hint says
+        /// Whether wake-ups may have been missed before the sweep. Until it has ended, a wake-up says
         /// nothing about what happened before it: a newer call for the device may have begun
         /// elsewhere.
         var followsGap: Bool
@@ -151,7 +151,7 @@ struct ListenStateMachine {
     enum ListenAction: Sendable {
         case subscribe(generation: Int)
         case read(Read)
-        case finish(ID, Outcome)
+        case finish(ID, Finish)
     }
 
     /// Registers a call. It ends an older call of this process for the same device with

@@ -156,7 +156,7 @@ actor Listeners: WaiterRunner {
         arm()
     }
 
-    private func perform(_ actions: [Machine.HintAction]) {
+    private func perform(_ actions: [Machine.WakeUpAction]) {
         for action in actions {
             switch action {
             case .read(let read): send(read)
@@ -272,7 +272,7 @@ actor Listeners: WaiterRunner {
         case .subscribed: perform(machine.subscriptionChanged(generation, isSubscribed: true, now: now))
         case .unsubscribed: perform(machine.subscriptionChanged(generation, isSubscribed: false, now: now))
         case .gap: perform(machine.gap(generation))
-        case .hint(let bytes): perform(machine.hintsArrived(generation, MailHint.decode(bytes), now: now))
+        case .message(let bytes): perform(machine.wakeUpsArrived(generation, MailWakeUp.decode(bytes), now: now))
         }
     }
 }

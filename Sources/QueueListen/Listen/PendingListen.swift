@@ -26,8 +26,8 @@ struct ListenProgress: Sendable {
         case none
         /// Something changed: an empty reply may be out of date.
         case unknownChange
-        /// The last hint that arrived.
-        case hint(MailHint)
+        /// The last wake-up that arrived.
+        case wakeUp(MailWakeUp)
     }
 
     /// Its cursor is replaced by the position that the first reply returns.

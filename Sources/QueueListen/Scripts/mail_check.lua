@@ -21,7 +21,7 @@ for i = 2, #KEYS do
     local state, devices = fields[1], fields[2] or ''
     local partitions, epoch, last, tag, from, from_tag, sum, from_sum, hollow, keyed, due, own_size, rest_at =
       unpacked(STATE, state)
-    -- When the time to live must be renewed, a read does it.
+    -- If the time to live must be renewed, a read does it.
     is_same = (due == 0 or due > now) and last == cursor_index and epoch == cursor_epoch and tag == cursor_tag
     local at, is_known = 1, false
     while is_same and not is_known and at <= #devices do

@@ -8,6 +8,6 @@ local at = own_size + 1
 while at <= #rest do
   local process, ends
   process, ends, at = unpacked(WAITER, rest, at)
-  try('PUBLISH', channel .. process, pack(HINT_TO_READ, #name, name, 0))
+  try('PUBLISH', channel .. process, pack(WAKE_UP_TO_READ, #name, name, 0))
 end
 return {'ok', last - from, existed > 0 and 1 or 0}

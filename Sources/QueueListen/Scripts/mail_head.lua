@@ -15,9 +15,9 @@
 -- mail  list  the messages, each as two elements: HEAD, BODY with the envelope. The message whose elements are at 2i
 --             and 2i + 1 has the index from + 1 + i: indices have no gaps by construction.
 --
--- Hints are published on wake:PROCESS of registered processes, and on wake:all when a mailbox has a new epoch. A
--- published text has one HINT for each mailbox: its name and its growth. An empty growth means that the mailbox must be
--- read, whatever is known about it. Otherwise the growth is a GROWTH, followed by the elements of the new messages if
+-- Wake-ups are published on wake:PROCESS of registered processes, and on wake:all when a mailbox has a new epoch. A
+-- published text has one WAKE_UP for each mailbox: its name and its growth. An empty growth means that the mailbox must
+-- be read, whatever is known about it. Otherwise the growth is a GROWTH, followed by the elements of the new messages if
 -- they are small, each '<Hc0'.
 --
 -- Refusals: {'partitions', the actual number}, {'foreign', KEY}: the key holds data of another program.
@@ -75,7 +75,7 @@ local POLL, POLL_SIZE = '<c16d', 24
 -- process, ms until which it is registered
 local WAITER, WAITER_SIZE = '<c16d', 24
 -- name, growth
-local HINT, HINT_TO_READ = '<Hc0Hc0', '<Hc0H'
+local WAKE_UP, WAKE_UP_TO_READ = '<Hc0Hc0', '<Hc0H'
 -- epoch, index and tag of the previous last message, index and tag of the new last message
 local GROWTH = '<c8I6c8I6c8'
 local NO_TAG = '\0\0\0\0\0\0\0\0'

@@ -52,9 +52,9 @@ if is_due or is_freed or is_new or drop > 0 or begins or is_mine_new or has_move
     local name, channel = sub(box, #meta + 1), sub(meta, 1, -5) .. 'wake:'
     if is_new then
       local growth = pack(GROWTH, epoch, last, last_tag, last, last_tag)
-      try('PUBLISH', channel .. 'all', pack(HINT, #name, name, #growth, growth))
+      try('PUBLISH', channel .. 'all', pack(WAKE_UP, #name, name, #growth, growth))
     end
-    if begins and rival then try('PUBLISH', channel .. rival, pack(HINT_TO_READ, #name, name, 0)) end
+    if begins and rival then try('PUBLISH', channel .. rival, pack(WAKE_UP_TO_READ, #name, name, 0)) end
   end
 end
 return reply

@@ -10,7 +10,7 @@ local partitions, new_epoch, request_at = unpacked(TARGET, ARGV[1])
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local state, count = try('HGET', box, 'm'), try('LLEN', mail)
--- Whether the mailbox has a new epoch, and whether meta must be written: this is the first use of the partition.
+-- is_new: the mailbox has a new epoch. is_partition_new: meta must be written at the first use of the partition.
 local is_new, is_partition_new = not state, false
 -- The fields of STATE, and what follows them.
 local its_partitions, epoch, last, last_tag, from, from_tag, last_sum, from_sum, hollow, keyed, due, own_size, rest

@@ -4,6 +4,6 @@ if is_new then
   -- All processes read it: those that waited for its predecessor may not be registered, and no send will notice that it
   -- is new. ':box:' is as long as ':meta'.
   local name = sub(box, #meta + 1)
-  try('PUBLISH', sub(meta, 1, -5) .. 'wake:all', pack(HINT_TO_READ, #name, name, 0))
+  try('PUBLISH', sub(meta, 1, -5) .. 'wake:all', pack(WAKE_UP_TO_READ, #name, name, 0))
 end
 return {'ok'}

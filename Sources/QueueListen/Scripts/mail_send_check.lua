@@ -28,7 +28,7 @@
 --   deadline     ms since 1970, for PART
 --   and LIMITS up to the time to live
 local HEADER, SEND, PROBE, PART = '<BHBHc2ddc8dddBdd', 0, 1, 2
--- What the sender knows of a mailbox: epoch, index and tag of the last message that was confirmed to it, index 0 for
+-- The sender's knowledge of a mailbox: epoch, index and tag of the last message that was confirmed to it, index 0 for
 -- none.
 local KNOWN, KNOWN_SIZE = '<c8dc8', 24
 -- number of the request, ms when the expiry was last set, fingerprint, RESULT of each recipient
@@ -57,14 +57,14 @@ end
 if mode == PART and now > deadline then return {'late'} end
 if messages > MAX_MESSAGES then return redis.error_reply('RDC too many messages') end
 
--- What is written: for each recipient its elements (the only head, or a table of all) and the new state of its mailbox.
+-- The writes: for each recipient its elements (the only head, or a table of all) and the new state of its mailbox.
 -- Mailboxes that need more are in `boxes`, by the number of the recipient.
 local plan, boxes = {0, 0}, nil
 -- RESULT of the first recipient; of all, if there are several.
 local reply, results = nil, nil
 local known_at = tags_at + 8 * messages
 local keys, last_recipient, seen = KEYS, (#KEYS - 2) / 2, nil
--- Whether meta must be written, and whether the script only makes room.
+-- is_partition_new: meta must be written. is_step: the script only makes room.
 local is_partition_new, is_step = false, false
 for number = 1, last_recipient do
   local box, mail = keys[2 * number + 1], keys[2 * number + 2]

@@ -1,9 +1,9 @@
 -- The part of a send that deletes the messages that made room, writes the states of the mailboxes that need more than a
--- new state, and publishes the hints.
+-- new state, and publishes the wake-ups.
 if boxes then
-  -- A hint contains messages of up to MAX_HINT bytes, and all hints of a send together up to MAX_HINTS.
-  local MAX_HINT, MAX_HINTS = 1024, 65536
-  local hints_of, hint_bytes = nil, 0
+  -- A wake-up contains messages of up to MAX_WAKE_UP bytes, and all wake-ups of a send together up to MAX_WAKE_UPS.
+  local MAX_WAKE_UP, MAX_WAKE_UPS = 1024, 65536
+  local wake_ups_of, wake_up_bytes = nil, 0
   for number, b in pairs(boxes) do
     local is_due, is_freed = b.ttl > 0 and b.due <= now, b.ttl == 0 and b.due > 0
     if is_due then b.due = now + math.floor(b.ttl / 8) elseif is_freed then b.due = 0 end
@@ -29,17 +29,17 @@ if boxes then
       -- ':box:' is as long as ':meta'.
       local name, elements = sub(b.box, #meta + 1), plan[2 * number - 1]
       local growth = pack(GROWTH, b.epoch, b.base, b.base_tag, b.last, b.tag)
-      local hint, full = pack(HINT, #name, name, #growth, growth), nil
-      hints_of = hints_of or {}
+      local wake_up, full = pack(WAKE_UP, #name, name, #growth, growth), nil
+      wake_ups_of = wake_ups_of or {}
       if b.is_new then
-        hints_of.all = hints_of.all or {}
-        hints_of.all[#hints_of.all + 1] = hint
-      elseif b.sum - b.base_sum <= MAX_HINT then
-        -- Small messages are in the hint: a process that waits for them need not read.
+        wake_ups_of.all = wake_ups_of.all or {}
+        wake_ups_of.all[#wake_ups_of.all + 1] = wake_up
+      elseif b.sum - b.base_sum <= MAX_WAKE_UP then
+        -- Small messages are in the wake-up: a process that waits for them need not read.
         if type(elements) == 'string' then elements = {elements, ARGV[2]} end
         if #elements == 2 or not b.keys then
           for _, element in ipairs(elements) do growth = growth .. pack('<Hc0', #element, element) end
-          full = pack(HINT, #name, name, #growth, growth)
+          full = pack(WAKE_UP, #name, name, #growth, growth)
         end
       end
       local at = b.own_size + 1
@@ -47,18 +47,18 @@ if boxes then
         local process, ends
         process, ends, at = unpacked(WAITER, b.rest, at)
         if ends > now then
-          local hints = hints_of[process] or {}
-          hints_of[process] = hints
-          hints[#hints + 1] = full and hint_bytes < MAX_HINTS and full or hint
-          hint_bytes = hint_bytes + #hints[#hints]
+          local wake_ups = wake_ups_of[process] or {}
+          wake_ups_of[process] = wake_ups
+          wake_ups[#wake_ups + 1] = full and wake_up_bytes < MAX_WAKE_UPS and full or wake_up
+          wake_up_bytes = wake_up_bytes + #wake_ups[#wake_ups]
         end
       end
     end
   end
-  -- Only hints: a user whose ACL rules forbid the channel has sent its messages all the same.
-  if hints_of then
+  -- Wake-ups may be lost: a user whose ACL rules forbid the channel has sent its messages all the same.
+  if wake_ups_of then
     local channel = sub(meta, 1, -5) .. 'wake:'
-    for process, hints in pairs(hints_of) do try('PUBLISH', channel .. process, table.concat(hints)) end
+    for process, wake_ups in pairs(wake_ups_of) do try('PUBLISH', channel .. process, table.concat(wake_ups)) end
   end
 end
 if is_step then return {'again'} end

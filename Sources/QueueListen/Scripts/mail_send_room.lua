@@ -11,7 +11,7 @@ if boxes then
     -- Messages that do not even fit into an empty mailbox are refused.
     if b and b.is_over and b.last - b.base <= b.max_messages and b.sum - b.base_sum <= b.max_bytes then
       local left = b.base - b.from
-      -- How much must go.
+      -- The numbers of messages and bytes that must go.
       local count = b.last - b.from - b.max_messages
       local bytes = b.sum - b.from_sum - b.hollow - b.max_bytes
       if b.when_full == DROP_OLDEST and mode == PROBE then

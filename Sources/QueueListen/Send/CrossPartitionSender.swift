@@ -106,8 +106,8 @@ final class CrossPartitionSender: Sendable {
         let fingerprint = encodedSend.fingerprint
         let parts = parts(of: encodedSend)
         let end = clock.now() + configuration.callTimeout
-        let confirmation = Confirmation(redis: redis, durability: durability)
-        do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
+        let writes = DurableWrites(redis: redis, durability: durability)
+        do { try await writes.prepare() } catch { throw QueueListenError(error) }
 
         var serverTimes: [Int]
         do {
@@ -122,7 +122,7 @@ final class CrossPartitionSender: Sendable {
             }
             serverTimes = try await self.serverTimes(parts, until: end)
         }
-        if let firstIndices = try await record(encodedSend, id: sendID, fingerprint, confirmation, until: end) {
+        if let firstIndices = try await record(encodedSend, id: sendID, fingerprint, writes, until: end) {
             guard durability == .memory else {
                 throw QueueListenError(
                     .notDurable, "the messages were sent by an earlier call, and their durability is unknown",
@@ -150,7 +150,7 @@ final class CrossPartitionSender: Sendable {
     /// - Returns: the index of each recipient's first message if an earlier call has finished the
     ///   send; otherwise `nil`.
     private func record(
-        _ encodedSend: EncodedSend, id: String, _ fingerprint: String, _ confirmation: Confirmation, until end: Duration
+        _ encodedSend: EncodedSend, id: String, _ fingerprint: String, _ writes: DurableWrites, until end: Duration
     ) async throws(QueueListenError) -> [Int]? {
         let home = home(of: id)
         let arguments: [RedisArgument] = [
@@ -158,7 +158,7 @@ final class CrossPartitionSender: Sendable {
             .integer(Self.recordLifetime.wholeMilliseconds),
         ]
         return try await repeating(until: end, clock, throwing: QueueListenError.self) {
-            let reply = try await confirmation.run(
+            let reply = try await writes.run(
                 Scripts.begin, keys: [home.keys.meta, home.keys.sendRecord(id), home.keys.unfinishedSends],
                 arguments: arguments,
                 timeout: max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2)))

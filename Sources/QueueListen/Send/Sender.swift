@@ -10,7 +10,7 @@ final class Sender: Sendable {
     private let clock: MonotonicClock
     /// Identifies this sender. The server keeps the answers to its numbered requests.
     private let name = randomID()
-    private let places = Locked(AnswerPlaces())
+    private let places = Locked(RequestPlaces())
     private let confirmed = Locked(ConfirmedMessages())
 
     init(redis: any Redis, partition: Partition, configuration: PostOfficeConfiguration, clock: MonotonicClock) {
@@ -50,14 +50,14 @@ final class Sender: Sendable {
     func send(
         _ request: SendRequest, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> Receipt {
-        let confirmation = Confirmation(redis: redis, durability: durability)
-        do { try await confirmation.prepare() } catch { throw QueueListenError(error) }
+        let writes = DurableWrites(redis: redis, durability: durability)
+        do { try await writes.prepare() } catch { throw QueueListenError(error) }
         let end = clock.now() + configuration.callTimeout
         if let id {
             let encodedSend = request.encoded(id: id)
             let scriptRequest = ScriptRequest(
                 sender: "id:" + id, answerLifetime: configuration.sendIDLifetime, fingerprint: encodedSend.fingerprint)
-            let firstIndices = try await deliver(encodedSend, scriptRequest, confirmation, until: end)
+            let firstIndices = try await deliver(encodedSend, scriptRequest, writes, until: end)
             return Receipt(id: id, request, firstIndices, durability)
         }
         let (number, place) = places.withLock { $0.take() }
@@ -68,7 +68,7 @@ final class Sender: Sendable {
             sender: place == nil ? ownID : name, number: number, place: place ?? 0,
             // The server may keep an answer for half of this time: the expiry is that of all places together.
             answerLifetime: configuration.ownIDLifetime * 2, fingerprint: "0")
-        let firstIndices = try await deliver(request.encoded(id: ownID), scriptRequest, confirmation, until: end)
+        let firstIndices = try await deliver(request.encoded(id: ownID), scriptRequest, writes, until: end)
         return Receipt(id: ownID, request, firstIndices, durability)
     }
 
@@ -83,7 +83,7 @@ final class Sender: Sendable {
     ) async throws(QueueListenError) -> Int {
         let request = ScriptRequest(
             sender: "id:" + id, mode: .probe, answerLifetime: .zero, fingerprint: fingerprint)
-        let (reply, _) = try await exchange(part, request, Confirmation(redis: redis, durability: .memory), end)
+        let (reply, _) = try await exchange(part, request, DurableWrites(redis: redis, durability: .memory), end)
         return try time(reply, part)
     }
 
@@ -116,7 +116,7 @@ final class Sender: Sendable {
     ) async throws(QueueListenError) -> [Int] {
         let request = ScriptRequest(
             sender: "id:" + id, mode: .part(until: deadline), answerLifetime: answerLifetime, fingerprint: fingerprint)
-        return try await deliver(part, request, Confirmation(redis: redis, durability: durability), until: end)
+        return try await deliver(part, request, DurableWrites(redis: redis, durability: durability), until: end)
     }
 
     /// Shortens the time for which the partition remembers a delivered part.
@@ -128,9 +128,9 @@ final class Sender: Sendable {
     // MARK: The script
 
     private func deliver(
-        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ confirmation: Confirmation, until end: Duration
+        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ writes: DurableWrites, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
-        let (reply, tags) = try await exchange(encodedSend, request, confirmation, end)
+        let (reply, tags) = try await exchange(encodedSend, request, writes, end)
         if let bytes = reply.bytes, let results = Self.results(bytes, of: encodedSend) {
             record(results, encodedSend, tags)
             return results.map(\.firstIndex)
@@ -158,7 +158,7 @@ final class Sender: Sendable {
 
     /// Runs the script, with retries and after repairs, until there is a reply that says the outcome.
     private func exchange(
-        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ confirmation: Confirmation, _ end: Duration
+        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ writes: DurableWrites, _ end: Duration
     ) async throws(QueueListenError) -> (RESPValue, tags: [UInt64]) {
         let keys = encodedSend.keys(in: partition, sender: request.sender)
         let messages = encodedSend.arguments()
@@ -166,7 +166,7 @@ final class Sender: Sendable {
             let (reply, tags, known) = try await repeating(until: end, clock, throwing: QueueListenError.self) {
                 let tags = encodedSend.newTags()
                 let known = confirmed.withLock { $0.cursors(of: encodedSend.recipients) }
-                let reply = try await confirmation.run(
+                let reply = try await writes.run(
                     Scripts.send, keys: keys,
                     arguments: [.bytes(header(request, encodedSend, tags, known))] + messages,
                     timeout: remaining(until: end))

@@ -7,13 +7,13 @@ import Hiredis
 /// Any thread enters it under its lock. With the mutex at hand, nothing else is needed: no change of executor, and no
 /// request. The engine is asked only for the claim.
 final class Cohort: Sendable {
-    private typealias Outcome = Result<Lease, RedisDCError>
+    private typealias Finish = Result<Lease, RedisDCError>
 
     private struct State {
         var machine: CohortStateMachine
         /// The continuations of the waiters, and the outcomes of those who have none yet.
-        var continuations: [UInt64: UnsafeContinuation<Outcome, Never>] = [:]
-        var outcomes: [UInt64: Outcome] = [:]
+        var continuations: [UInt64: UnsafeContinuation<Finish, Never>] = [:]
+        var outcomes: [UInt64: Finish] = [:]
         /// The lease of the current turn is notified of its loss here.
         var turnWatch: LeaseWatch?
         /// The engine reports the loss of the claim here.
@@ -90,11 +90,11 @@ final class Cohort: Sendable {
         return try await outcome(of: id).get()
     }
 
-    private func outcome(of id: UInt64) async -> Outcome {
+    private func outcome(of id: UInt64) async -> Finish {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let outcome = state.withLock { state in
-                    if let outcome = state.outcomes.removeValue(forKey: id) { return outcome as Outcome? }
+                    if let outcome = state.outcomes.removeValue(forKey: id) { return outcome as Finish? }
                     state.continuations[id] = continuation
                     return nil
                 }
@@ -105,8 +105,8 @@ final class Cohort: Sendable {
         }
     }
 
-    private func finish(_ id: UInt64, _ outcome: Outcome) {
-        let continuation = state.withLock { state -> UnsafeContinuation<Outcome, Never>? in
+    private func finish(_ id: UInt64, _ outcome: Finish) {
+        let continuation = state.withLock { state -> UnsafeContinuation<Finish, Never>? in
             if let continuation = state.continuations.removeValue(forKey: id) { return continuation }
             state.outcomes[id] = outcome
             return nil

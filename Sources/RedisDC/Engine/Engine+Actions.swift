@@ -67,7 +67,7 @@ extension Engine {
         arm()
     }
 
-    func perform(_ actions: [Machine.HintAction]) {
+    func perform(_ actions: [Machine.WakeUpAction]) {
         for action in actions {
             switch action {
             case .sessionEnded(let end): perform(end)
@@ -235,7 +235,8 @@ extension Engine {
         case .unsubscribed:
             perform(machine.subscriptionChanged(life.id, isSubscribed: false, now: now))
             recheckCohorts()
-        case .hint(let bytes): perform(machine.hint(life.id, String(decoding: bytes, as: UTF8.self), now: now))
+        case .message(let bytes):
+            perform(machine.wakeUpReceived(life.id, String(decoding: bytes, as: UTF8.self), now: now))
         case .gap:
             perform(machine.gap(life.id, now: now))
             recheckCohorts()

@@ -10,7 +10,7 @@ import Hiredis
 /// An actor on the client's executor.
 actor Engine: WaiterRunner {
     typealias Progress = EngineWork
-    typealias Output = EngineStateMachine.Outcome
+    typealias Output = EngineStateMachine.Output
     typealias Failure = RedisDCError
 
     nonisolated let unownedExecutor: UnownedSerialExecutor

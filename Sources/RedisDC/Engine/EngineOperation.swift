@@ -2,7 +2,7 @@
 import CoordinationBase
 
 /// An operation of the engine in progress.
-typealias EngineOperation = PendingOperation<EngineWork, EngineStateMachine.Outcome, RedisDCError>
+typealias EngineOperation = PendingOperation<EngineWork, EngineStateMachine.Output, RedisDCError>
 
 /// The operation that a caller requests from the engine.
 enum EngineWork: Sendable {
@@ -29,7 +29,7 @@ extension PendingOperation where Progress == EngineWork {
 /// Functions of their own, because errors are large: in the functions that wait, they would enlarge the frame of each
 /// of ten thousand waiters.
 extension PendingOperation
-where Progress == EngineWork, Output == EngineStateMachine.Outcome, Failure == RedisDCError {
+where Progress == EngineWork, Output == EngineStateMachine.Output, Failure == RedisDCError {
     /// Returns the grant, or `nil` when the request may not queue and there were not enough permits.
     func grant() throws(RedisDCError) -> EngineStateMachine.Grant? {
         if case .granted(let grant)? = try result?.get() { grant } else { nil }

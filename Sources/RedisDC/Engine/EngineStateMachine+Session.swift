@@ -83,7 +83,7 @@ extension EngineStateMachine {
     /// The session's wake-up channel.
     enum Channel {
         case subscribed
-        /// Hints do not arrive. At `pollAt` the machine compares its claims with Redis, if any are queued.
+        /// Wake-ups do not arrive. At `pollAt` the machine compares its claims with Redis, if any are queued.
         case unsubscribed(pollAt: Duration)
 
         var isSubscribed: Bool { if case .subscribed = self { true } else { false } }

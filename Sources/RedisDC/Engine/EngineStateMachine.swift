@@ -6,8 +6,9 @@
 // A grant is accepted from a reply, or from a message on the session's wake-up channel. A lost message only delays the
 // grant: the machine finds it when it compares its claims with Redis. A forged message is not detected.
 //
-// Here: the state, and the events that callers cause. +Session: how a session begins and ends. +Replies: replies of
-// Redis. +Hints: messages on the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats.
+// Here: the state, and the events that callers cause. +Session: how a session begins and ends. +Replies: replies of Redis
+// and failed requests, whose effects are in +Answers and +Failures. +WakeUps: messages on the channel, and the comparison
+// with Redis after a gap. +Time: deadlines and heartbeats.
 import CoordinationBase
 import DequeModule
 import HeapModule
@@ -15,7 +16,7 @@ import Hiredis
 
 struct EngineStateMachine {
     typealias ID = UInt64
-    typealias Finish = Result<Outcome, RedisDCError>
+    typealias Finish = Result<Output, RedisDCError>
 
     struct Settings: Sendable {
         var ttl: Duration = .seconds(15) {
@@ -50,7 +51,7 @@ struct EngineStateMachine {
     }
 
     /// The result of an operation that did not fail.
-    enum Outcome: Sendable {
+    enum Output: Sendable {
         case granted(Grant)
         /// The request may not queue, and there were not enough permits.
         case notAvailable

@@ -97,19 +97,19 @@ public struct Election: Sendable {
     public func changes() -> AsyncStream<Leader?> {
         let (stream, continuation) = AsyncStream.makeStream(of: Leader?.self, bufferingPolicy: .bufferingNewest(1))
         let watching = Task {
-            let (hints, hint) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-            hint.yield()
+            let (wakeUps, wakeUp) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            wakeUp.yield()
             await withTaskGroup(of: Void.self) { group in
-                group.addTask { await listen(hint) }
+                group.addTask { await listen(wakeUp) }
                 group.addTask {
                     while !Task.isCancelled {
                         try? await clock.sleep(pollInterval)
-                        hint.yield()
+                        wakeUp.yield()
                     }
                 }
                 var last: Leader??
-                for await _ in hints {
-                    // The next hint or poll tries again.
+                for await _ in wakeUps {
+                    // The next wake-up or poll tries again.
                     guard case .success(let now) = await read() else { continue }
                     if last != .some(now) { continuation.yield(now) }
                     last = .some(now)
@@ -125,11 +125,11 @@ public struct Election: Sendable {
         do { return .success(try await leader()) } catch { return .failure(error) }
     }
 
-    private func listen(_ hint: AsyncStream<Void>.Continuation) async {
+    private func listen(_ wakeUp: AsyncStream<Void>.Continuation) async {
         while !Task.isCancelled {
             try? await redis.withSubscription(to: [channel]) { events in
-                hint.yield()
-                for try await _ in events { hint.yield() }
+                wakeUp.yield()
+                for try await _ in events { wakeUp.yield() }
             }
             try? await clock.sleep(pollInterval)
         }

@@ -42,7 +42,7 @@ if grants_wanted and kind and kind ~= DESTROYED and kind ~= BROKEN and waiting >
       zadd[#zadd + 1] = RECHECK_LINE .. name
     end
   else
-    -- Where the queue is read, and whether its first waiter wants more than is free.
+    -- The place at which the queue is read. is_blocked: its first waiter wants more than is free.
     local queue_offset, is_blocked = 0, false
     -- Members that have entered, by the note of their group, and where the waiters of the entering group are read.
     local members, group_offset = {}, 0

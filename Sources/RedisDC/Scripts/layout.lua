@@ -1,4 +1,4 @@
--- What the engine stores, and the names that its scripts have for it.
+-- The records of the engine, and the names that its scripts have for them.
 --
 -- Every line without an indentation is a declaration of its own. A script consists of the declarations whose names it
 -- uses, and of the parts that Scripts.swift lists for it, joined into one text. So a script contains what it needs and

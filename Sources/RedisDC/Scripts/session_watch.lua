@@ -1,6 +1,6 @@
 -- The end of a script that begins or extends a session: keeps the list of watchers, and says when to look again.
 --
--- What a dead session held is freed by the first heartbeat after its end. Up to three watchers send one whenever the
+-- The first heartbeat after the end of a dead session frees its claims. Up to three watchers send one whenever the
 -- next session expires: the sessions with the longest TTLs, because the others send theirs often anyway. So neither the
 -- TTLs of those who live delay it, nor does their number cause requests. The field `watchers` has SID:PROMISE:TTL of
 -- each, PROMISE being the time of its next heartbeat.

@@ -1,3 +1,5 @@
+import ChildProcesses
+
 /// Creates keys and certificates in a folder with the `openssl` program.
 ///
 /// It signs with `openssl ca`, the only command that can set both dates of a certificate in every

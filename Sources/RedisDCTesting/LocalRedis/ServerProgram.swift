@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 
 /// The search for the server program of ``LocalRedis``.

@@ -1,13 +1,13 @@
 import Foundation
 
 /// The search for a program as a shell does it.
-package enum Executable {
+enum Executable {
     /// Returns the path of the first name that is a program, or nil.
     ///
     /// - Parameters:
     ///   - names: program names. A name with a slash is a path.
     ///   - searchPath: folders separated by colons; by default the environment variable `PATH`.
-    package static func find(_ names: [String], searchPath: String? = nil) -> String? {
+    static func find(_ names: [String], searchPath: String? = nil) -> String? {
         let folders = (searchPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         return names.lazy
             .flatMap { name in name.contains("/") ? [name] : folders.map { "\($0)/\(name)" } }

@@ -1,3 +1,4 @@
+import ChildProcesses
 import Foundation
 
 /// A folder that only this user can enter, with a path that is short enough for a Unix socket in

@@ -1,9 +1,9 @@
 // A child process that shares this process's standard streams and receives its signals.
+import ChildProcesses
 import CommandLineTool
 import Dispatch
 import Foundation
 import RedisDC
-import RedisDCTesting
 import Synchronization
 
 /// A program that is run once as a child process.

@@ -1,8 +1,8 @@
 // The process that ends a command when the lease ends and redisdc does not.
+import ChildProcesses
 import CommandLineTool
 import Foundation
 import RedisDC
-import RedisDCTesting
 
 /// A second process of `redisdc lock` and its like, which does nothing but watch the end of the
 /// lease.

@@ -1,4 +1,5 @@
-// The private deployments that `redisdc verify --kill` fails over.
+// The private deployments that `redisdc verify --kill` fails over. The only file of the tool that imports RedisDCTesting,
+// which starts and kills servers.
 import ArgumentParser
 import CommandLineTool
 import Hiredis

@@ -81,9 +81,9 @@ struct Verify: AsyncParsableCommand {
         }
     }
 
-    private func verify(_ interruption: Interruption) async throws -> Outcome {
+    private func verify(_ interruption: Interruption) async throws -> RunOutcome {
         guard let kill else { return try await self.run(on: global, nil, interruption) }
-        var outcome: Outcome?
+        var outcome: RunOutcome?
         try await withLocalDeployment(kill, server: server) { deployment in
             var options = global
             options.url = deployment.url
@@ -94,7 +94,7 @@ struct Verify: AsyncParsableCommand {
 
     private func run(
         on options: GlobalOptions, _ deployment: (any LocalDeployment)?, _ interruption: Interruption
-    ) async throws -> Outcome {
+    ) async throws -> RunOutcome {
         let seed = seed ?? UInt64.random(in: 0...UInt64(UInt32.max))
         let isCluster = options.chosenURL?.contains("-cluster://") == true
         let header = RunHistory.Header(
@@ -131,7 +131,7 @@ struct Verify: AsyncParsableCommand {
 
     // MARK: Report
 
-    private func report(_ outcome: Outcome) throws {
+    private func report(_ outcome: RunOutcome) throws {
         let verdict = Judge.judge(outcome.history)
         let isViolated = verdict.result == .violated
         if let path = history ?? (isViolated ? "redisdc-verify-\(outcome.history.header.seed).jsonl" : nil) {

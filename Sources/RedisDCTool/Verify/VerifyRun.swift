@@ -9,7 +9,7 @@ import Synchronization
 import Verification
 
 /// The history of a run, and what the user should know about it besides the verdict.
-struct Outcome: Sendable {
+struct RunOutcome: Sendable {
     var history: RunHistory
     var notes: [String] = []
     /// Why the run has ended early.
@@ -42,14 +42,14 @@ struct VerifyRun: Sendable {
     private static let stopLimit = Duration.seconds(40)
 
     /// Runs, removes the keys, and returns the history.
-    func make() async throws -> Outcome {
+    func make() async throws -> RunOutcome {
         let namespace = "verify-\(randomID().prefix(12))"
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("redisdc-\(namespace)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        var outcome: Outcome?
+        var outcome: RunOutcome?
         try await options.withRedis { redis in
-            let result: Result<Outcome, any Error>
+            let result: Result<RunOutcome, any Error>
             do { result = .success(try await make(redis, namespace, folder)) } catch { result = .failure(error) }
             let remaining = await Cleanup(redis: redis, namespace: namespace, partitions: partitions).run()
             outcome = try result.get()
@@ -58,7 +58,7 @@ struct VerifyRun: Sendable {
         return outcome!
     }
 
-    private func make(_ redis: RedisClient, _ namespace: String, _ folder: URL) async throws -> Outcome {
+    private func make(_ redis: RedisClient, _ namespace: String, _ folder: URL) async throws -> RunOutcome {
         let recorder = try Recorder(folder: folder.path, process: 0)
         let coordinating = Workload.coordinatorConfiguration(ttl: ttl, partitions: partitions)
         let posting = Workload.postOfficeConfiguration(partitions: partitions)
@@ -87,7 +87,7 @@ struct VerifyRun: Sendable {
                 }
                 watch.read()
                 watch.finish()
-                return Outcome(history: RunHistory(header, watch.events), notes: notes, failure: failure)
+                return RunOutcome(history: RunHistory(header, watch.events), notes: notes, failure: failure)
             }
         }
     }

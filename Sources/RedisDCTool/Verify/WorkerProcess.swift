@@ -1,7 +1,7 @@
 // The processes that `redisdc verify` starts.
+import ChildProcesses
 import CommandLineTool
 import Foundation
-import RedisDCTesting
 import Synchronization
 
 /// One running `redisdc verify-worker`. It ends when this process does, because its standard input ends then.

@@ -45,8 +45,8 @@ extension QueueListenTests {
                 #expect(Array(empty.prefix(3)) == ["ok", first[1], "2"] && empty.count == 4)
                 try await redis.withSubscription(to: [.channel(node.key("wake:\(ForeignNode.process)"))]) { events in
                     try await office.send("from us", to: "bob", "alice")
-                    guard case .message(let hint)? = try await events.next() else { return }
-                    let received = try #require(MailHint.decode(hint.payload).first)
+                    guard case .message(let wakeUp)? = try await events.next() else { return }
+                    let received = try #require(MailWakeUp.decode(wakeUp.payload).first)
                     #expect(
                         received.mailbox == "bob" && received.growth?.start.index == 2
                             && received.growth?.end.index == 3)

@@ -1,4 +1,3 @@
-import ArgumentParser
 import Foundation
 import RedisDCTesting
 import TestSupport
@@ -9,33 +8,6 @@ import Testing
 
 @Suite("The commands of the documentation", .timeLimit(.minutes(10)))
 struct DocumentedCommandsTests {
-    /// The lines of a document that begin with `redisdc`, without their comments.
-    private static func commands(of document: String) throws -> [String] {
-        let text = try String(contentsOf: packageRoot.appendingPathComponent(document), encoding: .utf8)
-        return text.split(separator: "\n").compactMap { line in
-            let trimmed = line.drop { $0 == " " }
-            let isCode = line.count - trimmed.count == 4 || !line.contains("`") && line.count == trimmed.count
-            guard isCode, trimmed.hasPrefix("redisdc ") else { return nil }
-            let command = trimmed.firstRange(of: "  #").map { trimmed[..<$0.lowerBound] } ?? trimmed
-            return command.trimmingCharacters(in: .whitespaces)
-        }
-    }
-
-    @Test(
-        "are accepted by the parser",
-        arguments: [
-            ("docs/tool.md", 20), ("docs/services.md", 6), ("docs/verify.md", 2), ("docs/run-a-job-once.md", 1),
-            ("docs/limit-a-rate.md", 3), ("Sources/RedisDC/RedisDC.docc/Running.md", 2),
-        ])
-    func parse(document: String, count: Int) throws {
-        let commands = try Self.commands(of: document)
-        #expect(commands.count >= count)
-        for command in commands {
-            let words = command.replacing("'", with: "").split(separator: " ").map { String($0) }
-            #expect(throws: Never.self, "\(command)") { try Tool.parseAsRoot(Array(words.dropFirst())) }
-        }
-    }
-
     @Test("run as docs/tool.md shows them, one after the other")
     func run() async throws {
         try await withEngineTool(.init(persistence: .appendOnly(fsync: .always))) { tool in
@@ -47,7 +19,7 @@ struct DocumentedCommandsTests {
             // Commands that run until they are interrupted, with the files that have their output.
             var running: [(command: String, child: Child, output: String)] = []
             var holder: Child?
-            for command in try Self.commands(of: "docs/tool.md") {
+            for command in try documentedCommands(of: "docs/tool.md") {
                 switch command.split(separator: " ").dropFirst().joined(separator: " ") {
                 case "inspect backup":
                     // Something to see, and to release by force later.

@@ -88,7 +88,7 @@ struct WaitingTicket: Hashable {
     var rating: Int
     /// The current distance of its window.
     var distance: Int
-    /// When it was enqueued, as a text that grows.
+    /// The time at which it was enqueued, as a text that grows.
     var stamp: String
 
     init(id: String, properties: String, rating: Int, distance: Int, stamp: String) {

@@ -1,5 +1,5 @@
+import ChildProcesses
 import Foundation
-import RedisDCTesting
 import Synchronization
 import TestRandom
 import Testing

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Documented metrics, spans and logs")
 struct DocumentedInstrumentsTests {
-    /// Where the names are in the sources.
+    /// The places of the names in the sources.
     private static var patterns: [(kind: String, pattern: Regex<(Substring, Substring)>)] {
         [
             ("metric", /(?:label: |counter\()"([a-z]+_[a-z_]+)"/),

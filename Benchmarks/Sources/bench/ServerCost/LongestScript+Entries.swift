@@ -1,4 +1,4 @@
-// Which scripts the longest uses run, compared with those that the modules have.
+// The scripts that the longest uses run, compared with those that the modules have.
 import Foundation
 
 extension LongestScript {

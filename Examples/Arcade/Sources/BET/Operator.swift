@@ -1,6 +1,6 @@
 /// An operator of a dialect: its position, how it binds, and what it computes.
 public struct Operator: Sendable {
-    /// Where an operator stands.
+    /// The position of an operator.
     public enum Position: String, Sendable, CaseIterable {
         /// Before its operand, as in `- 1`.
         case prefix
@@ -13,7 +13,7 @@ public struct Operator: Sendable {
         public var operandCount: Int { self == .infix ? 2 : 1 }
     }
 
-    /// Which of two operators of the same precedence binds their common operand.
+    /// The one of two operators of the same precedence that binds their common operand.
     public enum Associativity: String, Sendable, CaseIterable {
         /// The operator to the left: `1 - 2 - 3` is `(1 - 2) - 3`.
         case left

@@ -17,7 +17,7 @@ public struct Duel: Sendable, Hashable, Codable {
         case invalid(String, at: Int)
     }
 
-    /// How a match has ended.
+    /// The end of a match.
     public enum Ending: String, Sendable, Codable {
         /// Both rounds were played.
         case played
@@ -96,7 +96,7 @@ public struct Duel: Sendable, Hashable, Codable {
 
     // MARK: Moves
 
-    /// How the match has ended; `nil` while it lasts.
+    /// The end of the match; `nil` while it lasts.
     public var ending: Ending? {
         if quitter != nil { return .quit }
         return rounds.count == 2 && rounds[1].value != nil ? .played : nil

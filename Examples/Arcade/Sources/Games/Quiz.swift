@@ -8,7 +8,7 @@ public struct Quiz: Sendable, Hashable, Codable {
         public var name: String
         /// At least one.
         public var categories: [String]
-        /// How many questions, at most as many as the categories have.
+        /// The number of questions, at most as many as the categories have.
         public var questions: Int
         /// The time for an answer in seconds, 3 to 60.
         public var seconds: Int
@@ -91,7 +91,7 @@ public struct Quiz: Sendable, Hashable, Codable {
     public private(set) var current: Int?
     /// The place of the player whose turn it is.
     public private(set) var turn = 0
-    /// When the question is shown to the player whose turn it is.
+    /// The time at which the question is shown to the player whose turn it is.
     public private(set) var shown = 0
     /// The number of players who have had a turn with the current question.
     public private(set) var asked = 0

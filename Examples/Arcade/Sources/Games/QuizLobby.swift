@@ -51,9 +51,9 @@ public struct QuizLobby: Lobby, Hashable {
         public var current: Int?
         public var question: String?
         public var answers: [String]?
-        /// Whose turn it is.
+        /// The player whose turn it is.
         public var turn: String?
-        /// When the question is shown to that player, and when the turn is over, in milliseconds by the server's clock.
+        /// The times at which the question is shown to that player and the turn is over, in milliseconds by the server's clock.
         public var shown: Int?
         public var deadline: Int?
         public var last: Quiz.Event?

@@ -9,7 +9,7 @@ public struct TicTacToe: Sendable, Hashable {
         public var other: Mark { self == .cross ? .circle : .cross }
     }
 
-    /// How a game has ended.
+    /// The outcome of a game.
     public enum Outcome: Sendable, Hashable {
         /// Three in a line.
         case won(by: Mark, line: [Int])
@@ -38,7 +38,7 @@ public struct TicTacToe: Sendable, Hashable {
         [0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6],
     ]
 
-    /// How the game has ended; `nil` while it lasts.
+    /// The outcome of the game; `nil` while it lasts.
     public var outcome: Outcome? {
         for line in Self.lines {
             if let mark = cells[line[0]], line.allSatisfy({ cells[$0] == mark }) { return .won(by: mark, line: line) }

@@ -31,11 +31,11 @@ public struct WordGame: Sendable, Hashable, Codable {
 
     /// The number of holes.
     public static let holes = 9
-    /// How long a letter stays up, in seconds. The next one comes when it goes.
+    /// The time for which a letter stays up, in seconds. The next one comes when it goes.
     public static let letterSeconds = 2
     /// The length of a game in seconds.
     public static let seconds = 30
-    /// How long after the end of a game its words are accepted, in seconds.
+    /// The time after the end of a game in which its words are accepted, in seconds.
     public static let overtime = 15
     /// The length of the shortest word that scores.
     public static let minWordLength = 3

@@ -14,7 +14,7 @@ struct OpponentSearch: Sendable {
         static let maxIDBytes = 40
         /// From the page.
         var id: String
-        /// How often a ticket was replaced, because it was lost with its node.
+        /// The number of times that a ticket was replaced, because it was lost with its node.
         var attempt = 0
 
         func name(of player: String) -> String { "\(player):\(attempt):\(id)" }

@@ -30,7 +30,7 @@ struct PublishedInterface<Context: RequestContext>: Sendable {
 
     // MARK: Requests
 
-    /// What all requests have in common; the rest is the content of the call.
+    /// The fields that all requests have in common; the rest is the content of the call.
     private struct Typed: Decodable {
         var type: String
         var session: String?
@@ -102,7 +102,7 @@ struct PublishedInterface<Context: RequestContext>: Sendable {
             let wait = typed.wait ?? 30
             guard let last = typed.last else { return (.get, "/v1/mail?wait=\(wait)") }
             guard Cursor(last) != nil else { throw .invalid("last is the cursor of a message") }
-            // What the player has is acknowledged, and only then deleted.
+            // The messages that the player has are acknowledged, and only then deleted.
             return (.get, "/v1/mail?after=\(last)&ack=\(last)&wait=\(wait)")
         case "games", "data": return (.post, "/duel/state")
         case "begin": return (.post, "/duel/begin")

@@ -32,7 +32,7 @@ actor Room<GameLobby: Lobby>: Service {
     private let attended = Worklist()
     private var alarms: [String: Task<Void, Never>] = [:]
 
-    /// How long a player may be away: the time in which a page is loaded again, or connects to another node.
+    /// The time for which a player may be away: that in which a page is loaded again, or connects to another node.
     static var grace: Duration { .seconds(3) }
 
     /// - Parameter name: of the bucket, of the messages, and the beginning of the names of devices.

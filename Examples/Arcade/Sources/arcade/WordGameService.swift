@@ -45,7 +45,7 @@ struct WordGameService: Sendable {
     private struct Game: Codable {
         var letters: [WordGame.Letter]
         var letterSeconds = WordGame.letterSeconds
-        /// How long the game has run, if the call was repeated.
+        /// The time for which the game has run, if the call was repeated.
         var elapsed: Double
     }
     private struct Finish: Codable { var id: String, words: [[Int]] }

@@ -16,7 +16,7 @@ import Testing
 /// Passwords, and the calls of players who have forgotten theirs.
 @Suite("Passwords", .timeLimit(.minutes(2)))
 struct PasswordTests {
-    /// What the accounts of a test do, and the calls that players make.
+    /// The accounts of a test, and the calls that players make.
     private struct Place: Sendable {
         let accounts: Accounts
         let redis: any Redis

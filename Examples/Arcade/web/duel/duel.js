@@ -178,7 +178,7 @@ await play("duel", {
     duel: ({ json }) => {
         put(json);
         show();
-        // What is counted at the end.
+        // The results that are counted at the end.
         if (json.phase === "over") load();
     },
     // An opponent was found, or the ticket has ended. The server begins the match, or goes on looking if the ticket was lost

@@ -1,6 +1,6 @@
-// What a player is told when the quiz has changed: words only, without the page.
+// The notices of a player when the quiz has changed: words only, without the page.
 
-/** For how many seconds the others wait for a player who is away. */
+/** The seconds for which the others wait for a player who is away. */
 const GRACE = 3;
 
 /**

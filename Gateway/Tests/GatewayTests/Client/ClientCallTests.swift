@@ -8,6 +8,7 @@ import Testing
 /// Calls of the client to nodes whose replies the test decides.
 @Suite("Calls of the client")
 struct ClientCallTests {
+    /// The reply to a send. The client has chosen the id of the send itself, and does not read that of the reply.
     private let sent = Response.json(#"{"id": "x", "indices": {"bob": [3, 4]}}"#)
 
     private func send(_ client: GatewayClient) async throws(GatewayError) -> SendReceipt {

@@ -66,7 +66,7 @@ struct TestLog: Sendable {
     }
 }
 
-/// What the nodes of a test have in common.
+/// The settings that the nodes of a test have in common.
 private struct NodeSettings: Sendable {
     var gateway = GatewayConfiguration()
     var office = PostOfficeConfiguration()

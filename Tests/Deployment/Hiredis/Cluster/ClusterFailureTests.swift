@@ -114,18 +114,14 @@ extension ServerTests {
                     stop?()
                     stopOthers?()
                 }
-                let writer = ListWriter(redis)
-                let writing = Task { await writer.run() }
-                try await until("the first elements are written") { writer.acknowledged.count >= 100 }
+                let writer = try await ListWriter.start(redis)
                 let before = made.count
                 let old = try await cluster.master(ofKey: "list")
                 await old.kill()
                 let atKill = writer.started
                 try await cluster.waitUntilHealthy()
-                let count = writer.acknowledged.count
-                try await until("the client writes to the new master") { writer.acknowledged.count >= count + 10 }
-                writing.cancel()
-                await writing.value
+                try await writer.progress(10)
+                await writer.stop()
                 #expect(made.count > before && others.count > 0)
                 let list = try await redis.send("LRANGE", "list", 0, -1).array?.compactMap(\.string) ?? []
                 // After the last element that the old master had, and before all that were written to the new one.
@@ -212,9 +208,7 @@ extension ServerTests {
         @Test("after kill -9 of a master the client continues with its replica, and no command runs twice")
         func kill() async throws {
             try await withClusterClient(.init()) { cluster, redis in
-                let writer = ListWriter(redis)
-                let writing = Task { await writer.run() }
-                try await until("the first elements are written") { writer.acknowledged.count >= 100 }
+                let writer = try await ListWriter.start(redis)
                 let old = try await cluster.master(ofKey: "list")
                 await old.kill()
                 // It waits for the connection to the dead master, and must not do so until its deadline.
@@ -222,10 +216,8 @@ extension ServerTests {
                 try await cluster.waitUntilHealthy()
                 let new = try await cluster.master(ofKey: "list")
                 #expect(await waitingResult(waiting))
-                let before = writer.acknowledged.count
-                try await until("the client writes to the new master") { writer.acknowledged.count >= before + 100 }
-                writing.cancel()
-                await writing.value
+                let before = try await writer.progress()
+                await writer.stop()
                 let list = try await directly(new) { try await $0.send("LRANGE", "list", 0, -1) }
                 let written = list.array?.compactMap(\.integer) ?? []
                 #expect(Set(written).count == written.count)
@@ -275,18 +267,14 @@ extension ServerTests {
         @Test("a master that was away is not written to when it returns")
         func oldMasterReturns() async throws {
             try await withClusterClient(.init()) { cluster, redis in
-                let writer = ListWriter(redis)
-                let writing = Task { await writer.run() }
-                try await until("the first elements are written") { writer.acknowledged.count >= 100 }
+                let writer = try await ListWriter.start(redis)
                 let old = try await cluster.master(ofKey: "list")
                 try await old.pause()
                 try await cluster.waitUntilHealthy()
-                let before = writer.acknowledged.count
-                try await until("the client writes to the new master") { writer.acknowledged.count >= before + 100 }
+                let before = try await writer.progress()
                 try await old.resume()
                 try await cluster.waitUntilHealthy()
-                writing.cancel()
-                await writing.value
+                await writer.stop()
                 // The old master has thrown away what it was sent: what it had acknowledged would be missing.
                 let written = try await redis.send("LRANGE", "list", 0, -1).array?.compactMap(\.integer) ?? []
                 #expect(Set(written).count == written.count)
@@ -301,15 +289,11 @@ extension ServerTests {
         @Test("a planned failover is followed at once, and no command fails that was not sent")
         func promote() async throws {
             try await withClusterClient(.init(nodeTimeout: .seconds(20))) { cluster, redis in
-                let writer = ListWriter(redis, timeout: patience)
-                let writing = Task { await writer.run() }
-                try await until("the first elements are written") { writer.acknowledged.count >= 100 }
+                let writer = try await ListWriter.start(redis, timeout: patience)
                 let old = try await cluster.master(ofKey: "list")
                 try await cluster.promote(cluster.replicas(of: old)[0])
-                let before = writer.acknowledged.count
-                try await until("the client writes to the new master") { writer.acknowledged.count >= before + 100 }
-                writing.cancel()
-                await writing.value
+                try await writer.progress()
+                await writer.stop()
                 let written = try await redis.send("LRANGE", "list", 0, -1).array?.compactMap(\.integer) ?? []
                 #expect(Set(written).count == written.count)
                 #expect(writer.notRun.all.count <= 1)

@@ -83,19 +83,15 @@ extension ServerTests {
         @Test("after kill -9 of the master the client continues with the new one, and no command runs twice")
         func kill() async throws {
             try await withSentinelClient { sentinel, redis in
-                let writer = ListWriter(redis)
-                let writing = Task { await writer.run() }
-                try await until("the first elements are written") { writer.acknowledged.count >= 100 }
+                let writer = try await ListWriter.start(redis)
                 let old = try await sentinel.master()
                 // A kill alone may come while no command is in flight.
                 try await old.pause()
                 try await until("a command has no reply") { writer.unknown.count > 0 }
                 await old.kill()
                 let new = try await sentinel.waitForMaster(otherThan: old)
-                let before = writer.acknowledged.count
-                try await until("the client writes to the new master") { writer.acknowledged.count >= before + 100 }
-                writing.cancel()
-                await writing.value
+                let before = try await writer.progress()
+                await writer.stop()
                 let list = try await directly(new) { try await $0.send("LRANGE", "list", 0, -1) }
                 let written = list.array?.compactMap(\.integer) ?? []
                 #expect(Set(written).count == written.count)
@@ -108,9 +104,7 @@ extension ServerTests {
         @Test("a master that was away is not written to when it returns, although it accepts writes")
         func oldMasterReturns() async throws {
             try await withSentinelClient { sentinel, redis in
-                let writer = ListWriter(redis)
-                let writing = Task { await writer.run() }
-                try await until("the first elements are written") { writer.acknowledged.count >= 100 }
+                let writer = try await ListWriter.start(redis)
                 let old = try await sentinel.master()
                 try await old.pause()
                 let new = try await sentinel.waitForMaster(otherThan: old)
@@ -121,8 +115,7 @@ extension ServerTests {
                 let firstOfNew = writer.started
                 try await old.resume()
                 try await directly(old) { direct in
-                    let before = writer.acknowledged.count
-                    try await until("more elements are written") { writer.acknowledged.count >= before + 200 }
+                    try await writer.progress(200)
                     // In one transaction, so that the list is that of a server that believes to be a master.
                     let state = try await direct.transaction([
                         ["ROLE"], ["LRANGE", "list", 0, -1], ["SET", "proof", "it accepts writes"],
@@ -137,12 +130,8 @@ extension ServerTests {
                     let role = try? await directly(old) { try await $0.send("ROLE") }
                     return role?.array?[0].string == "slave"
                 }
-                let before = writer.acknowledged.count
-                try await until("the client still writes to the new master") {
-                    writer.acknowledged.count >= before + 100
-                }
-                writing.cancel()
-                await writing.value
+                try await writer.progress()
+                await writer.stop()
             }
         }
 
@@ -210,23 +199,18 @@ extension ServerTests {
         @Test("a failover while the master runs loses no command that was certainly not sent")
         func plannedFailover() async throws {
             try await withSentinelClient(.init(downAfter: .seconds(60))) { sentinel, redis in
-                let writer = ListWriter(redis)
-                let writing = Task { await writer.run() }
-                try await until("the first elements are written") { writer.acknowledged.count >= 100 }
+                let writer = try await ListWriter.start(redis)
                 let new = try await sentinel.failover()
                 try await sentinel.waitUntilHealthy()
-                let before = writer.acknowledged.count
-                try await until("the client writes to the new master") { writer.acknowledged.count >= before + 100 }
+                try await writer.progress()
                 #expect(try await redis.info("tcp_port") == "\(new.port)")
-                writing.cancel()
-                await writing.value
+                await writer.stop()
                 let written = try await redis.send("LRANGE", "list", 0, -1).array?.compactMap(\.integer) ?? []
                 #expect(Set(written).count == written.count)
                 #expect(Set(written).isDisjoint(with: writer.notRun.all))
             }
         }
 
-        /// Kills the connections of all clients except replicas and sentinels' subscriptions.
         /// Reads the key after the connections were killed. The end of a connection may arrive after a command was sent.
         private func getKey(_ redis: RedisClient, timeout: Duration? = nil) async throws(RedisError) -> RESPValue {
             do throws(RedisError) { return try await redis.send(["GET", "key"], timeout: timeout) } catch {
@@ -235,39 +219,9 @@ extension ServerTests {
             }
         }
 
+        /// Kills the connections of all clients except replicas and sentinels' subscriptions.
         private func killConnections(of server: LocalRedis) async throws {
             try await directly(server) { _ = try await $0.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") }
-        }
-    }
-}
-
-/// Appends numbers to a list one after the other, and records what the client says about each.
-final class ListWriter: Sendable {
-    let acknowledged = Record<Int>()
-    /// The error says that the command may have run.
-    let unknown = Record<Int>()
-    /// The error says that the command has not run.
-    let notRun = Record<Int>()
-    private let startedNumbers = Record<Int>()
-    private let redis: RedisClient
-    private let timeout: Duration
-
-    /// The last number whose command was begun.
-    var started: Int { startedNumbers.count - 1 }
-
-    init(_ redis: RedisClient, timeout: Duration = .seconds(1)) { (self.redis, self.timeout) = (redis, timeout) }
-
-    func run() async {
-        var number = 0
-        while !Task.isCancelled {
-            startedNumbers.add(number)
-            do throws(RedisError) {
-                _ = try await redis.send(["RPUSH", "list", .integer(number)], timeout: timeout)
-                acknowledged.add(number)
-            } catch {
-                (error.mayHaveRun ? unknown : notRun).add(number)
-            }
-            number += 1
         }
     }
 }

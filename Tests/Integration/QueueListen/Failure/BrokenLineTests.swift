@@ -152,7 +152,7 @@ extension QueueListenTests.FailureTests {
             }
             try await proxied.untilWaiting(60, at: names[0])
             await proxy.stall(.toClient)
-            // Each send causes hints of 60 KiB, which the client does not read.
+            // Each send causes wake-ups of 60 KiB, which the client does not read.
             var count = 1
             repeat {
                 try await other.send([Message(bytes: body)], to: names)

@@ -168,7 +168,7 @@ private func lossIsReported(_ node: ForeignNode, _ redis: RedisClient) async thr
     return words == ["reset", "reset"]
 }
 
-/// What a sender knows of a mailbox that the first send created: KNOWN of mail_send_check.lua.
+/// A sender's knowledge of a mailbox that the first send created: KNOWN of mail_send_check.lua.
 private func knowledge(_ index: Int, tag: String) -> [UInt8] {
     Array("-of-it10".utf8) + ForeignNode.Packed.doubles(index) + Array(tag.utf8)
 }

@@ -17,19 +17,19 @@ extension MailHazard {
                 _ = try await node.send(["a"], to: ["alice"], number: 1)
                 _ = try await redis.publish("end", to: "end")
                 guard case .message(let message)? = try await events.next() else { return false }
-                return MailHint.decode(message.payload).map(\.mailbox) == ["alice"]
+                return MailWakeUp.decode(message.payload).map(\.mailbox) == ["alice"]
             }
         },
         MailHazard(
             invariant: "M6", testDescription: "a process that waits for a lost mailbox is notified of the new one",
-            guardian: "if b.is_new then\n        hints_of.all = hints_of.all or {}",
-            without: "if false then\n        hints_of.all = {}"
+            guardian: "if b.is_new then\n        wake_ups_of.all = wake_ups_of.all or {}",
+            without: "if false then\n        wake_ups_of.all = {}"
         ) { node, redis in
             try await redis.withSubscription(to: [.channel(node.key("wake:all")), "end"]) { events in
                 _ = try await node.send(["a"], to: ["alice"], number: 1)
                 _ = try await redis.publish("end", to: "end")
                 guard case .message(let message)? = try await events.next() else { return false }
-                return MailHint.decode(message.payload).map(\.mailbox) == ["alice"]
+                return MailWakeUp.decode(message.payload).map(\.mailbox) == ["alice"]
             }
         },
         MailHazard(

@@ -1,4 +1,4 @@
-// What holds for sends: all recipients or none, and one effect however often a send is repeated.
+// The invariants of sends: all recipients or none, and one effect however often a send is repeated.
 import Hiredis
 import TestSupport
 

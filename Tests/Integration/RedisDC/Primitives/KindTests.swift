@@ -82,7 +82,7 @@ extension KindTests {
                 ],
             ])
         func mutated(_ words: [String]) async throws {
-            // Whether a run shows the fault depends on timing; one of 20 must show it.
+            // A run shows the fault or not, depending on timing; one of 20 must show it.
             for seed in 1...20 as ClosedRange<UInt64> {
                 let faults = try await withServer { _, redis, _ in
                     let altered = AlteredRedis(redis, words[0], without: words[1])

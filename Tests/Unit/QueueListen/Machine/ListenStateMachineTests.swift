@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Listen state machine")
 struct ListenStateMachineTests {
-    /// Without periodic checks: messages are found by reads and hints alone.
+    /// Without periodic checks: messages are found by reads and wake-ups alone.
     private static let settings: ListenStateMachine.Settings = {
         var settings = ListenStateMachine.Settings()
         settings.recheckInterval = .seconds(1_000_000)
@@ -18,7 +18,7 @@ struct ListenStateMachineTests {
         return settings
     }()
 
-    /// Runs calls, sends, replies, hints, broken connections, losses and cancellations in a random
+    /// Runs calls, sends, replies, wake-ups, broken connections, losses and cancellations in a random
     /// order.
     private static func run(seed: UInt64, _ treachery: ListenWorld.Treachery? = nil) -> ListenWorld {
         var generator = SplitMix(seed: seed)
@@ -31,7 +31,7 @@ struct ListenStateMachineTests {
                 world.listen(
                     mailbox, device: Bool.random(using: &generator) ? "d" : "e", timeout: timeout,
                     readsOnce: Int.random(in: 0..<8, using: &generator) == 0)
-            case 4..<7: world.send(to: mailbox, hintContains: Bool.random(using: &generator))
+            case 4..<7: world.send(to: mailbox, wakeUpContains: Bool.random(using: &generator))
             case 7..<11: _ = world.executeNext()
             case 11..<15: _ = world.replyNext()
             case 15..<18: _ = world.notifyNext()
@@ -85,24 +85,24 @@ struct ListenStateMachineTests {
         #expect(world.commandCount == 2)
     }
 
-    @Test("a message in a hint costs no command, any other message costs one")
-    func hintContainsMessage() {
-        for hintContains in [true, false] {
+    @Test("a message in a wake-up costs no command, any other message costs one")
+    func wakeUpContainsMessage() {
+        for wakeUpContains in [true, false] {
             var world = ListenWorld()
             world.listen("a")
             while world.subscribe() || world.notifyNext() || world.executeNext() || world.replyNext() {}
             let before = world.commandCount
-            world.send(to: "a", hintContains: hintContains)
+            world.send(to: "a", wakeUpContains: wakeUpContains)
             while world.notifyNext() || world.executeNext() || world.replyNext() {}
-            #expect(world.commandCount - before == (hintContains ? 0 : 1))
+            #expect(world.commandCount - before == (wakeUpContains ? 0 : 1))
             #expect(world.finished[1].flatMap { try? $0.get().messages.count } == 1)
             #expect(world.faults.isEmpty)
         }
     }
 
-    @Test("a hint that arrives during a read is compared with the reply")
-    func hintDuringRead() {
-        // The read creates the mailbox, and the hint about that arrives before the reply.
+    @Test("a wake-up that arrives during a read is compared with the reply")
+    func wakeUpDuringRead() {
+        // The read creates the mailbox, and the wake-up about that arrives before the reply.
         var world = ListenWorld()
         world.listen("a")
         while world.subscribe() || world.notifyNext() {}
@@ -111,7 +111,7 @@ struct ListenStateMachineTests {
         _ = world.replyNext()
         #expect(world.commandCount == 1)
         #expect(world.machine.waitingCount == 1)
-        // The empty reply arrives after the hint about a message.
+        // The empty reply arrives after the wake-up about a message.
         world.cancel(1)
         world.listen("a")
         _ = world.executeNext()

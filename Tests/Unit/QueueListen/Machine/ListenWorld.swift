@@ -4,14 +4,14 @@ import TestSupport
 
 @testable import QueueListen
 
-/// Runs a state machine against a model of mailboxes: commands are executed, replies and hints
+/// Runs a state machine against a model of mailboxes: commands are executed, replies and wake-ups
 /// arrive and connections break, each independently of the others.
 struct ListenWorld {
     /// A fault of the world that Redis does not have. The machine cannot be correct then, and the
     /// test must detect it.
     enum Treachery: CaseIterable {
-        case losesHintsDuringReads, hidesGaps, confirmsTooEarly, forgetsRegistrations
-        case hintsWhatWasNotSent, hidesTakeOvers, forgetsCalls
+        case losesWakeUpsDuringReads, hidesGaps, confirmsTooEarly, forgetsRegistrations
+        case announcesWhatWasNotSent, hidesTakeOvers, forgetsCalls
     }
 
     struct Box {
@@ -54,7 +54,7 @@ struct ListenWorld {
     /// An event on the subscription's connection.
     private enum Notice {
         case subscribed, gap
-        case hint(MailHint)
+        case wakeUp(MailWakeUp)
     }
 
     var treachery: Treachery?
@@ -69,7 +69,7 @@ struct ListenWorld {
     private var replies: [Reply] = []
     private var notices: [Notice] = []
     private var generation = 0
-    /// Whether the server knows the subscription, and what it will learn next.
+    /// The subscription as the server knows it, and the changes that it will receive next.
     private var isSubscribed = false
     private var wantsSubscription = false
     private var wantsGap = false
@@ -139,7 +139,7 @@ struct ListenWorld {
         if case .check(let checks) = action { send(.check(checks)) }
     }
 
-    private mutating func perform(_ actions: [ListenStateMachine.HintAction]) {
+    private mutating func perform(_ actions: [ListenStateMachine.WakeUpAction]) {
         for action in actions {
             switch action {
             case .read(let read): send(.read(read))
@@ -188,14 +188,14 @@ struct ListenWorld {
         commandCount += 1
     }
 
-    private mutating func finish(_ id: UInt64, _ outcome: ListenStateMachine.Outcome) {
+    private mutating func finish(_ id: UInt64, _ outcome: ListenStateMachine.Finish) {
         if finished[id] != nil { faults.append("call \(id) was finished twice") }
         finished[id] = outcome
         check(id, outcome)
     }
 
     /// Checks that a delivery continues where the call began, and moves the device's position.
-    private mutating func check(_ id: UInt64, _ outcome: ListenStateMachine.Outcome) {
+    private mutating func check(_ id: UInt64, _ outcome: ListenStateMachine.Finish) {
         guard let request = requests[id], case .success(let delivery) = outcome else { return }
         if case .superseded = delivery.status { return }
         if case .messages(let messages) = delivery.status {
@@ -225,8 +225,8 @@ struct ListenWorld {
 
     /// Sends a message.
     ///
-    /// - Parameter hintContains: whether the hint contains the message.
-    mutating func send(to mailbox: String, hintContains: Bool = true) {
+    /// - Parameter wakeUpContains: whether the wake-up contains the message.
+    mutating func send(to mailbox: String, wakeUpContains: Bool = true) {
         var box = boxes[mailbox] ?? create(mailbox)
         now += .microseconds(1)
         let start = box.end
@@ -235,9 +235,10 @@ struct ListenWorld {
         predecessors[box.end.tag] = start.tag
         boxes[mailbox] = box
         guard box.isWatched else { return }
-        if treachery == .hintsWhatWasNotSent { box.tags[start.index] = tag() }
+        if treachery == .announcesWhatWasNotSent { box.tags[start.index] = tag() }
         publish(
-            mailbox, MailHint.Growth(start: start, end: box.end, elements: hintContains ? box.elements(box.last) : []))
+            mailbox,
+            MailWakeUp.Growth(start: start, end: box.end, elements: wakeUpContains ? box.elements(box.last) : []))
     }
 
     /// Fails over to a server that lacks the last messages, and sends another message to it.
@@ -271,12 +272,12 @@ struct ListenWorld {
     private mutating func create(_ mailbox: String) -> Box {
         lastEpoch += 1
         let box = Box(epoch: lastEpoch)
-        publish(mailbox, MailHint.Growth(start: box.end, end: box.end, elements: []))
+        publish(mailbox, MailWakeUp.Growth(start: box.end, end: box.end, elements: []))
         return box
     }
 
-    private mutating func publish(_ mailbox: String, _ growth: MailHint.Growth?) {
-        if isSubscribed { notices.append(.hint(MailHint(mailbox: mailbox, growth: growth))) }
+    private mutating func publish(_ mailbox: String, _ growth: MailWakeUp.Growth?) {
+        if isSubscribed { notices.append(.wakeUp(MailWakeUp(mailbox: mailbox, growth: growth))) }
     }
 
     /// Executes the next command.
@@ -354,9 +355,9 @@ struct ListenWorld {
         switch notices.removeFirst() {
         case .subscribed: perform(machine.subscriptionChanged(generation, isSubscribed: true, now: now))
         case .gap: perform(machine.gap(generation))
-        case .hint(let hint):
-            if treachery == .losesHintsDuringReads, !commands.isEmpty || !replies.isEmpty { return true }
-            perform(machine.hintsArrived(generation, [hint], now: now))
+        case .wakeUp(let wakeUp):
+            if treachery == .losesWakeUpsDuringReads, !commands.isEmpty || !replies.isEmpty { return true }
+            perform(machine.wakeUpsArrived(generation, [wakeUp], now: now))
         }
         return true
     }

@@ -27,8 +27,8 @@ struct ArrivalStateMachineTests {
     func tooLate() {
         var run = arrived()
         run.cancel(1)
-        // A hint in the meantime has to wait for the reply.
-        run.hint("1 7/1025")
+        // A wake-up in the meantime has to wait for the reply.
+        run.wakeUp("1 7/1025")
         #expect(run.taken() == ["send leave 2 of 1"])
         run.reply(2, .granted(fence: 7, arrival: 1025))
         #expect(run.taken() == ["finish 1 granted 7"])

@@ -67,15 +67,15 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["send acquire 1", "finish 1 granted 7"])
     }
 
-    @Test("a hint grants the request once, before or after the reply")
-    func hint() {
-        for hintFirst in [true, false] {
+    @Test("a wake-up grants the request once, before or after the reply")
+    func wakeUp() {
+        for wakeUpFirst in [true, false] {
             var run = MachineRun.live()
             run.acquire(1)
-            if hintFirst { run.hint("1 7") }
+            if wakeUpFirst { run.wakeUp("1 7") }
             run.reply(1, .queued())
-            if !hintFirst { run.hint("1 7") }
-            run.hint("1 7")
+            if !wakeUpFirst { run.wakeUp("1 7") }
+            run.wakeUp("1 7")
             #expect(run.taken() == ["send acquire 1", "finish 1 granted 7"])
         }
     }
@@ -97,7 +97,7 @@ struct EngineStateMachineTests {
         run.cancel(1)
         #expect(run.taken() == ["send acquire 1", "send release 2 of 1"])
         // A grant in the meantime changes nothing.
-        run.hint("1 7")
+        run.wakeUp("1 7")
         #expect(run.taken() == [])
         run.reply(2, .done(count: 1, more: false))
         #expect(run.taken() == ["finish 1 cancelled"])
@@ -189,7 +189,7 @@ struct EngineStateMachineTests {
         run.reply(5, .done(count: 1, more: false))
         run.acquire(6)
         #expect(run.requests[7]?.slot == 1)
-        run.hint("3 gone")
+        run.wakeUp("3 gone")
         run.acquire(7)
         #expect(run.requests[8]?.slot == 2)
     }
@@ -206,7 +206,7 @@ struct EngineStateMachineTests {
         _ = run.taken()
         run.now += .seconds(14)
         // A grant after the expiry has no effect.
-        run.hint("2 8")
+        run.wakeUp("2 8")
         #expect(run.taken() == ["event lost expired", "lose 1", "subscribe"])
         run.listening()
         run.joined()
@@ -215,10 +215,7 @@ struct EngineStateMachineTests {
 
     @Test("an answered heartbeat extends the session from the time at which it was sent")
     func heartbeat() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .granted(fence: 7))
-        _ = run.taken()
+        var run = MachineRun.holding()
         run.advance(.seconds(5))
         #expect(run.taken() == ["send heartbeat 2"])
         run.now += .seconds(3)
@@ -312,14 +309,14 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["send acquire 2"])
         run.reply(2, .queued())
         #expect(run.taken() == ["send release 3 of 1"])
-        run.hint("2 9")
+        run.wakeUp("2 9")
         #expect(run.taken() == ["finish 2 granted 9"])
     }
 
     @Test("a notify that arrives before the reply releases the mutex too")
-    func letsGoByHint() {
+    func letsGoByWakeUp() {
         var run = waitingForCondition()
-        run.hint("2 9")
+        run.wakeUp("2 9")
         #expect(run.taken() == ["send release 3 of 1", "finish 2 granted 9"])
         run.reply(2, .queued())
         #expect(run.taken() == [])
@@ -398,14 +395,14 @@ struct EngineStateMachineTests {
             case 8: if let number = run.unanswered.keys.randomElement(using: &generator) { run.fail(number) }
             case 9:
                 let number = UInt64.random(in: 1...(run.lastNumber + 1), using: &generator)
-                run.hint("\(number) \(number + 1000)")
+                run.wakeUp("\(number) \(number + 1000)")
             case 10: run.advance(.milliseconds(Int.random(in: 0...3000, using: &generator)))
             default:
                 if let id = held.randomElement(using: &generator) {
                     held.remove(id)
                     run.call(0) { $0.release(id, releaser: nil, now: $1) }
                 } else {
-                    run.apply { $0.gap($1, now: $2) }
+                    run.gap()
                 }
             }
             run.rejoin()

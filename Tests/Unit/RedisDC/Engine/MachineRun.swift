@@ -38,6 +38,26 @@ struct MachineRun {
         return run
     }
 
+    /// A live session whose claims, numbered from 1, wait in the queue.
+    static func waiting(_ count: UInt64 = 1) -> MachineRun {
+        var run = live()
+        for id in 1...count {
+            run.acquire(id)
+            run.reply(id, .queued())
+        }
+        _ = run.taken()
+        return run
+    }
+
+    /// A live session that has the lease 1, with the fence 7.
+    static func holding() -> MachineRun {
+        var run = live()
+        run.acquire(1)
+        run.reply(1, .granted(fence: 7))
+        _ = run.taken()
+        return run
+    }
+
     // MARK: Events
 
     /// An action of the machine, for any event: the cases of all its action enums.
@@ -108,15 +128,28 @@ struct MachineRun {
 
     mutating func cancel(_ id: UInt64) { apply { $0.abandon(id, RedisDCError(.cancelled, ""), now: $2) } }
 
-    /// Handles a hint with these pairs, as Redis sends it: it counts the notices.
-    mutating func hint(_ pairs: String) {
+    /// Handles a wake-up with these pairs, as Redis sends it: it counts the notices.
+    mutating func wakeUp(_ pairs: String) {
         let words = pairs.split(separator: " ")
         notices += UInt64(stride(from: 1, to: words.count, by: 2).count { words[$0] != "try" && words[$0] != "recall" })
-        hint(notices: notices, pairs)
+        wakeUp(notices: notices, pairs)
     }
 
-    mutating func hint(notices: UInt64, _ pairs: String) {
-        apply { $0.hint($1, "\(notices) \(pairs)", now: $2) }
+    mutating func wakeUp(notices: UInt64, _ pairs: String) {
+        apply { $0.wakeUpReceived($1, "\(notices) \(pairs)", now: $2) }
+    }
+
+    /// Handles a gap in the wake-ups.
+    mutating func gap() { apply { $0.gap($1, now: $2) } }
+
+    /// The arguments of a heartbeat; `nil` if the request with this number is another one.
+    func heartbeat(_ number: UInt64) -> (seen: SlotChange?, fence: UInt64, connection: UInt64)? {
+        guard case .heartbeat(let seen, let fence, let connection)? = requests[number]?.operation else { return nil }
+        return (seen, fence, connection)
+    }
+
+    mutating func replyToHeartbeat(_ number: UInt64, notices: UInt64) {
+        reply(number, .heartbeat(notices: notices, isDataLost: false, .none))
     }
 
     mutating func reply(_ number: UInt64, _ reply: EngineReply) {
@@ -317,7 +350,7 @@ extension EngineStateMachine.ReplyAction: MachineAction {
     }
 }
 
-extension EngineStateMachine.HintAction: MachineAction {
+extension EngineStateMachine.WakeUpAction: MachineAction {
     var recorded: [MachineRun.Action] {
         switch self {
         case .sessionEnded(let end): end.recorded

@@ -63,11 +63,11 @@ struct MaintenanceStateMachineTests {
     @Test("a call to look at the sessions makes the next heartbeat due, also when one is in flight")
     func called() {
         var run = MachineRun.live()
-        run.apply { $0.hint($1, "look", now: $2) }
+        run.apply { $0.wakeUpReceived($1, "look", now: $2) }
         run.advance(.zero)
         #expect(run.taken() == ["send heartbeat 1"])
         // That heartbeat may have been answered before the session began that is to be watched.
-        run.apply { $0.hint($1, "look", now: $2) }
+        run.apply { $0.wakeUpReceived($1, "look", now: $2) }
         run.advance(.zero)
         #expect(run.taken() == [])
         run.reply(1, .heartbeat(notices: 0, isDataLost: false, .none))
@@ -136,7 +136,7 @@ struct MaintenanceStateMachineTests {
         switch request {
         case .heartbeat: run.refuse(5)
         case .reconciliation:
-            run.apply { $0.gap($1, now: $2) }
+            run.gap()
             run.refuse(6)
         case .sweep, .end, .recheck:
             run.reply(5, .heartbeat(notices: 0, isDataLost: false, .init(expired: ["dead"], names: ["left"])))

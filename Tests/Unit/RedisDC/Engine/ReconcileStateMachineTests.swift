@@ -3,7 +3,7 @@ import Testing
 
 @testable import RedisDC
 
-/// The state machine after missed hints: reconciliation with Redis, and replies that no script
+/// The state machine after missed wake-ups: reconciliation with Redis, and replies that no script
 /// sends.
 @Suite("Engine state machine: reconciliation")
 struct ReconcileStateMachineTests {
@@ -15,7 +15,7 @@ struct ReconcileStateMachineTests {
         run.reply(2, .queued())
         run.reply(3, .queued())
         _ = run.taken()
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         #expect(run.taken() == ["send reconcile 4"])
         // 1 is missing, 2 has been granted, 3 still waits, 77 is unknown.
         run.reply(
@@ -47,7 +47,7 @@ struct ReconcileStateMachineTests {
         run.acquire(6, mode: .consume)
         run.reply(7, .granted(fence: 1))
         _ = run.taken()
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         #expect(run.taken() == ["send reconcile 8"])
         let listed = [1, 2, 3, 4, 7].map {
             EngineReply.Line(slot: Int($0) - 1, number: $0, state: .granted, fence: 1, name: "x")
@@ -68,10 +68,10 @@ struct ReconcileStateMachineTests {
         run.acquire(6, mode: .consume)
         run.reply(7, .granted(fence: 1))
         _ = run.taken()
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         #expect(run.taken() == ["send reconcile 8"])
-        // The hint of this grant overtakes the list, in which its claim still waits.
-        run.apply { $0.hint($1, "1 4 1", now: $2) }
+        // The wake-up of this grant overtakes the list, in which its claim still waits.
+        run.apply { $0.wakeUpReceived($1, "1 4 1", now: $2) }
         _ = run.taken()
         let listed = [1, 2, 3, 4, 7].map {
             EngineReply.Line(slot: Int($0) - 1, number: $0, state: .waiting, fence: 1, name: "x")
@@ -92,7 +92,7 @@ struct ReconcileStateMachineTests {
             run.reply(id, .granted(fence: 6 + id))
         }
         _ = run.taken()
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         run.reply(
             4,
             .page(
@@ -115,7 +115,7 @@ struct ReconcileStateMachineTests {
         run.reply(1, .granted(fence: 7))
         run.reply(2, .queued())
         _ = run.taken()
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         #expect(run.taken() == ["send reconcile 3"])
         run.cancel(2)
         run.reply(4, .done(count: 1, more: false))
@@ -126,13 +126,11 @@ struct ReconcileStateMachineTests {
 
     @Test("a grant that overtakes the list of claims is not taken for a loss")
     func grantOvertakes() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .queued())
-        run.apply { $0.gap($1, now: $2) }
-        run.hint("1 9")
+        var run = MachineRun.waiting()
+        run.gap()
+        run.wakeUp("1 9")
         run.reply(2, .page(next: 0, [.init(number: 1, state: .waiting, fence: 3, name: "x")]))
-        #expect(run.taken() == ["send acquire 1", "send reconcile 2", "finish 1 granted 9"])
+        #expect(run.taken() == ["send reconcile 2", "finish 1 granted 9"])
     }
 
     @Test("a consumed permit whose confirmation Redis has lost is confirmed again, one that was refused is returned")
@@ -146,7 +144,7 @@ struct ReconcileStateMachineTests {
         run.advance(EngineStateMachine.Settings().confirmationDelay)
         run.reply(4, .done(count: 1, more: false))
         _ = run.taken()
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         let listed = [1, 2].map {
             EngineReply.Line(slot: Int($0) - 1, number: $0, state: .granted, fence: 1, name: "x")
         }
@@ -155,21 +153,16 @@ struct ReconcileStateMachineTests {
     }
 
     @Test("on a new connection the heartbeat and the list of claims come first")
-    func reconnected() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .granted(fence: 7))
+    func reconnected() throws {
+        var run = MachineRun.holding()
         run.call(1) { $0.release(1, releaser: nil, now: $1) }
         run.reply(2, .done(count: 1, more: false))
         _ = run.taken()
         run.apply { $0.reconnected(now: $2) }
         #expect(run.taken() == ["send heartbeat 3", "send reconcile 4"])
-        guard case .heartbeat(let seen, let fence, _)? = run.requests[3]?.operation else {
-            Issue.record("no heartbeat")
-            return
-        }
-        #expect(seen == .ended(slot: 0, number: 1))
-        #expect(fence == 7)
+        let heartbeat = try #require(run.heartbeat(3))
+        #expect(heartbeat.seen == .ended(slot: 0, number: 1))
+        #expect(heartbeat.fence == 7)
     }
 
     @Test("a claim that another one has ended fails with the reason that Redis has kept")
@@ -179,7 +172,7 @@ struct ReconcileStateMachineTests {
         for number: UInt64 in 1...2 { run.reply(number, .queued()) }
         run.reply(3, .granted(fence: 7))
         _ = run.taken()
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         run.reply(
             4,
             .page(
@@ -194,7 +187,7 @@ struct ReconcileStateMachineTests {
     func takenAwayEarly() {
         var run = MachineRun.live()
         run.acquire(1)
-        run.hint("1 lost")
+        run.wakeUp("1 lost")
         run.reply(1, .granted(fence: 7))
         #expect(run.taken() == ["send acquire 1", "finish 1 lost"])
         run.acquire(2)
@@ -204,16 +197,10 @@ struct ReconcileStateMachineTests {
 
     @Test("a lease that is missing in the index is released, so that its permits are not lost permanently")
     func lostHolding() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .granted(fence: 7))
-        run.apply { $0.gap($1, now: $2) }
+        var run = MachineRun.holding()
+        run.gap()
         run.reply(2, .page(next: 0, []))
-        #expect(
-            run.taken() == [
-                "send acquire 1", "finish 1 granted 7", "send reconcile 2", "lose 1", "send release 3 of 1",
-                "event dataLost",
-            ])
+        #expect(run.taken() == ["send reconcile 2", "lose 1", "send release 3 of 1", "event dataLost"])
     }
 
     @Test("replies with negative or missing numbers are refused")
@@ -237,15 +224,10 @@ struct ReconcileStateMachineTests {
 
     @Test("a waiter that Redis has lost is queued again")
     func reconcileQueue() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .queued())
-        run.apply { $0.gap($1, now: $2) }
+        var run = MachineRun.waiting()
+        run.gap()
         run.reply(2, .page(next: 0, []))
-        #expect(
-            run.taken() == [
-                "send acquire 1", "send reconcile 2", "send release 3 of 1", "send acquire 4", "event dataLost",
-            ])
+        #expect(run.taken() == ["send reconcile 2", "send release 3 of 1", "send acquire 4", "event dataLost"])
     }
 
     @Test("a waiter that fails on a loss fails when Redis has lost its place in the queue")
@@ -253,7 +235,7 @@ struct ReconcileStateMachineTests {
         var run = MachineRun.live()
         run.acquire(1, AcquireRequest(resource: MachineRun.resource, failsOnLoss: true))
         run.reply(1, .queued())
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         run.reply(2, .page(next: 0, []))
         #expect(
             run.taken() == [
@@ -265,125 +247,93 @@ struct ReconcileStateMachineTests {
     func reconcileUnderWay() {
         var run = MachineRun.live()
         run.acquire(1)
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         run.reply(1, .granted(fence: 7))
         run.reply(2, .page(next: 0, []))
         #expect(!run.taken().contains("lose 1"))
     }
 
     @Test("a heartbeat that counts more notices than were received starts a reconciliation")
-    func missedHint() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .queued())
-        _ = run.taken()
+    func missedWakeUp() {
+        var run = MachineRun.waiting()
         run.advance(.seconds(5))
-        run.reply(2, .heartbeat(notices: 1, isDataLost: false, .none))
+        run.replyToHeartbeat(2, notices: 1)
         #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
     }
 
-    @Test("a hint that a heartbeat has overtaken is not counted twice, so the next lost hint is found")
-    func overtakenHint() {
-        var run = MachineRun.live()
-        for id in 1...3 {
-            run.acquire(UInt64(id))
-            run.reply(UInt64(id), .queued())
-        }
-        _ = run.taken()
+    @Test("a wake-up that a heartbeat has overtaken is not counted twice, so the next lost wake-up is found")
+    func overtakenWakeUp() {
+        var run = MachineRun.waiting(3)
         run.advance(.seconds(5))
-        run.reply(4, .heartbeat(notices: 1, isDataLost: false, .none))
+        run.replyToHeartbeat(4, notices: 1)
         #expect(run.taken() == ["send heartbeat 4", "send reconcile 5"])
         run.reply(5, .page(next: 0, (1...3).map { .init(number: $0, state: .waiting, fence: 3, name: "x") }))
-        run.hint(notices: 1, "1 7")
+        run.wakeUp(notices: 1, "1 7")
         #expect(run.taken() == ["finish 1 granted 7"])
         run.advance(.seconds(5))
-        run.reply(6, .heartbeat(notices: 2, isDataLost: false, .none))
+        run.replyToHeartbeat(6, notices: 2)
         #expect(run.taken() == ["send heartbeat 6", "send reconcile 7"])
     }
 
-    @Test("a hint that overtakes the reply to a heartbeat causes no reconciliation")
-    func overtakingHint() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .queued())
+    @Test("a wake-up that overtakes the reply to a heartbeat causes no reconciliation")
+    func overtakingWakeUp() {
+        var run = MachineRun.waiting()
         run.advance(.seconds(5))
-        run.hint(notices: 1, "1 7")
+        run.wakeUp(notices: 1, "1 7")
         _ = run.taken()
-        run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
+        run.replyToHeartbeat(2, notices: 0)
         run.advance(.seconds(5))
-        run.reply(3, .heartbeat(notices: 1, isDataLost: false, .none))
+        run.replyToHeartbeat(3, notices: 1)
         #expect(run.taken() == ["send heartbeat 3"])
     }
 
-    @Test("a hint that shows that one before it was lost starts a reconciliation at once")
-    func hintAfterLostOne() {
-        var run = MachineRun.live()
-        for id in 1...2 {
-            run.acquire(UInt64(id))
-            run.reply(UInt64(id), .queued())
-        }
-        _ = run.taken()
-        run.hint(notices: 2, "2 8")
+    @Test("a wake-up that shows that one before it was lost starts a reconciliation at once")
+    func wakeUpAfterLostOne() {
+        var run = MachineRun.waiting(2)
+        run.wakeUp(notices: 2, "2 8")
         #expect(run.taken() == ["send reconcile 3", "finish 2 granted 8"])
     }
 
     @Test("fewer notices than were known when the heartbeat was sent start a reconciliation")
     func noticesLost() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .queued())
-        run.hint(notices: 1, "1 7")
+        var run = MachineRun.waiting()
+        run.wakeUp(notices: 1, "1 7")
         _ = run.taken()
         run.advance(.seconds(5))
-        run.reply(2, .heartbeat(notices: 0, isDataLost: false, .none))
+        run.replyToHeartbeat(2, notices: 0)
         #expect(run.taken() == ["send heartbeat 2", "send reconcile 3"])
     }
 
-    @Test("a hint that was not counted for the present connection is not believed")
-    func foreignHint() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .queued())
-        _ = run.taken()
+    @Test("a wake-up that was not counted for the present connection is not believed")
+    func foreignWakeUp() throws {
+        var run = MachineRun.waiting()
         run.apply { $0.reconnected(now: $2) }
-        guard case .heartbeat(_, _, let connection)? = run.requests[2]?.operation else {
-            Issue.record("no heartbeat")
-            return
-        }
+        let connection = try #require(run.heartbeat(2)).connection
         #expect(connection == 1)
-        run.reply(2, .heartbeat(notices: connection << 32, isDataLost: false, .none))
+        run.replyToHeartbeat(2, notices: connection << 32)
         run.reply(3, .page(next: 0, [.init(number: 1, state: .waiting, fence: 3, name: "x")]))
         _ = run.taken()
         // Counted by an old master; by nobody; not a number.
-        for notices: UInt64 in [1, 0, connection << 32, .max] { run.hint(notices: notices, "1 7") }
+        for notices: UInt64 in [1, 0, connection << 32, .max] { run.wakeUp(notices: notices, "1 7") }
         #expect(run.taken() == ["send reconcile 4"])
-        run.hint(notices: connection << 32 + 1, "1 8")
+        run.wakeUp(notices: connection << 32 + 1, "1 8")
         #expect(run.taken() == ["finish 1 granted 8"])
     }
 
     @Test("a heartbeat that does not find the last answered request reports the loss and starts a reconciliation")
-    func lostTail() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .granted(fence: 7))
-        _ = run.taken()
+    func lostTail() throws {
+        var run = MachineRun.holding()
         run.advance(.seconds(5))
-        guard case .heartbeat(let seen, let fence, _)? = run.requests[2]?.operation else {
-            Issue.record("no heartbeat")
-            return
-        }
-        #expect(seen == .written(slot: 0, number: 1))
-        #expect(fence == 7)
+        let heartbeat = try #require(run.heartbeat(2))
+        #expect(heartbeat.seen == .written(slot: 0, number: 1))
+        #expect(heartbeat.fence == 7)
         run.reply(2, .heartbeat(notices: 0, isDataLost: true, .none))
         #expect(run.taken() == ["send heartbeat 2", "event dataLost", "send reconcile 3"])
     }
 
     @Test("expired sessions are swept: their claims are ended, and a second pass deletes them")
     func sweep() {
-        var run = MachineRun.live()
-        run.acquire(1)
-        run.reply(1, .granted(fence: 7))
-        _ = run.taken()
+        var run = MachineRun.holding()
         run.advance(.seconds(5))
         run.reply(2, .heartbeat(notices: 0, isDataLost: false, .init(expired: ["dead"], names: ["left"])))
         #expect(run.taken() == ["send heartbeat 2", "send recheck 3 of left", "send sweep 4 of dead"])

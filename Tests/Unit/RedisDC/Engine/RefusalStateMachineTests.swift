@@ -4,7 +4,7 @@ import Testing
 
 @testable import RedisDC
 
-/// What the process has given up, or was refused, stays so, whatever arrives late.
+/// Claims that the process has given up, or was refused, stay so, whatever arrives late.
 @Suite("Engine state machine: given up and refused")
 struct RefusalStateMachineTests {
     @Test("permits that Redis has granted to 100,000 given-up waits are returned, and none counts as consumed")
@@ -20,7 +20,7 @@ struct RefusalStateMachineTests {
         let finished = run.taken().count { $0.hasPrefix("finish ") }
         #expect(finished == count)
         // The connection is back, and Redis has granted permits to all waits while it was lost.
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         let listed = (1...count).map {
             EngineReply.Line(
                 slot: run.requests[$0]?.slot ?? 0, number: $0, state: .granted, fence: 1, name: MachineRun.resource.name
@@ -141,7 +141,7 @@ struct RefusalStateMachineTests {
     func occupiedAndGivenUp() {
         var run = MachineRun.live()
         // The comparison with Redis runs already, so the occupied slot adds no other request.
-        run.apply { $0.gap($1, now: $2) }
+        run.gap()
         let most = UInt64(EngineStateMachine.maxPending)
         for id in 1...(most + 1) { acquire(&run, id) }
         run.cancel(1)

@@ -9,7 +9,7 @@ enum Node {
         return (try? run(["-e", check], output: .nullDevice)) == 0
     }()
 
-    /// Why a test is skipped without it.
+    /// The reason for which a test is skipped without it.
     static let requirement: Comment = "bet.js is not compared, because Node.js 20 or newer is not installed"
 
     /// Returns the outcomes of cases in JavaScript.

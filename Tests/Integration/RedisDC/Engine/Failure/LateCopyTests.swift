@@ -8,98 +8,6 @@ import Testing
 @testable import RedisDC
 @testable import RedisDCTestSupport
 
-/// What the records of a partition say: claims, resources and what is stored for them. Not: the time until which sessions
-/// last, which of them watch, and the numbers in slots without a claim.
-private struct Snapshot: Equatable {
-    private(set) var fields: [[UInt8]: [UInt8]] = [:]
-    private(set) var lines: Set<[UInt8]> = []
-    /// Whether permits are consumed whose arrival is not confirmed yet.
-    private(set) var isUnconfirmed = false
-
-    init(_ redis: RedisClient) async throws {
-        let replies = try await redis.transaction([
-            ["HGETALL", "rdc:{default:0}:book"], ["ZRANGE", "rdc:{default:0}:index", 0, -1],
-            ["HGETALL", "rdc:{default:0}:values"],
-        ])
-        let cells = [replies[0], replies[2]].flatMap { $0.array ?? [] }.compactMap(\.bytes)
-        for index in stride(from: 0, to: cells.count - 1, by: 2) { fields[cells[index]] = cells[index + 1] }
-        fields[Array("watchers".utf8)] = nil
-        lines = Set((replies[1].array ?? []).compactMap(\.bytes))
-        let claims = Set(try await Audit(redis).claims.keys)
-        fields = fields.filter { field, value in
-            guard field.starts(with: Array("c:".utf8)) else { return true }
-            let number = value.dropFirst().prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            return claims.contains(
-                String(decoding: field.dropFirst(2), as: UTF8.self) + ":\(Int(Double(bitPattern: number)))")
-        }
-        for (field, value) in fields {
-            if field.starts(with: Array("s:".utf8)) { fields[field] = Array(value.dropFirst(8)) }
-            if field.starts(with: Array("c:".utf8)), value.first == UInt8(ascii: "g") { isUnconfirmed = true }
-        }
-    }
-
-    /// Returns the fields and lines that are different.
-    func difference(to other: Snapshot) -> [String] {
-        let names = Set(fields.keys).union(other.fields.keys).filter { fields[$0] != other.fields[$0] }
-        return (Array(names) + Array(lines.symmetricDifference(other.lines))).map {
-            String(decoding: $0, as: UTF8.self)
-        }
-        .sorted()
-    }
-}
-
-/// A node whose requests arrive a second time after each step, and another node.
-private struct LateRun {
-    let one: Coordinator
-    let two: Coordinator
-    let late: LateRedis
-    let redis: RedisClient
-    let observer: RedisClient
-
-    /// Waits until the step is complete, and lets all copies of this step and the earlier ones arrive: those of this step
-    /// come after their retry, the others after their slots served other requests.
-    func step(_ what: String, _ body: () async throws -> Void) async throws {
-        try await body()
-        try await arrive(after: what)
-    }
-
-    func arrive(after what: String) async throws {
-        try await until("\(what) is complete") {
-            // What the node sends without being waited for, it has sent when its event loop has come so far.
-            await withCheckedContinuation { reached in late.redis.execute { reached.resume() } }
-            guard late.isIdle else { return false }
-            return try await !Snapshot(observer).isUnconfirmed && late.isIdle
-        }
-        var before = try await Snapshot(observer)
-        try await late.deliver(to: observer) { copy in
-            let after = try await Snapshot(observer)
-            #expect(after == before, "after \(what), \(before.difference(to: after)): \(copy)")
-            before = after
-        }
-        try await Audit(observer).check("\(what)")
-    }
-
-    /// Runs `waiting` at the late node until it is queued for the resource, then `next`.
-    func queued(
-        _ name: String, _ waiting: @escaping @Sendable () async throws -> Void, then next: () async throws -> Void
-    )
-        async throws
-    {
-        let task = Task { try await waiting() }
-        try await until("a wait for \(name)") { try await two.inspect(name)?.waiterCount == 1 }
-        try await next()
-        try await task.value
-    }
-
-    /// Cancels `waiting` at the late node when it is queued for the resource.
-    func cancelled(_ name: String, _ waiting: @escaping @Sendable () async throws -> Void) async throws {
-        let task = Task { try await waiting() }
-        try await until("a wait for \(name)") { try await two.inspect(name)?.waiterCount == 1 }
-        task.cancel()
-        #expect(await errorOf { try await task.value }?.code == .cancelled)
-    }
-}
-
 extension LateRun {
     /// Lets the late node sweep a dead session, and recheck a resource.
     func maintenance() async throws {
@@ -143,8 +51,8 @@ extension LateRun {
         try await step("signals") { try await mine.signal(2) }
         try await step("a lease") { try await one.semaphore("pool", permits: 2).acquireLease().release() }
         try await step("a wait") { try await mine.wait() }
-        try await step("a wait with several permits that times out") {
-            #expect(await errorOf { try await mine.wait(2, timeout: .zero) }?.code == .timedOut)
+        try await refused("a wait with several permits that times out", .timedOut) {
+            try await mine.wait(2, timeout: .zero)
         }
         try await step("another signal") { try await others.signal() }
         try await step("two waits") { for _ in 0..<2 { try await mine.wait() } }
@@ -173,9 +81,7 @@ extension LateRun {
         }
         try await step("its creation") { _ = try await two.semaphore("missing", permits: 3).create() }
         let gate = try one.turnstile("gate")
-        try await step("a closed turnstile") {
-            #expect(await errorOf { try await gate.pass(timeout: .zero) }?.code == .timedOut)
-        }
+        try await refused("a closed turnstile", .timedOut) { try await gate.pass(timeout: .zero) }
         try await step("an admission") { try await two.turnstile("gate").admit() }
         try await step("a passage") { try await gate.pass() }
         try await step("an open turnstile") { try await gate.unlock() }
@@ -184,9 +90,7 @@ extension LateRun {
         try await step("an admission by this node") { try await gate.admit() }
         let lock = try one.readWriteLock("rw")
         let reader = try await two.readWriteLock("rw").readLock()
-        try await step("a refused writer") {
-            #expect(await errorOf { _ = try await lock.writeLock(timeout: .zero) }?.code == .timedOut)
-        }
+        try await refused("a refused writer", .timedOut) { _ = try await lock.writeLock(timeout: .zero) }
         try await step("the end of the reader") { try await reader.release() }
         let writer = try await lock.writeLock()
         try await step("a downgrade") { try await lock.downgrade(writer) }
@@ -260,9 +164,7 @@ extension LateRun {
             try await pool.acquireLease().release()
         }
         try await step("a resize by another node") { try await pools.resize(to: 4) }
-        try await step("a conflict") {
-            #expect(await errorOf { _ = try await one.semaphore("pool", permits: 9).create() }?.code == .conflict)
-        }
+        try await refused("a conflict", .conflict) { _ = try await one.semaphore("pool", permits: 9).create() }
         try await step("its destruction") { () async throws in #expect(try await pool.destroy()) }
         try await step("the creation that was a conflict") { () async throws in
             #expect(try await two.semaphore("pool", permits: 9).create())
@@ -331,13 +233,9 @@ extension LateRun {
     func buffers() async throws {
         let mine = try one.boundedBuffer("k", of: Int.self, capacity: 1)
         let others = try two.boundedBuffer("k", of: Int.self, capacity: 1)
-        try await step("an empty buffer") {
-            #expect(await errorOf { _ = try await mine.take(timeout: .zero) }?.code == .empty)
-        }
+        try await refused("an empty buffer", .empty) { _ = try await mine.take(timeout: .zero) }
         try await step("a put") { try await mine.put(1) }
-        try await step("a full buffer") {
-            #expect(await errorOf { try await mine.put(2, timeout: .zero) }?.code == .full)
-        }
+        try await refused("a full buffer", .full) { try await mine.put(2, timeout: .zero) }
         try await step("a take by another node") { () async throws in #expect(try await others.take() == 1) }
         try await step("a put by another node") { try await others.put(3) }
         try await step("a body that throws") {
@@ -431,14 +329,14 @@ extension EngineTests.FailureTests {
                     _ = try await observer.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                     try await run.step("a reconnect") { _ = try await one.semaphore("last", permits: 1).create() }
                 }
-                let before = try await Snapshot(observer)
+                let before = try await PartitionSnapshot(observer)
                 try await late.deliver(to: observer, of: { $0 != Scripts.join.source }) { copy in
-                    let after = try await Snapshot(observer)
+                    let after = try await PartitionSnapshot(observer)
                     #expect(after == before, "after the session's end, \(before.difference(to: after)): \(copy)")
                 }
                 // A session that has nothing, and expires.
                 try await late.deliver(to: observer, of: { $0 == Scripts.join.source }) { copy in
-                    let names = try await before.difference(to: Snapshot(observer))
+                    let names = try await before.difference(to: PartitionSnapshot(observer))
                     #expect(names.map { $0.prefix(2) } == ["i:", "s:"], "\(names): \(copy)")
                 }
                 let sources = late.sources

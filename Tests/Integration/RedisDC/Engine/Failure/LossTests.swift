@@ -64,8 +64,8 @@ extension EngineTests.FailureTests {
         }
     }
 
-    @Test("a hint that was not counted for the present connection is not believed")
-    func foreignHint() async throws {
+    @Test("a wake-up that was not counted for the present connection is not believed")
+    func foreignWakeUp() async throws {
         try await withProxiedCoordinator { proxy, proxied, other, redis in
             let held = try await other.mutex("m").lock()
             let waiting = Task { try await proxied.mutex("m").lock(timeout: .seconds(60)) }

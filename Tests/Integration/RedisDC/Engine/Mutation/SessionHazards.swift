@@ -116,7 +116,7 @@ extension Hazard {
             return try await node.run("claims", [.string(node.session), 0]).contains("h")
         },
         Hazard(
-            testDescription: "each connection has its own notices, so that hints show for which one they were counted",
+            testDescription: "each connection has its own notices: wake-ups show for which one they were counted",
             safeguard: "if not (notices >= first_notice and notices < MAX_TICK) then notices = first_notice end",
             replacement: ""
         ) { nodes, redis in

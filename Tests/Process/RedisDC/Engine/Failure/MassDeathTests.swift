@@ -173,7 +173,7 @@ extension EngineTests.FailureTests {
                 #expect(error?.message.contains("field t:stuck7 of rdc:{default:0}:book") == true)
                 #expect(lease.isHeld)
                 try await lease.release()
-                // What the documentation says about using the name again.
+                // The documented way to use the name again.
                 for record in list.damaged {
                     _ = try await other.send("HDEL", .string(record.key), .string(record.field))
                 }

@@ -112,7 +112,7 @@ extension EngineTests {
 
         @Test("the check finds a missing safeguard of the scripts", arguments: mutations)
         func mutated(_ mutation: Mutation) async throws {
-            // Whether a run shows the fault depends on timing. One of a hundred must show it.
+            // A run shows the fault or not, depending on timing. One of a hundred must show it.
             var all: [String] = []
             for seed in 1...100 as ClosedRange<UInt64> {
                 let faults = try await Self.altered(mutation, seed: seed).faults(permits: HistoryMix.resources)

@@ -9,6 +9,12 @@ package enum ChildProcess {
     package struct Failure: Error, CustomStringConvertible {
         let action: String
         let code: CInt
+
+        package init(action: String, code: CInt) {
+            self.action = action
+            self.code = code
+        }
+
         /// A message that names the action and the system's reason.
         package var description: String { "cannot \(action): \(String(cString: strerror(code)))" }
     }
@@ -117,7 +123,7 @@ package enum ChildProcess {
     ///
     /// - Returns: the exit status, or nil if a signal ended the child.
     @discardableResult
-    static func reap(_ process: pid_t) -> CInt? {
+    package static func reap(_ process: pid_t) -> CInt? {
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0 {
             // ECHILD: this program ignores SIGCHLD, so the kernel has discarded the status. The child has exited.
@@ -127,7 +133,7 @@ package enum ChildProcess {
     }
 
     /// Runs a program until it exits, and returns its status and its standard output and error.
-    static func run(_ command: [String]) async throws -> (status: CInt?, output: String) {
+    package static func run(_ command: [String]) async throws -> (status: CInt?, output: String) {
         try await onThreadOfItsOwn {
             let output = try ChildPipe()
             let process = try spawn(command, descriptors: [1: output.writeEnd, 2: output.writeEnd])
@@ -138,7 +144,7 @@ package enum ChildProcess {
     }
 
     /// Runs a blocking body on its own thread.
-    static func onThreadOfItsOwn<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+    package static func onThreadOfItsOwn<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
         }

@@ -4,8 +4,8 @@
 // dedicated connection, and its confirmation cannot come from a master other than the one that stored the messages.
 import Hiredis
 
-/// Runs scripts with a requested durability.
-struct Confirmation: Sendable {
+/// Scripts that run with a requested durability.
+struct DurableWrites: Sendable {
     let redis: any Redis
     let durability: Durability
 

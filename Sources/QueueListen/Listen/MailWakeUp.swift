@@ -2,8 +2,8 @@
 
 /// The notification that a mailbox has changed.
 ///
-/// A class, so that a call that keeps a hint is not larger for it.
-final class MailHint: Sendable {
+/// A class, so that a call that keeps a wake-up is not larger for it.
+final class MailWakeUp: Sendable {
     /// The growth of a mailbox.
     struct Growth: Sendable {
         /// The position after the previous last message.
@@ -11,7 +11,7 @@ final class MailHint: Sendable {
         /// The position after the new last message.
         var end: Cursor
         /// The list elements of the messages in between, two for each; empty if they are too large
-        /// for a hint.
+        /// for a wake-up.
         var elements: [[UInt8]]
     }
 
@@ -26,18 +26,18 @@ final class MailHint: Sendable {
     /// For each mailbox `<Hc0Hc0` in the notation of Lua's struct library: its name and its growth.
     /// The growth is empty, or `<c8I6c8I6c8`, the epoch and the index and tag of start and end,
     /// followed by the elements, each `<Hc0`. Decoding ends at the first bytes that do not have
-    /// this form, because hints are never required.
-    static func decode(_ bytes: [UInt8]) -> [MailHint] {
+    /// this form, because wake-ups are never required.
+    static func decode(_ bytes: [UInt8]) -> [MailWakeUp] {
         var reader = ByteReader(bytes)
-        var hints: [MailHint] = []
+        var wakeUps: [MailWakeUp] = []
         while let name = reader.word(), let growth = reader.word() {
-            hints.append(MailHint(mailbox: String(decoding: name, as: UTF8.self), growth: Growth(growth)))
+            wakeUps.append(MailWakeUp(mailbox: String(decoding: name, as: UTF8.self), growth: Growth(growth)))
         }
-        return hints
+        return wakeUps
     }
 }
 
-extension MailHint.Growth {
+extension MailWakeUp.Growth {
     fileprivate init?(_ bytes: ArraySlice<UInt8>) {
         var reader = ByteReader(bytes)
         guard let epoch = reader.uint64(), let startIndex = reader.integer(size: 6), let startTag = reader.uint64(),
@@ -52,7 +52,7 @@ extension MailHint.Growth {
     /// The reply that a read would have returned to a call that waits at `start`; `nil` if the call
     /// waits elsewhere or must read.
     ///
-    /// - Parameter isFresh: whether the hint has just arrived. Otherwise a message with a time to
+    /// - Parameter isFresh: whether the wake-up has just arrived. Otherwise a message with a time to
     ///   live may have expired.
     func reply(to request: ListenRequest, isFresh: Bool) -> ReadReply? {
         let count = end.index - start.index

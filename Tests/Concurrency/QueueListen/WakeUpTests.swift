@@ -7,10 +7,10 @@ import Testing
 @testable import QueueListenTestSupport
 
 extension QueueListenTests {
-    /// Small messages are delivered in hints. The saved scripts are counted, and forged hints must
+    /// Small messages are delivered in wake-ups. The saved scripts are counted, and forged wake-ups must
     /// have no effect.
-    @Suite("Hints", .serialized)
-    struct HintTests {
+    @Suite("Wake-ups", .serialized)
+    struct WakeUpTests {
         /// The delivery to a listener that waits during a send, the number of scripts, and the
         /// delivery after it.
         private static func listening(
@@ -33,7 +33,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a small message arrives in its hint: the send is the only script")
+        @Test("a small message arrives in its wake-up: the send is the only script")
         func oneMessage() async throws {
             let message = Message(text: "hi", type: "t", headers: ["h": "v"], ttl: .seconds(60), collapseKey: "k")
             let (delivery, scripts, next) = try await Self.listening(to: [message])
@@ -46,7 +46,7 @@ extension QueueListenTests {
             #expect(next == "timedOut")
         }
 
-        @Test("several small messages arrive in their hint, in order")
+        @Test("several small messages arrive in their wake-up, in order")
         func severalMessages() async throws {
             let (delivery, scripts, next) = try await Self.listening(to: (0..<10).map { Message(text: "\($0)") })
             #expect(scripts == 1)
@@ -76,7 +76,7 @@ extension QueueListenTests {
             #expect(delivery.word == "c" && delivery.skipped == 2 && next == "timedOut")
         }
 
-        @Test("the first listener of a new mailbox reads once, although its own read causes a hint")
+        @Test("the first listener of a new mailbox reads once, although its own read causes a wake-up")
         func announcement() async throws {
             try await withOffice(configure: { $0.recheckInterval = .seconds(3600) }) { office, redis, _ in
                 let first = Task { try await office.mailbox("warm").listen() }
@@ -105,7 +105,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a forged or damaged hint delivers nothing, because it lacks the epoch or the tag")
+        @Test("a forged or damaged wake-up delivers nothing, because it lacks the epoch or the tag")
         func forged() async throws {
             try await withOffice { office, redis, _ in
                 let mailbox = try office.mailbox("alice")
@@ -117,17 +117,17 @@ extension QueueListenTests {
                 func number(_ value: Int) -> [UInt8] { (0..<6).map { UInt8(value >> (8 * $0) & 0xFF) } }
                 let head = [UInt8(ascii: "M")] + number(2) + number(0) + number(1) + UInt64(7).bigEndianBytes
                 let body = number(0) + [0] + Array("forged".utf8)
-                func hint(epoch: UInt64, index: Int, tag: UInt64) -> [UInt8] {
+                func wakeUp(epoch: UInt64, index: Int, tag: UInt64) -> [UInt8] {
                     word(Array("alice".utf8))
                         + word(
                             epoch.bigEndianBytes + number(index) + tag.bigEndianBytes + number(index + 1)
                                 + UInt64(7).bigEndianBytes + word(head) + word(body))
                 }
-                let genuine = hint(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag)
+                let genuine = wakeUp(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag)
                 let forged = [
-                    hint(epoch: cursor.epoch &+ 1, index: cursor.index, tag: cursor.tag),
-                    hint(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag &+ 1),
-                    hint(epoch: cursor.epoch, index: cursor.index + 1, tag: cursor.tag),
+                    wakeUp(epoch: cursor.epoch &+ 1, index: cursor.index, tag: cursor.tag),
+                    wakeUp(epoch: cursor.epoch, index: cursor.index, tag: cursor.tag &+ 1),
+                    wakeUp(epoch: cursor.epoch, index: cursor.index + 1, tag: cursor.tag),
                     [], [0], [5, 0], Array("alice\n".utf8), Array(genuine.prefix(40)), Array(genuine.dropFirst()),
                 ]
                 let channel = mailbox.partition.keys.wakeUpChannel(of: mailbox.partition.process)
@@ -144,7 +144,7 @@ extension QueueListenTests {
             var generator = SplitMix(seed: testSeed(default: 3))
             for _ in 0..<20_000 {
                 let count = Int.random(in: 0...90, using: &generator)
-                _ = MailHint.decode(
+                _ = MailWakeUp.decode(
                     (0..<count).map { _ in
                         Bool.random(using: &generator)
                             ? UInt8.random(in: 0...3, using: &generator) : .random(in: 0...255, using: &generator)

@@ -5,7 +5,7 @@ import Foundation
 /// A pipe is used by one thread. Releasing it closes both ends.
 package final class ChildPipe {
     package private(set) var readEnd: CInt
-    private(set) var writeEnd: CInt
+    package private(set) var writeEnd: CInt
 
     package init() throws {
         var ends: [CInt] = [-1, -1]
@@ -33,12 +33,12 @@ package final class ChildPipe {
         self.closeWriteEnd()
     }
 
-    func closeReadEnd() {
+    private func closeReadEnd() {
         if self.readEnd >= 0 { close(self.readEnd) }
         self.readEnd = -1
     }
 
-    func closeWriteEnd() {
+    package func closeWriteEnd() {
         if self.writeEnd >= 0 { close(self.writeEnd) }
         self.writeEnd = -1
     }
@@ -50,7 +50,7 @@ package final class ChildPipe {
     }
 
     /// Returns the next line without its newline, or nil if the pipe ends before a newline. Blocks.
-    func readLine() -> String? {
+    package func readLine() -> String? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
         while self.readBytes(into: &byte, count: 1) == 1 {
@@ -61,7 +61,7 @@ package final class ChildPipe {
     }
 
     /// Returns the text up to the end of the pipe. Blocks.
-    func readToEnd() -> String {
+    package func readToEnd() -> String {
         var text: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
         while true {

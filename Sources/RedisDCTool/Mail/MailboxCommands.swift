@@ -1,4 +1,4 @@
-// Commands that acknowledge, show and delete.
+// The commands for one mailbox besides send and listen: ack, peek, inspect and delete.
 import ArgumentParser
 import CommandLineTool
 import Foundation

@@ -1,11 +1,11 @@
-// The places in which the server keeps the answers to a sender's requests.
+// The numbers of a sender's requests, and the places in which the server keeps the answers to them.
 
 /// Numbers a sender's requests, and gives each a place on the server.
 ///
 /// The server keeps the answer to a request in the request's place, so that a request that is sent twice takes effect
 /// once. A request may use the place of an earlier one when that is not sent again. The server refuses a late copy of
 /// the earlier request, because its number is lower.
-struct AnswerPlaces {
+struct RequestPlaces {
     /// A place has 2 bytes.
     static let capacity = 1 << 16
 

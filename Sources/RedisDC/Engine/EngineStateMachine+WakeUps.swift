@@ -1,8 +1,8 @@
-// Messages on the wake-up channel (hints), and the comparison with Redis (reconciliation). Hints make grants fast; the
-// comparison finds those whose hints were lost.
+// Wake-ups, the messages on the session's channel, and the comparison with Redis (reconciliation). Wake-ups make grants
+// fast; the comparison finds those whose wake-ups were lost.
 
 extension EngineStateMachine {
-    enum HintAction: HintedAction {
+    enum WakeUpAction: ClaimAction {
         case sessionEnded([SessionEndAction])
         case send(EngineRequest)
         case finish(ID, Finish)
@@ -14,7 +14,7 @@ extension EngineStateMachine {
 
     /// Handles a message on the wake-up channel: the session's notices, then pairs of a claim's number and a fence, or of
     /// a number and a word; or `look` alone.
-    mutating func hint(_ id: String, _ text: String, now: Duration) -> [HintAction] {
+    mutating func wakeUpReceived(_ id: String, _ text: String, now: Duration) -> [WakeUpAction] {
         if isExpired(at: now) { return [.sessionEnded(endSession(.expired, now))] }
         guard isLive, id == life.id else { return [] }
         if text == "look" {
@@ -24,7 +24,7 @@ extension EngineStateMachine {
         let words = text.split(separator: " ")
         let counted = stride(from: 2, to: words.count, by: 2).count { words[$0] != "try" && words[$0] != "recall" }
         let conclusion = live.notices.receive(counted, upTo: words.first.flatMap { UInt64($0) } ?? .max)
-        var actions: [HintAction] = []
+        var actions: [WakeUpAction] = []
         if conclusion != .complete, let request = reconcile() { actions.append(.send(request)) }
         if conclusion == .foreign { return actions }
         for index in stride(from: 1, to: words.count - 1, by: 2) {
@@ -57,7 +57,7 @@ extension EngineStateMachine {
     }
 
     /// Handles a word about a claim: `gone`, `broken`, `try` or `lost`.
-    private mutating func wordSeen<Action: HintedAction>(_ id: ID, _ claim: Claim, _ word: Substring) -> [Action] {
+    private mutating func wordSeen<Action: ClaimAction>(_ id: ID, _ claim: Claim, _ word: Substring) -> [Action] {
         let isHeld: Bool
         switch claim.state {
         case .requested, .queued: isHeld = false
@@ -78,7 +78,7 @@ extension EngineStateMachine {
         case ("lost", _):
             forgetEnded(id)
             let error = RedisDCError(.lost, "\(resource) was taken away by an operator")
-            // A waiter receives this word if its grant's hint is late or lost. Its wait has ended too.
+            // A waiter receives this word if its grant's wake-up is late or lost. Its wait has ended too.
             return isHeld ? [.lose(id, error)] : [.finish(id, .failure(error))]
         default: return []
         }

@@ -1,4 +1,4 @@
-// Races with hints, and messages at the limits of what a hint contains.
+// Races with wake-ups, and messages at the limits of what a wake-up contains.
 import Hiredis
 import RedisDCTesting
 import TestRandom
@@ -9,16 +9,16 @@ import Testing
 @testable import QueueListenTestSupport
 
 extension QueueListenTests {
-    @Suite("Hint races", .serialized)
-    struct HintRaceTests {
-        @Test("bodies of every size around the limit of a hint arrive unchanged, and only small ones are in the hint")
+    @Suite("Wake-up races", .serialized)
+    struct WakeUpRaceTests {
+        @Test("bodies of every size around the limit of a wake-up arrive unchanged, and only small ones are in it")
         func sizes() async throws {
             // Periodic checks are scripts, too.
             try await withOffice(configure: { $0.recheckInterval = .seconds(3600) }) { office, redis, _ in
                 let mailbox = try office.mailbox(String(repeating: "é", count: 256))
                 try await office.send("first", to: mailbox.name)
                 var cursor = try await mailbox.look().cursor
-                var arrivedInHint: [Bool] = []
+                var arrivedInWakeUp: [Bool] = []
                 for size in [0, 1, 255, 256] + Array(900...1030) + [65_535, 65_536, 65_537, 1 << 20] {
                     let body = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
                     let waiting = Task { [cursor] in try await mailbox.listen(after: cursor) }
@@ -28,16 +28,16 @@ extension QueueListenTests {
                     let delivery = try await waiting.value
                     #expect(delivery.messages.map(\.body) == [body])
                     #expect(delivery.cursor.index == cursor.index + 1 && delivery.skipped == 0)
-                    arrivedInHint.append(try await scriptCount(redis) - before == 1)
+                    arrivedInWakeUp.append(try await scriptCount(redis) - before == 1)
                     cursor = delivery.cursor
                 }
-                let first = try #require(arrivedInHint.firstIndex(of: false))
-                #expect(first > 4 && arrivedInHint[first...].allSatisfy { !$0 })
-                #expect(arrivedInHint[..<first].allSatisfy { $0 })
+                let first = try #require(arrivedInWakeUp.firstIndex(of: false))
+                #expect(first > 4 && arrivedInWakeUp[first...].allSatisfy { !$0 })
+                #expect(arrivedInWakeUp[..<first].allSatisfy { $0 })
             }
         }
 
-        @Test("hints of one send contain at most 64 KiB, and the other recipients read their messages")
+        @Test("wake-ups of one send contain at most 64 KiB, and the other recipients read their messages")
         func bound() async throws {
             try await withOffice(configure: { $0.recheckInterval = .seconds(3600) }) { office, redis, _ in
                 let names = (0..<256).map { "user-\($0)" }
@@ -165,7 +165,7 @@ extension QueueListenTests {
             }
         }
 
-        @Test("a call that is superseded while it receives no hints is ended, whatever hint arrives next")
+        @Test("a call that is superseded while it receives no wake-ups is ended, whatever wake-up arrives next")
         func supersededUnheard() async throws {
             try await withServer { _, redis, other in
                 let gate = AsyncStream<Void>.makeStream()
@@ -188,7 +188,7 @@ extension QueueListenTests {
                             let lines = try await other.send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""
                             return lines.split(separator: "\n").count == 2
                         }
-                        // It receives no hint of its successor, and the check after the gap is delayed.
+                        // It receives no wake-up of its successor, and the check after the gap is delayed.
                         _ = try await other.send("CONFIG", "SET", "maxclients", "1")
                         _ = try await other.send("CLIENT", "KILL", "ID", .string(String(id)))
                         let second = Task { try await new.mailbox("alice").listen(timeout: .seconds(60)) }
