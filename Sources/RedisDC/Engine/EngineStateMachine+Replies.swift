@@ -194,7 +194,7 @@ extension EngineStateMachine {
         case .call(let id):
             calls[id] = nil
             if operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .pass(_, let number, _, _) = operation {
+            if case .pass(_, let number, _, _, _) = operation {
                 if case .done = reply { live.claimIDs[number].map { forgetEnded($0) } } else { restoreHeld(number) }
             }
             var actions: [ReplyAction] = [.finish(id, outcome(of: operation, reply))]
@@ -354,7 +354,7 @@ extension EngineStateMachine {
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
             calls[id] = nil
             if entry.request.operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .pass(_, let number, _, _) = entry.request.operation { restoreHeld(number) }
+            if case .pass(_, let number, _, _, _) = entry.request.operation { restoreHeld(number) }
             return [.finish(id, .failure(error))]
         case .heartbeat:
             guard error.code == .notPermitted else {
@@ -421,6 +421,7 @@ extension EngineStateMachine {
         case .granted(let end, let waiting):
             if case .extendFences = operation { return .success(.fences(end: end, isAwaited: waiting > 0)) }
             return .failure(RedisDCError(.serverError, "unexpected reply for \"\(name)\""))
+        case .known: return .success(.known)
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
             let found = Resource.describe(
@@ -453,8 +454,8 @@ extension EngineReply {
     fileprivate var hasWritten: Bool {
         switch self {
         case .granted, .queued, .done, .settled: true
-        case .none, .over, .conflict, .missing, .gone, .broken, .lost, .stale, .occupied, .family, .again, .heartbeat,
-            .page, .sweep, .values:
+        case .none, .over, .conflict, .missing, .gone, .broken, .known, .lost, .stale, .occupied, .family, .again,
+            .heartbeat, .page, .sweep, .values:
             false
         }
     }
@@ -462,7 +463,7 @@ extension EngineReply {
     /// Whether the request has had no effect, and its slot does not show that it has arrived.
     fileprivate var isRefusal: Bool {
         switch self {
-        case .none, .conflict, .missing, .gone, .broken: true
+        case .none, .conflict, .missing, .gone, .broken, .known: true
         default: false
         }
     }
