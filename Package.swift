@@ -246,7 +246,7 @@ let package = Package(
         tests("Integration", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport"]),
         tests("Concurrency", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport"]),
         tests("Deployment", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport"]),
-        tests("Process", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport", "redisdc-worker"]),
+        tests("Process", of: "RedisDC", ofRedisDC + ["RedisDCTestSupport", "redisdc-worker", "Verification"]),
 
         testSupport(of: "QueueListen", ofQueueListen),
         tests("Unit", of: "QueueListen", ofQueueListen + ["QueueListenTestSupport"]),
@@ -301,7 +301,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "redisdc-worker",
-            dependencies: ["RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory", "TestKinds"],
+            dependencies: [
+                "RedisDC", "QueueListen", "Hiredis", "TestRandom", "TestHistory", "TestKinds", "Verification",
+            ],
             path: "Tests/Worker", swiftSettings: settings),
         .executableTarget(
             name: "services-worker",

@@ -56,3 +56,45 @@ extension ReadWriteLock {
         try await withWriteLock(timeout: timeout) { _ in try await body() }
     }
 }
+
+extension Election {
+    /// Waits until this task leads, runs `body`, and resigns.
+    ///
+    /// As ``withLeadership(timeout:_:)`` does, for a body that does not use the leadership.
+    public func withLeadership<Result>(
+        timeout: Duration? = nil, body: () async throws -> Result
+    ) async throws -> Result {
+        try await withLeadership(timeout: timeout) { _ in try await body() }
+    }
+}
+
+extension LightSwitch {
+    /// Runs `body` as a member of the group.
+    ///
+    /// As ``withLock(timeout:_:)`` does, for a body that does not use the lease.
+    public func withLock<Result>(
+        timeout: Duration? = nil, body: () async throws -> Result
+    ) async throws -> Result {
+        try await withLock(timeout: timeout) { _ in try await body() }
+    }
+}
+
+extension Latch {
+    /// Runs `body` as a participant, and counts down when it ends, whether it returns or throws.
+    ///
+    /// As ``withParticipation(_:)`` does, for a body that does not use the participation.
+    public func withParticipation<Result>(body: () async throws -> Result) async throws -> Result {
+        try await withParticipation { _ in try await body() }
+    }
+}
+
+extension Coordinator {
+    /// Runs `body` while holding all of several mutexes.
+    ///
+    /// As ``withLocks(_:timeout:_:)`` does, for a body that does not use the leases.
+    public func withLocks<Result>(
+        _ mutexes: [DistributedMutex], timeout: Duration? = nil, body: () async throws -> Result
+    ) async throws -> Result {
+        try await withLocks(mutexes, timeout: timeout) { _ in try await body() }
+    }
+}

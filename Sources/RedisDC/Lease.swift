@@ -154,15 +154,16 @@ public final class Lease: Sendable {
         }
     }
 
-    /// Ends the lease and gives its permit to another resource, atomically. If that fails, the
-    /// lease is released.
-    func pass(to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
+    /// Ends the lease and gives its permit to another resource, atomically. If that fails, or the
+    /// item with this id was put before, the lease is released.
+    func pass(to resource: Resource, item: [UInt8]? = nil, id: String? = nil) async throws(RedisDCError) {
         try check()
         let claim = try ownClaim()
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         do {
-            try await engine.pass(claim, to: resource, item: item)
+            let isPassed = try await engine.pass(claim, to: resource, item: item, id: id)
             watch.finish()
+            if !isPassed { engine.releaseSoon(claim) }
         } catch {
             engine.releaseSoon(claim)
             throw watch.error ?? error

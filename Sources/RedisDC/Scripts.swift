@@ -55,6 +55,11 @@ enum Scripts {
     // MARK: Buffers
 
     static let pass = engine([.permits, .pass, .resource, .passPermit, .grant, .deleteValues, .write])
+    /// The same for a put with an id, and the request for its place.
+    static let passOnce = engine([
+        .permits, .pass, .resource, .knownPut, .passPermit, .rememberPut, .grant, .deleteValues, .write,
+    ])
+    static let acquireForPut = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .knownPut, .acquire])
     static let releaseItem = engine([.ownClaim, .endItem, .endSlot, .grant, .deleteValues, .write])
     static let endItem = engine([.otherClaim, .endItem, .endSlot, .grant, .deleteValues, .write])
 
@@ -108,9 +113,9 @@ private enum Part: Equatable {
     case acquire, arrive, call, clear, clearStep, countDown, create, deleteValues, destroy, endGroup, endItem,
         endMeeting,
         endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect,
-        latch, list,
+        knownPut, latch, list,
         meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
-        reduce, register, releaseMutex, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
+        reduce, register, releaseMutex, rememberPut, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
         sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, settle,
         signal,
         slot, write
@@ -140,6 +145,7 @@ private enum Part: Equatable {
             case .groupGrant: PackageResources.group_grant_lua
             case .groups: PackageResources.groups_lua
             case .inspect: PackageResources.inspect_lua
+            case .knownPut: PackageResources.known_put_lua
             case .latch: PackageResources.latch_lua
             case .list: PackageResources.list_lua
             case .meetingGrant: PackageResources.meeting_grant_lua
@@ -156,6 +162,7 @@ private enum Part: Equatable {
             case .reduce: PackageResources.reduce_lua
             case .register: PackageResources.register_lua
             case .releaseMutex: PackageResources.release_mutex_lua
+            case .rememberPut: PackageResources.remember_put_lua
             case .resize: PackageResources.resize_lua
             case .resource: PackageResources.resource_lua
             case .sessionClaims: PackageResources.session_claims_lua

@@ -5,6 +5,7 @@ import QueueListen
 import RedisDC
 import TestHistory
 import TestKinds
+import Verification
 
 @main
 struct Worker {
@@ -102,6 +103,10 @@ struct Worker {
                 }
                 // The time by this process's clock.
                 print(Date().timeIntervalSince1970)
+            case "engine-cohort":
+                let mutex = try coordinator.mutex(name, locality: .cohort())
+                try await Turns(mutex: mutex, redis: redis, recorder: Recorder(folder: words[0], process: 1))
+                    .run(tasks: Int(words[1])!)
             case "engine-kinds":
                 let watch = KindWatch(isAlone: false)
                 let (seed, steps) = (UInt64(words[0])!, Int(words[1])!)

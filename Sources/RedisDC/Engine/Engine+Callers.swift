@@ -70,6 +70,17 @@ extension Engine {
         return Lease(grant, name: request.resource.name, count: request.count, engine: self)
     }
 
+    /// Waits until a place of a buffer is granted, and returns the lease.
+    ///
+    /// - Returns: `nil` when the item with the id of the put was put before.
+    nonisolated func leasePlace(_ request: AcquireRequest, timeout: Duration?) async throws(RedisDCError) -> Lease? {
+        let operation = try operation(request, timeout: timeout)
+        await carryOutAcquire(operation)
+        if try operation.isKnown() { return nil }
+        guard let grant = try operation.grant() else { throw operation.notAvailable }
+        return Lease(grant, name: request.resource.name, count: request.count, engine: self)
+    }
+
     /// Waits until the request is granted.
     ///
     /// - Returns: `nil` when the timeout is 0 and there are not enough permits.
@@ -124,9 +135,16 @@ extension Engine {
     }
 
     /// Turns a lease into a permit of another resource, which ends the lease.
-    nonisolated func pass(_ claim: UInt64, to resource: Resource, item: [UInt8]? = nil) async throws(RedisDCError) {
-        _ = try await use(claim, .pass(to: resource, item: item)).count()
+    ///
+    /// - Parameter id: of a put that takes effect once.
+    /// - Returns: false if the item with this id was put before. Then the lease is still held.
+    nonisolated func pass(
+        _ claim: UInt64, to resource: Resource, item: [UInt8]?, id: String?
+    ) async throws(RedisDCError) -> Bool {
+        let operation = await use(claim, .pass(to: resource, item: item, id: id))
+        if try operation.isKnown() { return false }
         enter { $0.forgetWatch(claim) }
+        return true
     }
 
     private nonisolated func use(_ claim: UInt64, _ leaseOperation: EngineStateMachine.LeaseOperation) async

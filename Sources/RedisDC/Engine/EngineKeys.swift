@@ -21,6 +21,11 @@ package struct EngineKeys: Sendable, Hashable {
     /// The hash with the items of a partition's buffers, and with what is brought to its exchangers.
     package func values(partition: Int) -> String { namespace.key("values", partition: partition) }
 
+    /// The sorted set of the ids that a bounded buffer remembers.
+    package func putIDs(_ buffer: String) -> String {
+        namespace.key("put:\(buffer)", partition: namespace.partition(of: buffer))
+    }
+
     /// The keys of a partition in the order of the scripts' `KEYS`: state, index, sessions, values.
     package func scriptKeys(partition: Int) -> [String] {
         [
@@ -51,16 +56,21 @@ struct PartitionKeys: Sendable {
     /// State and index.
     let resources: [String]
     private let wakePrefix: String
+    private let keys: EngineKeys
 
     init(_ namespace: Namespace, partition: Int) {
-        let keys = EngineKeys(namespace)
+        keys = EngineKeys(namespace)
         all = keys.scriptKeys(partition: partition)
         resources = Array(all.prefix(2))
         wakePrefix = keys.wakePrefix(partition: partition)
     }
 
-    /// Returns the keys of a request's script: only scripts about sessions and values need all.
-    func keys(of request: EngineRequest) -> [String] { request.usesAllKeys ? all : resources }
+    /// Returns the keys of a request's script: only scripts about sessions and values need all, and that of a put with
+    /// an id one more.
+    func keys(of request: EngineRequest) -> [String] {
+        if let buffer = request.operation.bufferOfPutID { return all + [keys.putIDs(buffer)] }
+        return request.usesAllKeys ? all : resources
+    }
 
     func wakeUpChannel(of session: String) -> String { wakePrefix + session }
 }

@@ -35,6 +35,9 @@ where Progress == EngineWork, Output == EngineStateMachine.Output, Failure == Re
         if case .granted(let grant)? = try result?.get() { grant } else { nil }
     }
 
+    /// Whether the operation has had no effect, because the item with the id of its put was put before.
+    func isKnown() throws(RedisDCError) -> Bool { if case .known? = try result?.get() { true } else { false } }
+
     func isGranted() throws(RedisDCError) -> Bool { try grant() != nil }
 
     @inline(never)

@@ -12,7 +12,7 @@ extension EngineStateMachine {
         case .call(let id):
             calls[id] = nil
             if operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .pass(_, let number, _, _) = operation {
+            if case .pass(_, let number, _, _, _) = operation {
                 if case .done = reply { live.claimIDs[number].map { forgetEnded($0) } } else { restoreHeld(number) }
             }
             var actions: [ReplyAction] = [.finish(id, result(of: operation, reply))]
@@ -157,6 +157,7 @@ extension EngineStateMachine {
         case .granted(let end, let waiting):
             if case .extendFences = operation { return .success(.fences(end: end, isAwaited: waiting > 0)) }
             return .failure(RedisDCError(.serverError, "unexpected reply for \"\(name)\""))
+        case .known: return .success(.known)
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
             let found = Resource.describe(

@@ -25,7 +25,7 @@ extension EngineStateMachine {
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
             calls[id] = nil
             if entry.request.operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .pass(_, let number, _, _) = entry.request.operation { restoreHeld(number) }
+            if case .pass(_, let number, _, _, _) = entry.request.operation { restoreHeld(number) }
             return [.finish(id, .failure(error))]
         case .heartbeat:
             guard error.code == .notPermitted else {

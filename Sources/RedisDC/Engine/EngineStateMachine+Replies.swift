@@ -189,8 +189,8 @@ extension EngineReply {
     fileprivate var hasWritten: Bool {
         switch self {
         case .granted, .queued, .done, .settled: true
-        case .none, .over, .conflict, .missing, .gone, .broken, .lost, .stale, .occupied, .family, .again, .heartbeat,
-            .page, .sweep, .values:
+        case .none, .over, .conflict, .missing, .gone, .broken, .known, .lost, .stale, .occupied, .family, .again,
+            .heartbeat, .page, .sweep, .values:
             false
         }
     }
@@ -198,7 +198,7 @@ extension EngineReply {
     /// Whether the request has had no effect, and its slot does not show that it has arrived.
     fileprivate var isRefusal: Bool {
         switch self {
-        case .none, .conflict, .missing, .gone, .broken: true
+        case .none, .conflict, .missing, .gone, .broken, .known: true
         default: false
         }
     }

@@ -55,6 +55,8 @@ struct EngineStateMachine {
         case granted(Grant)
         /// The request may not queue, and there were not enough permits.
         case notAvailable
+        /// The item with the id of this put was put before.
+        case known
         /// The count of ``EngineReply/done(count:more:)``.
         case done(Int)
         case values([[UInt8]], next: Int)
@@ -248,7 +250,7 @@ struct EngineStateMachine {
         /// Reserves more fences for the cohort that holds it.
         case extendFences
         /// Turns it into a permit of another resource.
-        indirect case pass(to: Resource, item: [UInt8]?)
+        indirect case pass(to: Resource, item: [UInt8]?, id: String? = nil)
     }
 
     /// Carries out an operation on a lease, which fails with `.lost` when the lease is not held.
@@ -265,9 +267,9 @@ struct EngineStateMachine {
             case .extendFences:
                 guard let cohort = held.request.cohort else { return .none }
                 operation = .extendFences(name: name, claim: number, cohort)
-            case .pass(let resource, let item):
+            case .pass(let resource, let item, let id):
                 machine.claims[claim]!.state = .releasing(number, fence: fence, nil)
-                operation = .pass(resource, claim: number, from: name, item: item)
+                operation = .pass(resource, claim: number, from: name, item: item, id: id)
             }
             return machine.beginCall(id, operation, slot: held.slot, now).map { .send($0) } ?? .none
         }

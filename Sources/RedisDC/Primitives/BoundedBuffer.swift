@@ -22,13 +22,16 @@ import Hiredis
 /// - There are never more items, including those that bodies hold, than places.
 /// - A put or take that is cancelled or times out has put or taken nothing. `.full` and `.empty` say
 ///   that the buffer was the reason, `.timedOut` that Redis did not answer in time.
+/// - A put with an id has one effect, however often and from whichever process it is repeated, also
+///   when its item has been taken since. The buffer remembers the last ``Buffer/maxPutIDs`` ids, for
+///   ``Buffer/putIDLifetime`` after the last put with an id.
 ///
 /// **Limits**
 /// - An item is handled at least once: a consumer that dies after its work and before its body
 ///   returns leaves the item to another. Work that must happen once is guarded by an id in the
 ///   item.
 /// - A put whose session is lost while its request is in flight throws `.connectionLost` with
-///   `mayHaveRun`: the item may have been put.
+///   `mayHaveRun`: the item may have been put. With an id it can be repeated safely.
 /// - An item that a body holds takes its place until the body has returned. So a put into the same
 ///   full buffer from the body's own task would wait for itself: without a timeout it throws
 ///   `.full`. Put after the body, or put with a timeout to wait for other consumers.
@@ -46,8 +49,14 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
 
     /// Waits for a free place and puts the item there.
     ///
+    /// A put whose id the buffer remembers puts nothing and returns, also when the buffer is full.
+    /// One that waits already when another process puts the item with this id returns when it gets a
+    /// place, or throws `.full`.
+    ///
     /// - Parameters:
-    ///   - item: at most 1 MiB as JSON.
+    ///   - item: at most 1 MiB as JSON. A repetition is not compared with the item that was put.
+    ///   - id: identifies the put, so that it can be repeated safely; 1 to 512 bytes of UTF-8 without
+    ///     control characters or braces. `nil` puts an item with every call.
     ///   - timeout: `nil` waits without limit, 0 tries once.
     /// - Throws: `.full` at the end of the timeout, and without a timeout in a body that holds an
     ///   item of the full buffer; `.timedOut` when Redis did not answer in time; `.cancelled`,
@@ -55,7 +64,8 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     ///   with `mayHaveRun`, `.notConnected`,
     ///   `.invalidArgument` (the item is too large), what encoding the item throws, and what
     ///   ``Coordinator`` lists for all operations.
-    public func put(_ item: Item, timeout: Duration? = nil) async throws {
+    public func put(_ item: Item, id: String? = nil, timeout: Duration? = nil) async throws {
+        if let id { try ResourceName.validate(id) }
         let bytes = try JSONMessageCodec(Item.self).encode(item)
         guard bytes.count <= Buffer.maxBytes else {
             throw RedisDCError(
@@ -63,15 +73,16 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
                 "cannot put an item of \(bytes.count) bytes as JSON into bounded buffer \"\(name)\": "
                     + "expected at most \(Buffer.maxBytes)")
         }
-        let place = try await place(timeout)
-        try await place.pass(to: items, item: bytes)
+        let place = try await place(timeout, for: id)
+        try await place?.pass(to: items, item: bytes, id: id)
     }
 
-    private func place(_ timeout: Duration?) async throws(RedisDCError) -> Lease {
+    /// - Returns: `nil` when the item with this id was put before.
+    private func place(_ timeout: Duration?, for id: String?) async throws(RedisDCError) -> Lease? {
         let holdsItem = timeout == nil && LeaseOwnership.lease(on: items.name, of: engine) != nil
+        let request = AcquireRequest(resource: places, mode: .lease, detail: id.map { .puts(id: $0) })
         do {
-            return try await engine.lease(
-                AcquireRequest(resource: places, mode: .lease), timeout: holdsItem ? .zero : timeout)
+            return try await engine.leasePlace(request, timeout: holdsItem ? .zero : timeout)
         } catch {
             guard holdsItem, error.code == .full else { throw error }
             throw RedisDCError(
@@ -94,7 +105,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     ///     coordinator ends the delay.
     ///   - body: receives the item.
     /// - Throws: what `body` throws; `.empty` at the end of the timeout, and otherwise what
-    ///   ``put(_:timeout:)`` throws. An item that cannot be decoded stays, without a delay, and the
+    ///   ``put(_:id:timeout:)`` throws. An item that cannot be decoded stays, without a delay, and the
     ///   decoding error is thrown: ``takeBytes(timeout:)`` removes it.
     public func withItem<Result>(
         timeout: Duration? = nil, retryDelay: Duration = .seconds(1), _ body: (Item) async throws -> Result
@@ -206,6 +217,11 @@ public enum Buffer {
     public static let maxCapacity = 10_000
     /// The maximum size of an item as JSON: 1 MiB.
     public static let maxBytes = 1 << 20
+    /// The number of ids of puts that a buffer remembers. Same as MAX_PUT_IDS of layout.lua.
+    public static let maxPutIDs = 10_000
+    /// How long a buffer remembers ids after the last put with an id: one hour. Same as
+    /// PUT_ID_LIFETIME of layout.lua.
+    public static let putIDLifetime = Duration.seconds(3600)
 
     /// The end of the name of the resource for a buffer's items.
     static let itemsSuffix = "#items"

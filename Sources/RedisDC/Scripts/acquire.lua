@@ -5,6 +5,7 @@
 --   [7] wanted: number of permits, 1 by default
 --   [8] if_free: 1 replies -1 when the permits cannot be granted now; 0 or nothing queues then
 --   [9] priority: 0 precedes all waiters with 1 and does not queue behind them; 1 or nothing by default
+--   [10] for a place of a buffer, the id of the put: see known_put.lua
 -- The first request that finds the mutex with a cohort recalls it: a message asks the cohort's process to release it
 -- soon.
 -- Reply: the fence, or 1 for permits to consume; 0: queued; -1: see [8]; {fence, 1} for a cohort; {fence, count} if the

@@ -12,7 +12,9 @@
 --       time until which its sweep is reserved for one process.
 --   [4] values: hash of the values of applications, up to 1 MiB each. Apart from the records, because a script that
 --       reads records in pages would copy every value among them. Its field '' is always there: see GUARD_LINE.
---   Only scripts about sessions and values have the last two.
+--   [5] put ids: sorted set of the ids of a buffer's puts, by the tick of the put. A key for each buffer, which ends in
+--       `put:NAME`, and expires.
+--   Only scripts about sessions and values have the third and the fourth, and only those of puts with an id the fifth.
 -- Numbers in records are little-endian doubles. A tick is a time in microseconds, see `clock`. Ticks in fields and in
 -- lines of the index are big-endian integers of 8 bytes.
 --
@@ -22,6 +24,7 @@ local state = KEYS[1]
 local index = KEYS[2]
 local sessions = KEYS[3]
 local values = KEYS[4]
+local put_ids = KEYS[5]
 local call = redis.call
 local protected = redis.pcall
 local encode = struct.pack
@@ -150,6 +153,9 @@ local BUFFER = 'k'
 local OPEN = 1125899906842624
 -- The number of fences that a cohort reserves at a time, beginning with that of its grant: 2^20.
 local FENCES = 1048576
+-- The number of ids that a buffer remembers, and the milliseconds after the last put with an id that it remembers them.
+local MAX_PUT_IDS = 10000
+local PUT_ID_LIFETIME = 3600000
 
 -- Lines of the index, without the spaces:
 --   q NAME \0 PRIORITY TICK CLAIM   waiter of a resource, in queue order

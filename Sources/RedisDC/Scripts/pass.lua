@@ -6,6 +6,7 @@
 --   [6] NUMBER of the claim
 --   [7] field of the resource that the claim holds: t:NAME
 --   [8] item: fills the place. Without it, the item that the claim has taken is deleted.
+--   [9] id of the put: see known_put.lua
 -- Reply: 1; {'more', 1} if waiters are left over for the next script; {'none'} if the claim is not held; {'gone'} if
 --   its resource was destroyed; or a refusal.
 local slot_field, number, resource_field = ARGV[1], tonumber(ARGV[2]), ARGV[3]

@@ -35,7 +35,7 @@ final class ForeignNode: Sendable {
     ///   - number: the number of the request, by default the next one. A repeated number uses its
     ///     slot again.
     ///   - claim: the number of the request that made the claim that this one is about. The scripts
-    ///     have it before the other arguments, but `pass` after the resource. Its slot is used.
+    ///     have it before the other arguments, but those of `pass` after the resource. Its slot is used.
     ///   - slotOf: the number of an earlier request whose slot is used. By default a request uses a
     ///     slot that no other one has used.
     func request(
@@ -44,7 +44,7 @@ final class ForeignNode: Sendable {
     ) async throws -> [String] {
         let (number, slot) = await requests.begin(number, claim, earlier)
         var arguments = arguments
-        if let claim { arguments.insert(.integer(claim), at: operation == "pass" ? 2 : 0) }
+        if let claim { arguments.insert(.integer(claim), at: operation.hasPrefix("pass") ? 2 : 0) }
         return try await run(
             operation, [.string("c:\(session):\(slot)"), .integer(number), .string("t:\(name)")] + arguments)
     }
@@ -127,7 +127,8 @@ final class ForeignNode: Sendable {
 
     // MARK: Scripts
 
-    private static let keys = ["book", "index", "sessions", "values"].map { "rdc:{default:0}:\($0)" }
+    /// The last one is that of the puts into the buffer `s`.
+    private static let keys = ["book", "index", "sessions", "values", "put:s"].map { "rdc:{default:0}:\($0)" }
 
     private static let folder = packageRoot.appendingPathComponent("Sources/RedisDC/Scripts")
 
@@ -174,6 +175,11 @@ final class ForeignNode: Sendable {
         "releaseParticipant": ["own_claim", "end_participant", "end_slot", "grant", "write"],
         "endParticipant": ["other_claim", "end_participant", "end_slot", "grant", "write"],
         "pass": ["permits", "pass", "resource", "pass_permit", "grant", "delete_values", "write"],
+        "passOnce": [
+            "permits", "pass", "resource", "known_put", "pass_permit", "remember_put", "grant", "delete_values",
+            "write",
+        ],
+        "acquireForPut": ["permits", "slot", "new_claim", "free_slot", "resource", "known_put", "acquire"],
         "releaseItem": ["own_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
         "endItem": ["other_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
         "acquireInGroup": ["groups", "slot", "new_claim", "free_slot", "resource", "group_acquire", "write"],

@@ -37,6 +37,7 @@ extension LongestScript {
         "RedisDC.setTurnstile": "as signal", "RedisDC.endPermits": "as release", "RedisDC.participate": "one claim",
         "RedisDC.register": "one claim", "RedisDC.releaseParticipant": "as release",
         "RedisDC.endParticipant": "as release", "RedisDC.endItem": "as releaseItem",
+        "RedisDC.acquireForPut": "as acquire, and one id", "RedisDC.passOnce": "as pass, and one id",
         "RedisDC.endInGroup": "as releaseInGroup", "RedisDC.signalGroups": "as releaseInGroup",
         "RedisDC.createForGroups": "as releaseInGroup", "RedisDC.resizeForGroups": "as releaseInGroup",
         "RedisDC.endParty": "as releaseParty", "RedisDC.claims": "a page of 200 slots: BoundHazards.swift",

@@ -35,6 +35,8 @@ final class AcquireRequest: Sendable {
         case releases(UInt64)
         /// The lease of a mutex is for the tasks of this process, one after the other.
         case cohort(CohortClaim)
+        /// The id of the put that a place of a buffer is for.
+        case puts(id: String)
     }
 
     let resource: Resource
@@ -103,6 +105,9 @@ final class AcquireRequest: Sendable {
     /// The cohort of this process that the lease is for.
     var cohort: CohortClaim? { if case .cohort(let cohort)? = detail { cohort } else { nil } }
 
+    /// The id of the put that a place of a buffer is for.
+    var putID: String? { if case .puts(let id)? = detail { id } else { nil } }
+
     /// The family that serves the claim's release.
     var family: Family {
         switch (action, mode) {
@@ -121,8 +126,10 @@ final class AcquireRequest: Sendable {
             return head
         }
         let priority: RedisArgument = isPreferred ? "0" : "1"
-        if case .group(let group)? = detail {
-            return head + [.integer(count), mayQueue ? "0" : "1", priority, .string(group)]
+        switch detail {
+        case .group(let word), .puts(id: let word):
+            return head + [.integer(count), mayQueue ? "0" : "1", priority, .string(word)]
+        case .brings, .releases, .cohort, nil: break
         }
         // The last arguments have defaults.
         if isPreferred { return head + [.integer(count), mayQueue ? "0" : "1", priority] }
@@ -137,6 +144,7 @@ final class AcquireRequest: Sendable {
         case (.register, .meetings): Scripts.register
         case (.register, _): Scripts.participate
         case (.acquire, .groups): Scripts.acquireInGroup
+        case (.acquire, _) where putID != nil: Scripts.acquireForPut
         case (.acquire, _): resource.kind == .latch ? Scripts.waitForLatch : Scripts.acquire
         }
     }

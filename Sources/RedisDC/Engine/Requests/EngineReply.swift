@@ -21,6 +21,8 @@ enum EngineReply: Sendable {
     case missing
     case gone
     case broken
+    /// The item with the id of this put was put before.
+    case known
     /// The request was refused, and no copy of it will have an effect.
     case settled
     /// The session no longer exists: it has expired, or else Redis has lost its data.
@@ -106,6 +108,7 @@ extension EngineReply {
         case ("missing", _): self = .missing
         case ("gone", _): self = .gone
         case ("broken", _): self = .broken
+        case ("known", _): self = .known
         case ("lost", _): self = .lost(isExpired: parts.last?.string == "ended")
         case ("stale", _): self = .stale
         case ("occupied", _): self = .occupied

@@ -31,7 +31,7 @@ struct EngineRequest: Sendable {
         case (.confirm(let claims), .done):
             return claims.last.map { .ended(slot: $0.slot, number: $0.number) }
         case (.release(_, let claim, _, _), .done(count: 1..., _)), (.leave(_, let claim), .done(count: 1..., _)),
-            (.pass(_, let claim, _, _), .done(count: 1..., _)):
+            (.pass(_, let claim, _, _, _), .done(count: 1..., _)):
             return slot.map { .ended(slot: $0, number: claim) }
         case (_, .granted), (_, .queued), (_, .done), (_, .settled):
             return operation.takesSlot ? slot.map { .written(slot: $0, number: number) } : nil
@@ -58,9 +58,9 @@ struct EngineRequest: Sendable {
                 .string("c:\(claim.session):\(claim.slot)"), isForced ? "lost" : "", .string("t:" + name),
                 .string(String(claim.number)),
             ]
-        case .pass(let resource, let claim, let from, let item):
+        case .pass(let resource, let claim, let from, let item, let id):
             return head + resource.arguments + [.string(String(claim)), .string("t:" + from)]
-                + (item.map { [.bytes($0)] } ?? [])
+                + (item.map { [.bytes($0)] } ?? []) + (id.map { [.string($0)] } ?? [])
         case .signal(let resource, let count):
             return head + resource.arguments + (count == 1 ? [] : [.integer(count)])
         case .create(let resource): return head + resource.arguments

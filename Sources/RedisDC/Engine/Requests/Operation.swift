@@ -58,8 +58,8 @@ enum Operation: Sendable {
     /// Reads the data of a lease: an item, or a page of the values that all parties of a meeting have brought, without
     /// the `first` ones.
     case read(name: String, claim: UInt64, first: Int)
-    /// Turns a lease of one resource into a permit of another.
-    case pass(Resource, claim: UInt64, from: String, item: [UInt8]?)
+    /// Turns a lease of one resource into a permit of another. `id`: of a put that takes effect once.
+    case pass(Resource, claim: UInt64, from: String, item: [UInt8]?, id: String?)
     /// Continues where an earlier script has stopped at its bound, and grants to waiters that may be overtaken.
     case recheck(name: String)
     case destroy(Resource)
@@ -111,7 +111,7 @@ extension Operation {
         switch self {
         case .claim(let acquire): acquire.resource.name
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
-            .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _),
+            .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _, _),
             .release(let resource, _, _, _), .leave(let resource, _):
             resource.name
         case .end(_, let name, _, _), .reduce(let name, _, _), .extendFences(let name, _, _), .read(let name, _, _),
@@ -127,12 +127,21 @@ extension Operation {
         switch self {
         case .claim(let acquire): acquire.resource
         case .signal(let resource, _), .create(let resource), .resize(let resource, _), .setTurnstile(let resource, _),
-            .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _):
+            .countDown(let resource, _), .destroy(let resource), .pass(let resource, _, _, _, _):
             resource
         case .settle(let operation): operation.resource
         case .release, .leave, .end, .reduce, .extendFences, .read, .recheck, .heartbeat, .listSessions, .reconcile,
             .confirm, .sweep, .setAside:
             nil
+        }
+    }
+
+    /// The buffer whose ids the script reads, if the operation is about a put with an id.
+    var bufferOfPutID: String? {
+        switch self {
+        case .claim(let acquire): acquire.putID == nil ? nil : acquire.resource.name
+        case .pass(_, _, let buffer, _, let id): id == nil ? nil : buffer
+        default: nil
         }
     }
 
@@ -176,7 +185,7 @@ extension Operation {
         case .reduce: Scripts.reduce
         case .extendFences: Scripts.extendFences
         case .read: Scripts.read
-        case .pass: Scripts.pass
+        case .pass(_, _, _, _, let id): id == nil ? Scripts.pass : Scripts.passOnce
         case .recheck:
             switch family ?? .permits {
             case .permits, .participant, .item: Scripts.recheck

@@ -40,6 +40,23 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a body that does not use the leadership leads until it returns or throws")
+        func bodyWithoutTerm() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let (election, other) = (try one.election("e"), try two.election("e"))
+                let isLed = try await election.withLeadership(timeout: .seconds(60)) {
+                    #expect(await errorOf { try await other.withLeadership(timeout: .zero) {} }?.code == .timedOut)
+                    return try await other.leader() != nil
+                }
+                #expect(isLed)
+                #expect(try await other.leader() == nil)
+                await #expect(throws: CancellationError.self) {
+                    try await election.withLeadership { throw CancellationError() }
+                }
+                #expect(try await other.leader() == nil)
+            }
+        }
+
         @Test("a candidate leads and resigns without waiting for the reply to its publication")
         func slowPublication() async throws {
             try await withServer { _, redis, _ in

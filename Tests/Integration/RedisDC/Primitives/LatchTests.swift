@@ -65,6 +65,20 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a body that does not use the participation counts down when it returns or throws")
+        func bodyWithoutParticipation() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let latch = try one.latch("l", count: 2)
+                let down = try await latch.withParticipation { try await two.inspect("l")?.signalled }
+                #expect(down == 0)
+                #expect(try await latch.remaining == 1)
+                await #expect(throws: CancellationError.self) {
+                    try await latch.withParticipation { throw CancellationError() }
+                }
+                try await two.latch("l", count: 2).wait(timeout: .zero)
+            }
+        }
+
         @Test("destroying a latch wakes its waiters")
         func destroyed() async throws {
             try await withCoordinators { _, one, two, _ in

@@ -34,6 +34,23 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a body that does not use the lease is a member of the group until it returns or throws")
+        func bodyWithoutLease() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let (group, other) = (try one.mutex("room").lightSwitch("readers"), try two.mutex("room"))
+                let isHeld = try await group.withLock(timeout: .seconds(60)) {
+                    try await other.lightSwitch("readers").withLock(timeout: .zero) {}
+                    return try await other.tryLock() == nil
+                }
+                #expect(isHeld)
+                try await other.lock(timeout: .zero).release()
+                await #expect(throws: CancellationError.self) {
+                    try await group.withLock { throw CancellationError() }
+                }
+                try await other.lock(timeout: .zero).release()
+            }
+        }
+
         @Test("when the first waiter enters, its whole group enters with it, and no other")
         func waitersTogether() async throws {
             try await withCoordinators { _, one, two, redis in

@@ -39,6 +39,25 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a body that does not use the leases holds all locks until it returns or throws")
+        func bodyWithoutLeases() async throws {
+            try await withCoordinators { _, one, two, _ in
+                let mutexes = try ["b", "a"].map { try one.mutex($0) }
+                let others = try ["a", "b"].map { try two.mutex($0) }
+                let free = try await one.withLocks(mutexes, timeout: .seconds(60)) {
+                    var free = 0
+                    for mutex in others where try await mutex.tryLock() != nil { free += 1 }
+                    return free
+                }
+                #expect(free == 0)
+                try await two.withLocks(others, timeout: .zero) {}
+                await #expect(throws: CancellationError.self) {
+                    try await one.withLocks(mutexes) { throw CancellationError() }
+                }
+                try await two.withLocks(others, timeout: .zero) {}
+            }
+        }
+
         @Test("when one mutex cannot be locked in time, none stays locked")
         func allOrNone() async throws {
             try await withCoordinators { _, one, two, _ in

@@ -238,7 +238,7 @@ struct MachineRun {
                     "confirm \(request.number) of " + claims.map { "\($0.number)" }.joined(separator: ",")
                 case .leave(_, let claim): "leave \(request.number) of \(claim)"
                 case .setAside(let claim, _): "set aside \(request.number) of \(claim.session):\(claim.number)"
-                case .pass(_, let claim, _, _): "pass \(request.number) of \(claim)"
+                case .pass(_, let claim, _, _, _): "pass \(request.number) of \(claim)"
                 case .signal: "signal \(request.number)"
                 case .settle: "settle \(request.number)"
                 case .heartbeat: "heartbeat \(request.number)"

@@ -248,6 +248,11 @@ extension LateRun {
         }
         try await step("a put after it") { try await others.put(5) }
         try await step("a take after it") { () async throws in #expect(try await mine.take() == 5) }
+        try await step("a put with an id") { try await mine.put(6, id: "six") }
+        try await step("its repetition") { try await mine.put(6, id: "six") }
+        try await step("a take of its item") { () async throws in #expect(try await others.take() == 6) }
+        try await step("a repetition after the take") { try await mine.put(6, id: "six") }
+        try await step("an empty buffer after it") { () async throws in #expect(try await others.count == 0) }
     }
 }
 
@@ -310,6 +315,7 @@ extension EngineTests.FailureTests {
                 testDescription: "buffers",
                 scripts: [
                     "acquire": Scripts.acquire, "pass": Scripts.pass, "read": Scripts.read,
+                    "acquire for a put with an id": Scripts.acquireForPut, "pass once": Scripts.passOnce,
                     "release an item": Scripts.releaseItem, "settle a claim": Scripts.settleClaim,
                 ]
             ) { try await $0.buffers() },

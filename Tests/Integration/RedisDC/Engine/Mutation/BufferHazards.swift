@@ -43,7 +43,68 @@ extension Hazard {
             for _ in 0..<2 { _ = try await node.request("acquire", "s", ["kf", "1", "l"]) }
             return try await node.request("pass", "s#items", ["if", "0", "t:s", "x"], claim: 2) == ["none"]
         },
+        Hazard(
+            testDescription: "a put with an id that the buffer remembers puts nothing",
+            safeguard: knownPut, replacement: ""
+        ) { nodes, redis in
+            let (one, two) = (try await nodes(), try await nodes())
+            let replies = [try await putOnce("x", id: "a", one), try await putOnce("x", id: "a", two)]
+            return try await Audit(redis).items.count == 1 && replies == [["1"], ["known"]]
+        },
+        Hazard(
+            testDescription: "a put with an id that the full buffer remembers is not queued",
+            safeguard: knownPut, replacement: ""
+        ) { nodes, _ in
+            let node = try await nodes()
+            for id in ["a", "b"] { _ = try await putOnce("x", id: id, node) }
+            return try await node.request("acquireForPut", "s", ["kf", "2", "l", 1, "0", "1", "a"]) == ["known"]
+        },
+        Hazard(
+            testDescription: "the step that stores an item remembers the id of the put",
+            safeguard: "call('ZADD', put_ids, format('%d', tick), ARGV[9])", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await putOnce("x", id: "a", node)
+            return try await redis.send("ZRANGE", "rdc:{default:0}:put:s", 0, -1).array?.map(\.string) == ["a"]
+        },
+        Hazard(
+            testDescription: "a new buffer does not know the ids of a destroyed one",
+            safeguard: "put_tick and put_tick + 0 >= created", replacement: "put_tick"
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await putOnce("x", id: "a", node)
+            _ = try await node.request("destroy", "s", ["kf"])
+            for name in ["s", "s#items"] as [RedisArgument] { _ = try await node.run("clear", [name]) }
+            for id in ["b", "a"] { _ = try await putOnce("y", id: id, node) }
+            return try await Audit(redis).items.count == 2
+        },
+        Hazard(
+            testDescription: "a buffer remembers at most 10,000 ids",
+            safeguard: "call('ZREMRANGEBYRANK', put_ids, '0', -MAX_PUT_IDS - 1)", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            let others = (0..<10_000).flatMap { [.integer($0), .string("\($0)")] as [RedisArgument] }
+            _ = try await redis.send(RedisCommand(["ZADD", "rdc:{default:0}:put:s"] + others))
+            _ = try await putOnce("x", id: "a", node)
+            return try await redis.send("ZCARD", "rdc:{default:0}:put:s").integer == 10_000
+        },
+        Hazard(
+            testDescription: "the ids of a buffer expire an hour after the last put",
+            safeguard: "call('PEXPIRE', put_ids, PUT_ID_LIFETIME)", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            _ = try await putOnce("x", id: "a", node)
+            let left = try await redis.send("PTTL", "rdc:{default:0}:put:s").integer ?? 0
+            return left > 0 && left <= 3_600_000
+        },
     ]
+
+    private static let knownPut = "if put_tick and put_tick + 0 >= created then return {'known'} end"
+}
+
+private func putOnce(_ item: RedisArgument, id: String, _ node: ForeignNode) async throws -> [String] {
+    let place = try await node.number { _ = try await node.request("acquire", "s", ["kf", "2", "l"]) }
+    return try await node.request("passOnce", "s#items", ["if", "0", "t:s", item, .string(id)], claim: place)
 }
 
 private func put(_ item: RedisArgument, _ node: ForeignNode) async throws {
