@@ -4,6 +4,8 @@ import NIOCore
 extension Cluster {
     /// The progress of one call, from the first attempt to the last.
     struct Attempts {
+        /// The redirects that are followed at once. More are followed with pauses: servers that send the client to each
+        /// other agree in a moment, or never.
         static let maxRedirects = 5
 
         let deadline: NIODeadline
@@ -105,15 +107,12 @@ extension Cluster {
     ) async throws(RedisError) {
         if attempts.isOver { throw error.asNotReady }
         instruments.redirected(refusal)
-        switch refusal {
+        if refusal != .notNow { attempts.redirects += 1 }
+        switch attempts.redirects > Attempts.maxRedirects ? .notNow : refusal {
         case .moved(let slot, let host, let port):
-            attempts.redirects += 1
-            if attempts.redirects > Attempts.maxRedirects { throw error.asNotReady }
             let to = endpoint(host, port, from: from)
             _ = await untilDeadline(attempts) { await self.moved(slot: slot, from: from, to: to) }
         case .ask(let host, let port):
-            attempts.redirects += 1
-            if attempts.redirects > Attempts.maxRedirects { throw error.asNotReady }
             attempts.askNext = endpoint(host, port, from: from)
         case .notNow:
             let pause = attempts.pauses.next()
