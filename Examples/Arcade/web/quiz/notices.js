@@ -1,6 +1,6 @@
 // What a player is told when the quiz has changed: words only, without the page.
 
-/** For how many seconds the others wait for a player who is away. */
+/** For how many seconds the others wait for a player who is away, unless the node was started with another time. */
 const GRACE = 3;
 
 /**
