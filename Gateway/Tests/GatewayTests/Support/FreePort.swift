@@ -1,3 +1,4 @@
+import NIOCore
 import NIOPosix
 
 /// A port that no outgoing connection of this system has, because it lies below their range. So a server that is started
