@@ -8,6 +8,11 @@ sys.path.insert(0, str(HERE.parent.parent / "Gateway" / "Examples" / "chat"))
 from servers import Proxy, free_port, start  # noqa: E402
 
 
+# Options of nodes in tests: on a busy machine, a page is loaded again, and a node renews its locks, later than elsewhere. A
+# lock of a dead node is free before a call that waits for it gives up after 10 s.
+PATIENT = ["--grace-seconds", "20", "--lock-seconds", "8"]
+
+
 class Nodes:
     """Starts nodes, and a TCP proxy that passes connections on to them by turns. All end with this process."""
 

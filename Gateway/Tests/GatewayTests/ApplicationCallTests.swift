@@ -9,7 +9,7 @@ import Testing
 @testable import Gateway
 
 /// Calls of an application that mounts the gateway.
-@Suite("Calls of the application", .timeLimit(.minutes(2)))
+@Suite("Calls of the application", .timeLimit(.minutes(10)))
 struct ApplicationCallTests {
     private struct Move: Codable, Sendable {
         struct Place: Codable, Sendable { var cell: Int }

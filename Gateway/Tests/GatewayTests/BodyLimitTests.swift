@@ -158,7 +158,8 @@ struct BodyLimitTests {
                     try await connection.write(head(target, headers + [framing]))
                     try await until("the body is read") { nodes[0].gateway.bodies.count == 1 }
                     try await connection.write(body)
-                    try await connection.channel.close(mode: .output)
+                    // The gateway may have closed the connection.
+                    try? await connection.channel.close(mode: .output)
                     return String(decoding: try await connection.readToEnd(), as: UTF8.self)
                 }
                 // A client that closes its half before the end of its request may get no reply.

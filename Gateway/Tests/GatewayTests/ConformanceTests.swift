@@ -3,7 +3,7 @@ import Testing
 @testable import Gateway
 
 /// The demands of RFC 6455 on a server, in the order of the Autobahn test suite's chapters.
-@Suite("WebSocket conformance", .timeLimit(.minutes(3)))
+@Suite("WebSocket conformance", .timeLimit(.minutes(10)))
 struct ConformanceTests {
     private typealias Raw = RawSocket
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Gateway
 
 /// The programs of docs/http.md, taken from the page and run against a gateway.
-@Suite("Documented examples", .timeLimit(.minutes(3)))
+@Suite("Documented examples", .timeLimit(.minutes(10)))
 struct DocumentedExamples {
     /// The page's code block that begins with a language.
     private static func example(_ language: String) throws -> String {

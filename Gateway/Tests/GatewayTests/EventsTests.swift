@@ -150,7 +150,7 @@ struct EventsTests {
     func expiry() async throws {
         try await withNodes(configure: {
             $0.keepAliveInterval = .milliseconds(50)
-            $0.sessionLifetime = .seconds(8)
+            $0.sessionLifetime = .seconds(15)
         }) { nodes, _ in
             let alice = try await TestClient(nodes[0].url, "alice")
             var events = try await TestEvents(alice).makeAsyncIterator()
@@ -166,7 +166,7 @@ struct EventsTests {
         try await withNodes(
             configure: {
                 $0.keepAliveInterval = .milliseconds(200)
-                $0.sessionLifetime = .seconds(8)
+                $0.sessionLifetime = .seconds(15)
             }, hasGatewayServer: false
         ) { nodes, _ in
             let alice = try await TestClient(nodes[0].url, "alice")

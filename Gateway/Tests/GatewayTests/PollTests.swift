@@ -5,7 +5,7 @@ import Testing
 
 @testable import Gateway
 
-@Suite("Polls", .timeLimit(.minutes(2)))
+@Suite("Polls", .timeLimit(.minutes(10)))
 struct PollTests {
     private func untilListening(_ node: TestNode, _ count: Int = 1) async throws {
         try await until("the poll waits") {

@@ -4,7 +4,6 @@ import Hiredis
 import Hummingbird
 import NIOConcurrencyHelpers
 import NIOCore
-import NIOPosix
 import QueueListen
 import RedisDC
 import RedisDCTesting
@@ -14,7 +13,7 @@ import Testing
 @testable import Gateway
 
 /// The examples of docs/gateway.md that mount a gateway, and those of GatewayClient/README.md, line by line, as programs that run.
-@Suite("The examples of the READMEs", .timeLimit(.minutes(2)))
+@Suite("The examples of the READMEs", .timeLimit(.minutes(10)))
 struct ReadmeTests {
     private struct MyUsers: Authenticator {
         func authenticate(_ login: Login) async throws -> Bool { login.credentialText == "jwt of \(login.user)" }
@@ -54,18 +53,6 @@ struct ReadmeTests {
                 await services.triggerGracefulShutdown()
                 try await group.waitForAll()
             }
-        }
-    }
-
-    /// A port that no outgoing connection of this system has, because it lies below their range.
-    private func freePort() async throws -> Int {
-        while true {
-            let port = Int.random(in: 12_000..<20_000)
-            let bound = try? await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-                .bind(host: "127.0.0.1", port: port).get()
-            guard let bound else { continue }
-            try await bound.close()
-            return port
         }
     }
 

@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Foundation
 import Hiredis
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import RedisDC
@@ -10,7 +11,7 @@ import Testing
 @testable import Gateway
 
 /// The server of the guide Getting started of RedisDC, which is Examples/server.
-@Suite("The server of Getting started", .timeLimit(.minutes(2)))
+@Suite("The server of Getting started", .timeLimit(.minutes(10)))
 struct ServerExampleTests {
     private let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -28,15 +29,26 @@ struct ServerExampleTests {
                 return !address.isEmpty && !address.hasSuffix(":0")
             }
             let url = "http://\(address)/cook"
-            let reply = Task {
-                let response = try await HTTPClient.shared.execute(
-                    HTTPClientRequest.post(url), timeout: .seconds(60))
-                return (response.status.code, String(buffer: try await response.body.collect(upTo: 1024)))
+            let isCooking = NIOLockedValueBox(true)
+            func cook() -> Task<(UInt, String), any Error> {
+                Task {
+                    defer { isCooking.withLockedValue { $0 = false } }
+                    let response = try await HTTPClient.shared.execute(
+                        HTTPClientRequest.post(url), timeout: .seconds(300))
+                    return (response.status.code, String(buffer: try await response.body.collect(upTo: 1024)))
+                }
             }
             try await withRedisClient(url: server.url) { redis in
                 try await withCoordinator(redis: redis) { coordinator in
+                    var reply = cook()
                     try await until("the request holds the lock") {
-                        try await coordinator.inspect("kitchen")?.holders.isEmpty == false
+                        // It does so for three seconds. If this test has missed them, there is another one.
+                        let isOver = isCooking.withLockedValue { isCooking in
+                            defer { isCooking = true }
+                            return !isCooking
+                        }
+                        if isOver { reply = cook() }
+                        return try await coordinator.inspect("kitchen")?.holders.isEmpty == false
                     }
                     process.terminate()
                     let (status, body) = try await reply.value

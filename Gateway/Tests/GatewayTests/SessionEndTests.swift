@@ -7,7 +7,7 @@ import Testing
 @testable import Gateway
 
 /// Streams and polls of a session that ends at another node. No sign of life checks the session while these tests run.
-@Suite("Ends of sessions", .timeLimit(.minutes(2)))
+@Suite("Ends of sessions", .timeLimit(.minutes(10)))
 struct SessionEndTests {
     private func withTwoNodes(_ body: @escaping @Sendable ([TestNode]) async throws -> Void) async throws {
         try await withNodes(2, configure: { $0.keepAliveInterval = .seconds(3600) }) { nodes, _ in

@@ -10,7 +10,7 @@ import Testing
 @testable import Gateway
 
 /// The stand-alone program with a certificate of a test's own authority.
-@Suite("TLS", .timeLimit(.minutes(3)))
+@Suite("TLS", .timeLimit(.minutes(10)))
 struct TLSTests {
     private func withSecureNode(
         _ body: (_ url: String, TLSConfiguration) async throws -> Void

@@ -7,7 +7,7 @@ import Testing
 @testable import Gateway
 
 /// Logins at the stand-alone program with JSON Web Tokens, each kind of key once.
-@Suite("Tokens", .timeLimit(.minutes(3)))
+@Suite("Tokens", .timeLimit(.minutes(10)))
 struct TokenTests {
     private struct Claims: JWTPayload {
         var sub: SubjectClaim

@@ -5,7 +5,7 @@ import Testing
 @testable import Gateway
 
 /// The application's function that runs beside the readers of a device.
-@Suite("While a device listens", .timeLimit(.minutes(2)))
+@Suite("While a device listens", .timeLimit(.minutes(10)))
 struct WhileListeningTests {
     /// Those for whom the function runs at present, and how often it has begun.
     private struct Listeners: Sendable {

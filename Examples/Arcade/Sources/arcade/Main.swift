@@ -42,7 +42,7 @@ struct Arcade {
         let office = try PostOffice(redis: redis, namespace: settings.namespace)
         var coordination = CoordinatorConfiguration()
         // A node that dies while it holds a lock keeps the others waiting for this time.
-        coordination.ttl = .seconds(3)
+        coordination.ttl = settings.lockTTL
         let coordinator = try Coordinator(redis: redis, namespace: settings.namespace, configuration: coordination)
         let presence = try Presence(redis: redis, namespace: settings.namespace)
 
@@ -58,9 +58,10 @@ struct Arcade {
             redis: redis, namespace: settings.namespace, coordinator: coordinator, office: office, mail: mail,
             logger: logger)
         let ticTacToe = try TicTacToeService(
-            presence: presence, office: office, coordinator: coordinator, logger: logger)
+            presence: presence, office: office, coordinator: coordinator, grace: settings.grace, logger: logger)
         let quiz = try QuizService(
-            presence: presence, office: office, coordinator: coordinator, redis: redis, logger: logger)
+            presence: presence, office: office, coordinator: coordinator, redis: redis, grace: settings.grace,
+            logger: logger)
         let attendance = try Attendance(presence, logger: logger)
         let duel = try DuelService(
             redis: redis, office: office, accounts: accounts, attendance: attendance, push: push,

@@ -18,10 +18,12 @@ struct QuizService: Sendable {
     private let coordinator: Coordinator
 
     init(
-        presence: Presence, office: PostOffice, coordinator: Coordinator, redis: any Redis, logger: Logger
+        presence: Presence, office: PostOffice, coordinator: Coordinator, redis: any Redis, grace: Duration,
+        logger: Logger
     ) throws {
         (self.redis, self.coordinator) = (redis, coordinator)
-        room = try Room("quiz", presence: presence, office: office, logger: logger) { room, player, owner in
+        room = try Room("quiz", presence: presence, office: office, grace: grace, logger: logger) {
+            room, player, owner in
             try await Self.hostQuiz(of: player, owner, in: room)
             try await Self.advanceQuiz(of: player, in: room, redis)
         }

@@ -23,6 +23,8 @@ actor Room<GameLobby: Lobby>: Service {
     nonisolated let bucket: PresenceBucket
     private let office: PostOffice
     private let logger: Logger
+    /// How long a player may be away: the time in which a page is loaded again, or connects to another node.
+    private let grace: Duration
     private let attend: Attend
     /// This node's copy of the bucket.
     private(set) var lobby = GameLobby()
@@ -32,13 +34,17 @@ actor Room<GameLobby: Lobby>: Service {
     private let attended = Worklist()
     private var alarms: [String: Task<Void, Never>] = [:]
 
-    /// The time for which a player may be away: that in which a page is loaded again, or connects to another node.
-    static var grace: Duration { .seconds(3) }
-
-    /// - Parameter name: of the bucket, of the messages, and the beginning of the names of devices.
-    init(_ name: String, presence: Presence, office: PostOffice, logger: Logger, attend: @escaping Attend) throws {
+    /// - Parameters:
+    ///   - name: of the bucket, of the messages, and the beginning of the names of devices.
+    ///   - grace: the time for which a player may be away: that in which a page is loaded again, or connects to another
+    ///     node.
+    init(
+        _ name: String, presence: Presence, office: PostOffice, grace: Duration, logger: Logger,
+        attend: @escaping Attend
+    ) throws {
         bucket = try presence.bucket(name)
         self.office = office
+        self.grace = grace
         self.logger = logger
         self.attend = attend
     }
@@ -70,7 +76,7 @@ actor Room<GameLobby: Lobby>: Service {
     /// Puts a new object, which leaves with its owner.
     nonisolated func put(_ key: String, _ value: some Encodable, owner: PresenceOwner) async throws {
         try await bucket.put(
-            key, Array(try JSONEncoder().encode(value)), owner: owner, scope: .user, grace: Self.grace, onlyNew: true)
+            key, Array(try JSONEncoder().encode(value)), owner: owner, scope: .user, grace: grace, onlyNew: true)
     }
 
     // MARK: Players of this node
@@ -93,7 +99,7 @@ actor Room<GameLobby: Lobby>: Service {
     private func present(_ owner: PresenceOwner, until lost: AsyncStream<Void>) async {
         do {
             try await bucket.put(
-                "player:" + owner.user, GameLobby.newPlayer, owner: owner, scope: .user, grace: Self.grace,
+                "player:" + owner.user, GameLobby.newPlayer, owner: owner, scope: .user, grace: grace,
                 onlyNew: true)
         } catch  where error.code == .taken {
             // The player has connected again in time: the object has stayed.

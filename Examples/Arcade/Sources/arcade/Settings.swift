@@ -16,6 +16,9 @@ struct Settings: Sendable {
           --client FOLDER         the folder with redisdc.js, that in this repository by default
           --mail-folder FOLDER    where mails to players are written; without it, they are in the log
           --push-folder FOLDER    the same for push notifications
+          --grace-seconds NUMBER  for which a player may be away: a page is loaded again, or its node has died; 3 by
+                                  default, 1 to 3600
+          --lock-seconds NUMBER   after which a lock of a node that has died is free, 3 by default, 1 to 3600
         """
 
     /// An invalid setting, in words.
@@ -30,6 +33,8 @@ struct Settings: Sendable {
     var client: String
     var mailFolder: String?
     var pushFolder: String?
+    var grace: Duration
+    var lockTTL: Duration
 
     /// - Throws: `Fault`, with the option.
     init(_ reader: ConfigReader) throws {
@@ -44,12 +49,21 @@ struct Settings: Sendable {
         client = reader.string(forKey: "client", default: arcade + "/../../Gateway/Web")
         mailFolder = reader.string(forKey: "mail.folder")
         pushFolder = reader.string(forKey: "push.folder")
+        grace = try Self.seconds("--grace-seconds", reader.int(forKey: "grace.seconds", default: 3))
+        lockTTL = try Self.seconds("--lock-seconds", reader.int(forKey: "lock.seconds", default: 3))
         let isLocal = host == "localhost" || host == "::1" || host.hasPrefix("127.")
         guard isLocal || origin?.hasPrefix("https://") == true else {
             throw Fault(
                 description: "--host \(host) can be reached from other machines, and passwords must not travel without "
                     + "TLS: put a proxy with TLS in front, and set --origin to its https:// address")
         }
+    }
+
+    private static func seconds(_ option: String, _ number: Int) throws -> Duration {
+        guard (1...3600).contains(number) else {
+            throw Fault(description: "\(option) is \(number), and must be 1 to 3600")
+        }
+        return .seconds(number)
     }
 
     /// The origins of the pages.

@@ -11,10 +11,13 @@ import RedisDC
 struct TicTacToeService: Sendable {
     let room: Room<TicTacToeLobby>
 
-    init(presence: Presence, office: PostOffice, coordinator: Coordinator, logger: Logger) throws {
+    init(
+        presence: Presence, office: PostOffice, coordinator: Coordinator, grace: Duration, logger: Logger
+    ) throws {
         // Held while a match begins, so that two nodes do not choose the same opponent.
         let matchmaking = try coordinator.mutex("tictactoe")
-        room = try Room("tictactoe", presence: presence, office: office, logger: logger) { room, player, owner in
+        room = try Room("tictactoe", presence: presence, office: office, grace: grace, logger: logger) {
+            room, player, owner in
             try await Self.offerMatch(to: player, owner, in: room, matchmaking)
         }
     }

@@ -30,7 +30,7 @@ class Player:
     def text(self, id):
         return self.find(id).text
 
-    def wait(self, what, condition, seconds=60):
+    def wait(self, what, condition, seconds=180):
         """Waits for a condition, and returns how long that took."""
         began = time.monotonic()
         try:

@@ -76,7 +76,8 @@ def test(arcade, make_player):
     players = [alice, bob, carol]
     for player in players:
         player.open("quiz")
-    alice.host("evening", 5, 30)
+    # In a turn of this length a page can be loaded again, and a player who has left is passed over before its end.
+    alice.host("evening", 5, 60)
     bob.join("evening")
     carol.join("evening")
     all_wait(players, "three players", lambda player: len(player.snapshot()["players"]) == 3)

@@ -22,7 +22,8 @@ def play(game, program, redis, screenshots):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         mails = pathlib.Path(folder, "mails")
         mails.mkdir()
-        arcade = nodes.Nodes(program, nodes.start_redis(redis, folder), options=["--mail-folder", str(mails)])
+        arcade = nodes.Nodes(program, nodes.start_redis(redis, folder),
+                             options=["--mail-folder", str(mails), *nodes.PATIENT])
         arcade.mails = mails
         players = []
 

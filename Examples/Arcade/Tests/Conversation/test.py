@@ -419,7 +419,7 @@ class QuizPlayer(Client):
 
     def wait(self, what, condition):
         """Waits until the last view of a quiz fulfils a condition."""
-        for _ in range(600):
+        for _ in range(6000):
             if self.views and self.views[-1][1] and condition(self.views[-1][1]):
                 print(f"ok: {what}", flush=True)
                 return
@@ -453,7 +453,8 @@ def quiz(arcade):
     for player in [anna, cora]:
         player.wait("the question is shown", lambda view: view.get("question") and len(view["answers"]) == 4)
         running = [(at, view) for at, view in player.views if view and view["phase"] == "running"]
-        check("its time was announced", "question" not in running[0][1] and running[0][1]["shown"], running)
+        # A newer view replaces one that was not read in time: the first one may be that with the question.
+        check("its time was announced", running[0][1]["shown"], running)
         check("no view contains it before its time", all(
             at - began >= 2.9 or not {"question", "answers"} & view.keys() for at, view in running), running)
 
@@ -473,7 +474,7 @@ class Listener(Client):
         self.wait_until_listed(False)
 
     def wait_until_listed(self, is_listed):
-        for _ in range(600):
+        for _ in range(6000):
             if redis(self.arcade, "HEXISTS", "gs:{arcade:attendance}:presence:state", "k" + self.name) == f":{is_listed:d}":
                 return
             time.sleep(0.05)
@@ -550,7 +551,9 @@ def limits(arcade, player):
     check("a name of three characters cannot be registered", (status, reply.get("reason")) == (409, "name"), reply)
     status, reply = call(player, "/account/register", password="appl123", email="eve@example.org")
     check("a password of seven characters is refused", (status, reply.get("reason")) == (409, "password"), reply)
-    statuses = [get(arcade, "/scores.json")[0] for _ in range(150)]
+    # Several at a time, so that the limit does not recover meanwhile.
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        statuses = list(pool.map(lambda _: get(arcade, "/scores.json")[0], range(150)))
     check("the leaderboards are limited by address", set(statuses) == {200, 429}, statuses)
     statuses = [player.post("/account/forgot", json.dumps({"name": f"name{number}"}))[0] for number in range(40)]
     for headers in [{"Content-Type": "text/plain"}, {"Content-Type": "application/json", "Origin": "https://evil.example"}]:
@@ -577,7 +580,7 @@ def main():
         notifications = pathlib.Path(folder, "pushes")
         notifications.mkdir()
         arcade = nodes.Nodes(sys.argv[1], nodes.start_redis(sys.argv[2], folder),
-                             options=["--push-folder", str(notifications)])
+                             options=["--push-folder", str(notifications), *nodes.PATIENT])
         arcade.pushes = notifications
         test(arcade)
         other_games(arcade)

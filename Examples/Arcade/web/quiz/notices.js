@@ -1,6 +1,6 @@
 // The notices of a player when the quiz has changed: words only, without the page.
 
-/** The seconds for which the others wait for a player who is away. */
+/** The seconds for which the others wait for a player who is away, unless the node was started with another time. */
 const GRACE = 3;
 
 /**

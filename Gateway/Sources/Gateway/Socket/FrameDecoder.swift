@@ -127,11 +127,11 @@ extension Channel {
         writeAndFlush(Socket.Output.closeFrame(code)).whenComplete { _ in self.closeOutput() }
     }
 
-    /// Closes the connection when its client has closed it, and at the latest after two seconds.
+    /// Closes the connection when its client has closed it, and at the latest after ten seconds.
     ///
     /// A connection that is closed while bytes of its client arrive is reset: the client might lose what was written last.
     func closeLater() {
-        let limit = eventLoop.scheduleTask(in: .seconds(2)) { self.close(promise: nil) }
+        let limit = eventLoop.scheduleTask(in: .seconds(10)) { self.close(promise: nil) }
         closeFuture.whenComplete { _ in limit.cancel() }
     }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import GatewayClient
 
 /// The client with nodes of the gateway.
-@Suite("The client with a gateway", .timeLimit(.minutes(5)))
+@Suite("The client with a gateway", .timeLimit(.minutes(10)))
 struct ClientNodeTests {
     private struct Move: GatewayPayload, Equatable {
         static let messageType = "move"
@@ -169,7 +169,7 @@ struct ClientNodeTests {
     func expiry() async throws {
         try await withNodes(configure: {
             $0.keepAliveInterval = .milliseconds(50)
-            $0.sessionLifetime = .seconds(10)
+            $0.sessionLifetime = .seconds(15)
         }) { nodes, _ in
             let bob = try await Self.client([nodes[0].url], "bob")
             let alice = try await Self.client([nodes[0].url], "alice")

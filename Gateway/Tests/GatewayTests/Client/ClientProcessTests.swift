@@ -5,10 +5,10 @@ import Testing
 @testable import GatewayClient
 
 /// The client with gateways that are processes of their own, which die.
-@Suite("The client with processes", .serialized, .timeLimit(.minutes(5)))
+@Suite("The client with processes", .serialized, .timeLimit(.minutes(10)))
 struct ClientProcessTests {
-    /// Starts a node at a port; 0 for a free one.
-    private func node(_ server: LocalRedis, port: Int = 0) throws -> GatewayProcess {
+    /// Starts a node at a port.
+    private func node(_ server: LocalRedis, port: Int) throws -> GatewayProcess {
         try GatewayProcess([
             "--redis-url", server.url, "--port", "\(port)", "--operations-port", "0", "--insecure-anonymous", "true",
             "--allow-sends", "all", "--log-level", "error",
@@ -20,7 +20,9 @@ struct ClientProcessTests {
         arguments: [GatewayClientConfiguration.Transport.events, .poll])
     func killed(transport: GatewayClientConfiguration.Transport) async throws {
         try await withLocalRedis { server in
-            var processes = [try node(server), try node(server)]
+            var processes = [
+                try node(server, port: try await freePort()), try node(server, port: try await freePort()),
+            ]
             var urls: [String] = []
             for process in processes { urls.append(try await process.url()) }
             let alice = try await ClientNodeTests.client(urls, "alice") { $0.transport = transport }
@@ -61,7 +63,9 @@ struct ClientProcessTests {
     @Test("while Redis is away a reader stays, and calls succeed when it is back")
     func redisAway() async throws {
         try await withLocalRedis(.init(persistence: .appendOnly(fsync: .always))) { server in
-            let processes = [try node(server), try node(server)]
+            let processes = [
+                try node(server, port: try await freePort()), try node(server, port: try await freePort()),
+            ]
             var urls: [String] = []
             for process in processes { urls.append(try await process.url()) }
             let alice = try await ClientNodeTests.client(urls, "alice")
