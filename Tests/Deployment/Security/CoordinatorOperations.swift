@@ -207,6 +207,7 @@ struct CoordinatorOperations {
         struct Refused: Error {}
         await #expect(throws: Refused.self) { try await consumer.withItem(retryDelay: .zero) { _ in throw Refused() } }
         #expect(try await consumer.withItem { $0 } == 3)
+        for _ in 0..<2 { try await buffer.put(5, id: "once") }
         #expect(try await buffer.destroy())
     }
 
