@@ -12,7 +12,7 @@ from .syntax import (
     Assign, Binary, Boolean, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, NumericFor,
     Parenthesis, Place, Repeat, Return, String, Unary, Variable, While,
 )  # fmt: skip
-from .walk import expressions_of, statements_of
+from .walk import blocks_of, expressions_of, statements_of
 
 
 def tidied(block):
@@ -271,15 +271,45 @@ def with_blocks(node, change):
 SHORT = {("struct", "pack"): "pack", ("struct", "unpack"): "unpacked", ("redis", "pcall"): "try"}
 
 
-def with_short_names(block):
-    """Gives a local to each function of Redis and Lua that the text uses more than once."""
-    counts = Counter()
+# A local costs about what one use of the full name costs, whether the uses are reached or not.
+WORTH = 2
+IN_BRANCH, IN_LOOP = 0.3, 2
+
+
+def weigh(block, weight, weights):
+    """Adds how often a run of the text uses each function of Redis and Lua, roughly."""
     for statement in block:
-        for node in expressions_of(statement):
-            name = module_name(node)
-            if name:
-                counts[name] += 1
-    shorts = {name: Name(SHORT.get(name, name[1])) for name, count in counts.items() if count > 1}
+        blocks = blocks_of(statement)
+        for inner in blocks:
+            factor = {If: IN_BRANCH, Do: 1, Repeat: 1}.get(type(statement), IN_LOOP)
+            weigh(inner, weight * factor, weights)
+        for part in parts_beside_blocks(statement):
+            for node in expressions_of(part):
+                name = module_name(node)
+                if name:
+                    weights[name] += weight
+
+
+def parts_beside_blocks(statement):
+    match statement:
+        case If():
+            return [condition for condition, _ in statement.branches]
+        case While() | Repeat():
+            return [statement.condition]
+        case NumericFor():
+            return statement.bounds
+        case GenericFor():
+            return statement.values
+        case Do():
+            return []
+    return [statement]
+
+
+def with_short_names(block):
+    """Gives a local to each function of Redis and Lua that a run of the text uses more than once."""
+    weights = Counter()
+    weigh(block, 1, weights)
+    shorts = {name: Name(SHORT.get(name, name[1])) for name, weight in weights.items() if weight > WORTH}
 
     def shortened(part):
         if isinstance(part, Variable) or not (is_dataclass(part) or isinstance(part, (list, tuple))):
