@@ -180,6 +180,8 @@ local Resource = record {
   'created',   -- tick
   'signalled', -- permits added; for a mutex the last fence that its cohort may use, or 0
   also = {
+    'field',  -- t:NAME
+    'name',   -- NAME, where a script needs it
     'stored', -- the record as it is stored, or false
     'tail',   -- what follows the record: for a mutex of the family PERMITS the claim that holds it, for a kind of
               -- MEETINGS the tick in the queue of the last party of the open generation, and their number
