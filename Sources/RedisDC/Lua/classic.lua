@@ -11,7 +11,7 @@
 local MAX_STEP, MAX_BATCH = 10000, 4000
 
 -- Refuses if the key of the permits holds something else than a list.
-local function check_type_of_permits(permits_key)
+local function check_permits_key(permits_key)
   local type_found = redis.call('TYPE', permits_key).ok
   if type_found ~= 'none' and type_found ~= 'list' then
     local message = 'WRONGTYPE ' .. permits_key .. ' holds a ' .. type_found .. ', not the permits of a semaphore'
@@ -29,7 +29,7 @@ local function write_missing(meta_key, missing)
 end
 
 -- Adds permits to the list, in batches, because Lua cannot pass any number of arguments.
-local function add_permits(permits_key, count)
+local function push_permits(permits_key, count)
   while count > 0 do
     local batch = {}
     for i = 1, math.min(count, MAX_BATCH) do batch[i] = '1' end
@@ -53,7 +53,7 @@ end
 function entry.classic_create(keys, arguments)
   local permits_key, meta_key = keys[1], keys[2]
   local permits, adds_step_only = tonumber(arguments[1]), arguments[2]
-  check_type_of_permits(permits_key)
+  check_permits_key(permits_key)
   local stored = redis.call('HMGET', meta_key, 'permits', 'missing')
   local existing, missing = tonumber(stored[1] or nil), tonumber(stored[2] or 0)
   if existing and existing ~= permits then return {0, existing, 0} end
@@ -67,7 +67,7 @@ function entry.classic_create(keys, arguments)
     local step = math.min(missing, MAX_STEP)
     missing = missing - step
     write_missing(meta_key, missing)
-    add_permits(permits_key, step)
+    push_permits(permits_key, step)
   end
   return {existing and 0 or 1, permits, missing}
 end
@@ -118,7 +118,7 @@ end
 -- Refuses with the error WRONGTYPE if the key of the permits is not a list.
 function entry.classic_give_back(keys, arguments)
   local permits_key = keys[1]
-  check_type_of_permits(permits_key)
+  check_permits_key(permits_key)
   if not redis.call('SET', keys[2], '1', 'NX', 'EX', arguments[2]) then return 0 end
   redis.call('RPUSH', permits_key, arguments[1])
   return 1

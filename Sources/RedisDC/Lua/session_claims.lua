@@ -20,7 +20,7 @@ local Listed = record {
 local function is_held(partition, name, id)
   local resource = redis.call('HGET', partition.state, RESOURCE_FIELD .. name)
   if not resource then return false end
-  return resource_tail(resource) == id or redis.call('ZSCORE', partition.index, holder_line(name, id))
+  return tail_of_resource(resource) == id or redis.call('ZSCORE', partition.index, holder_line(name, id))
 end
 
 -- Returns whether a claim that its slot shows as WAITING or HELD does so: a waiter without its place in the queue is
@@ -45,8 +45,8 @@ local function read_listed(partition, slot_field, stored, listed)
     return
   end
   local claim = Claim.read(stored)
-  local name = claimed_name_of_any(stored) or ''
-  local is_claim = check_claim(partition, claim, name, claim_id(slot_field, claim.number))
+  local name = name_in_claim(stored) or ''
+  local is_claim = check_claim(partition, claim, name, id_of_claim(slot_field, claim.number))
   listed.number, listed.tick, listed.mode = claim.number, claim.tick, claim.mode
   if claim.state ~= HELD or claim.mode ~= COHORT then listed.count = claim.count end
   if is_claim then listed.state, listed.name = claim.state, name end

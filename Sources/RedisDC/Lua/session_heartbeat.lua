@@ -30,7 +30,7 @@ local function has_released_mutex(partition, stored_slot, id)
   local mode = claim_mode(stored_slot)
   if slot_state(stored_slot) ~= HELD or mode ~= SOLE and mode ~= COHORT then return false end
   local resource = redis.call('HGET', partition.state, claimed_field(stored_slot))
-  return (not resource or resource_tail(resource) ~= id)
+  return (not resource or tail_of_resource(resource) ~= id)
     and not redis.call('ZSCORE', partition.index, holder_line(claimed_name(stored_slot), id))
 end
 

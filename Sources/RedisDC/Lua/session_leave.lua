@@ -11,7 +11,7 @@ local function has_claim(state, slot_field, stored)
   local slot = Slot.read(stored)
   local resource = redis.call('HGET', state, claimed_field(stored))
   if not resource then return false end
-  return string.sub(resource, 3, 3) ~= PERMITS or resource_tail(resource) == claim_id(slot_field, slot.number)
+  return family_of_resource(resource) ~= PERMITS or tail_of_resource(resource) == id_of_claim(slot_field, slot.number)
 end
 
 -- Returns whether no slot of a list has a claim.

@@ -37,12 +37,12 @@ end
 -- Adds the claim of a slot to a list, as CLAIM, mode and NAME. Returns false if the slot has none, or a corrupt one,
 -- which must not make the sweep fail. Consumed permits whose arrival is not confirmed return, like what is held.
 local function add_claim(slot_field, stored, claims)
-  local name = slot_state(stored) ~= DONE and claimed_name_of_any(stored)
+  local name = slot_state(stored) ~= DONE and name_in_claim(stored)
   if not name then return false end
   local claim = Claim.read(stored)
   local number = claim.number
   if not (number == math.floor(number) and number >= 0 and number < MAX_TICK) then return false end
-  claims[#claims + 1] = claim_id(slot_field, number)
+  claims[#claims + 1] = id_of_claim(slot_field, number)
   claims[#claims + 1] = claim.mode
   claims[#claims + 1] = name
   return true

@@ -8,11 +8,6 @@
 -- A fence that is more than a day ahead, in microseconds, is not believed.
 local MAX_FENCE_LEAD = 86400000000
 
--- Changes nothing. After a write that Redis allows at maxmemory, it allows the script's other writes too.
-local function allow_writes(state)
-  redis.call('HDEL', state, '')
-end
-
 -- The field of a slot, by its number.
 local function field_of_slot(sid, slot)
   return SLOT_FIELD .. sid .. ':' .. string.format('%d', slot)

@@ -3,11 +3,6 @@
 -- The number of holders, and of waiters, that one script lists at most.
 local MAX_LISTED = 128
 
--- The position of the claim in the line of a holder: it follows HOLDER_LINE, the name and a zero byte.
-local function holder_claim_at(name)
-  return #name + 3
-end
-
 -- Returns a page of the claims in the lines of a resource, and the last line where more may follow, or ''.
 -- `claim_at` is the position of the claim in a line, `from` the beginning of the page.
 local function list_claim_ids(index, letter, name, from, claim_at, page_size)
@@ -59,7 +54,7 @@ function entry.inspect(keys, arguments)
   local resource = Resource.read(stored)
   local now = read_time()
   local page_size = math.min(tonumber(arguments[2]), MAX_LISTED)
-  local named_holder = resource.kind == MUTEX and resource.family == PERMITS and resource_tail(stored) or ''
+  local named_holder = resource.kind == MUTEX and resource.family == PERMITS and tail_of_resource(stored) or ''
   local holder_count = named_holder ~= '' and 1
     or redis.call('ZLEXCOUNT', index, first_line(HOLDER_LINE, name), after_last_line(HOLDER_LINE, name))
   local holders, waiters, last_holder, last_waiter, ids = {}, {}, '', '', nil
@@ -119,7 +114,7 @@ function entry.list(keys, arguments)
     local name = string.sub(field, 3)
     if string.sub(field, 1, 2) == ASIDE_FIELD then
       damaged[#damaged + 1] = field
-      damaged[#damaged + 1] = claimed_name_of_any(stored) or ''
+      damaged[#damaged + 1] = name_in_claim(stored) or ''
     elseif #stored < Resource.size then
       damaged[#damaged + 1] = field
       damaged[#damaged + 1] = name
