@@ -40,8 +40,8 @@ end
 local function is_change_lost(partition, sid, slot_text, number_text, is_end)
   local stored = redis.call('HGET', partition.state, SLOT_FIELD .. sid .. ':' .. slot_text)
   local number = tonumber(number_text)
-  if not stored then return number > 0 end
-  local slot = Slot.read(stored)
+  local slot = Slot.new({state = DONE, number = 0})
+  if stored then Slot.read_into(slot, stored) end
   if slot.number ~= number then return slot.number < number end
   if not is_end or slot.state == DONE then return false end
   local has_ended = has_released_mutex(partition, stored, sid .. ':' .. slot_text .. ':' .. number_text)
