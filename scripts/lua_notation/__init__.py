@@ -1,0 +1,1 @@
+"""The notation of the server side: see scripts/lua."""

@@ -1,0 +1,297 @@
+"""Makes a flat text as short as one that is written by hand.
+
+What is assigned and never read goes, what is never assigned is nil, and a declaration and its first assignment are one.
+"""
+
+from collections import Counter
+from dataclasses import fields, is_dataclass
+
+from .folding import fold, is_literal, truth
+from .library import MODULES
+from .syntax import (
+    Assign, Binary, Boolean, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, NumericFor,
+    Parenthesis, Place, Repeat, Return, String, Unary, Variable, While,
+)  # fmt: skip
+from .walk import expressions_of, statements_of
+
+
+def tidied(block):
+    previous = None
+    while previous != (shape := measure(block)):
+        previous = shape
+        block = simplified(block, Usage(block))
+    block = merged(block)
+    return with_short_names(block)
+
+
+def measure(block):
+    return sum(1 for statement in block for _ in expressions_of(statement))
+
+
+class Usage:
+    """How often each variable is read, and assigned after its declaration."""
+
+    def __init__(self, block):
+        self.reads, self.writes, self.initial = Counter(), Counter(), set()
+        for node in statements_of(block):
+            self.count(node)
+
+    def count(self, node):
+        match node:
+            case Local():
+                if node.values:
+                    self.initial.update(map(id, node.names))
+                self.read(node.values)
+            case Assign():
+                for target in node.targets:
+                    if isinstance(target, Variable):
+                        self.writes[id(target)] += 1
+                    else:
+                        self.read([target])
+                self.read(node.values)
+            case CallStatement():
+                self.read([node.call])
+            case While() | Repeat():
+                self.read([node.condition])
+            case If():
+                self.read([condition for condition, _ in node.branches])
+            case NumericFor():
+                self.initial.add(id(node.variable))
+                self.read(node.bounds)
+            case GenericFor():
+                self.initial.update(map(id, node.names))
+                self.read(node.values)
+            case Return():
+                self.read(node.values)
+
+    def read(self, nodes):
+        for node in nodes:
+            for inner in expressions_of(node):
+                if isinstance(inner, Variable):
+                    self.reads[id(inner)] += 1
+                elif type(inner).__name__ == "Lambda":
+                    self.initial.update(map(id, inner.parameters))
+
+    def is_nil(self, variable):
+        return not self.writes[id(variable)] and id(variable) not in self.initial
+
+    def is_unread(self, variable):
+        return isinstance(variable, Variable) and not self.reads[id(variable)]
+
+
+def is_pure(node):
+    """Whether leaving out an expression changes nothing."""
+    for inner in expressions_of(node):
+        if isinstance(inner, Call):
+            match inner.function:
+                case Index(table=Name(id="struct"), key=String(value=b"pack")):
+                    continue
+            return False
+        if isinstance(inner, Index) and not isinstance(inner.table, Name):
+            return False
+    return True
+
+
+def simplified(block, usage):
+    flat = []
+    for statement in block:
+        flat += simpler(statement, usage)
+        if flat and isinstance(flat[-1], (Return, Break)):
+            break
+    return flat
+
+
+def simpler(node, usage):
+    node = rewritten(node, usage)
+    match node:
+        case Local():
+            return local(node, usage)
+        case Assign():
+            return assignment(node, usage)
+        case Do():
+            block = simplified(node.block, usage)
+            if not any(isinstance(inner, (Local, Return, Break)) for inner in block):
+                return block
+            return [Do(block)]
+        case While():
+            return [While(node.condition, simplified(node.block, usage))]
+        case Repeat():
+            return [Repeat(simplified(node.block, usage), node.condition)]
+        case NumericFor():
+            return [NumericFor(node.variable, node.bounds, simplified(node.block, usage))]
+        case GenericFor():
+            return [GenericFor(node.names, node.values, simplified(node.block, usage))]
+        case If():
+            return conditional(node, usage)
+    return [node]
+
+
+def local(node, usage):
+    names = list(node.names)
+    if not node.values:
+        names = [name for name in names if usage.reads[id(name)] and not usage.is_nil(name) or usage.writes[id(name)]]
+        return [Local(names, [])] if names else []
+    if len(names) == len(node.values):
+        kept = [
+            (name, value)
+            for name, value in zip(names, node.values)
+            if not usage.is_unread(name) or usage.writes[id(name)] or not is_pure(value)
+        ]
+        if not kept:
+            return []
+        names, values = map(list, zip(*kept))
+        return [Local(names, values)]
+    while len(names) > 1 and usage.is_unread(names[-1]) and not usage.writes[id(names[-1])]:
+        names.pop()
+    return [Local(names, node.values)]
+
+
+def assignment(node, usage):
+    if len(node.targets) == len(node.values):
+        kept = [
+            (target, value)
+            for target, value in zip(node.targets, node.values)
+            if not (usage.is_unread(target) and is_pure(value)) and target is not value
+        ]
+        if not kept:
+            return []
+        targets, values = map(list, zip(*kept))
+        return [Assign(targets, values)]
+    targets = list(node.targets)
+    while len(targets) > 1 and usage.is_unread(targets[-1]):
+        targets.pop()
+    return [Assign(targets, node.values)]
+
+
+def conditional(node, usage):
+    branches, otherwise = [], node.otherwise
+    for condition, block in node.branches:
+        if truth(condition) is False:
+            continue
+        if truth(condition):
+            otherwise = block
+            break
+        branches.append((condition, simplified(block, usage)))
+    otherwise = simplified(otherwise, usage) if otherwise else None
+    if not branches:
+        return simpler(Do(otherwise), usage) if otherwise else []
+    if not otherwise and not any(block for _, block in branches) and all(is_pure(condition) for condition, _ in branches):
+        return []
+    return [If(branches, otherwise or None)]
+
+
+def rewritten(node, usage):
+    """The same statement, in which variables that are never assigned are nil. Blocks stay as they are."""
+
+    def rewrite(part):
+        if isinstance(part, Variable):
+            return Nil() if usage.is_nil(part) else part
+        if isinstance(part, list):
+            return [rewrite(element) for element in part]
+        if isinstance(part, tuple):
+            return tuple(rewrite(element) for element in part)
+        if not is_dataclass(part) or isinstance(part, Place) or type(part).__name__ == "Lambda":
+            return part
+        values = {f.name: rewrite(getattr(part, f.name)) for f in fields(part)}
+        made = type(part)(**values)
+        return fold(made) if isinstance(made, (Binary, Unary)) else made
+
+    match node:
+        case Local():
+            return Local(node.names, rewrite(node.values))
+        case Assign():
+            targets = [target if isinstance(target, Variable) else rewrite(target) for target in node.targets]
+            return Assign(targets, rewrite(node.values))
+        case If():
+            return If([(rewrite(condition), block) for condition, block in node.branches], node.otherwise)
+        case While():
+            return While(rewrite(node.condition), node.block)
+        case NumericFor():
+            return NumericFor(node.variable, rewrite(node.bounds), node.block)
+        case GenericFor():
+            return GenericFor(node.names, rewrite(node.values), node.block)
+        case CallStatement():
+            return CallStatement(rewrite(node.call))
+        case Return():
+            return Return(rewrite(node.values))
+    return node
+
+
+def merged(block):
+    """Joins a declaration with the assignment that follows it."""
+    flat = []
+    for node in block:
+        node = with_blocks(node, merged)
+        if isinstance(node, Assign) and flat and isinstance(flat[-1], Local) and not flat[-1].values:
+            declared = {id(name) for name in flat[-1].names}
+            used = {id(inner) for value in node.values for inner in expressions_of(value) if isinstance(inner, Variable)}
+            if all(id(target) in declared for target in node.targets) and not used & declared:
+                assigned = {id(target) for target in node.targets}
+                rest = [name for name in flat[-1].names if id(name) not in assigned]
+                flat.pop()
+                if rest:
+                    flat.append(Local(rest, []))
+                flat.append(Local(node.targets, node.values))
+                continue
+        flat.append(node)
+    return flat
+
+
+def with_blocks(node, change):
+    match node:
+        case If():
+            return If([(c, change(b)) for c, b in node.branches], change(node.otherwise) if node.otherwise else None)
+        case Do():
+            return Do(change(node.block))
+        case While():
+            return While(node.condition, change(node.block))
+        case Repeat():
+            return Repeat(change(node.block), node.condition)
+        case NumericFor():
+            return NumericFor(node.variable, node.bounds, change(node.block))
+        case GenericFor():
+            return GenericFor(node.names, node.values, change(node.block))
+    return node
+
+
+# Short names of what a text uses more than once.
+SHORT = {("struct", "pack"): "pack", ("struct", "unpack"): "unpacked", ("redis", "pcall"): "try"}
+
+
+def with_short_names(block):
+    """Gives a local to each function of Redis and Lua that the text uses more than once."""
+    counts = Counter()
+    for statement in block:
+        for node in expressions_of(statement):
+            name = module_name(node)
+            if name:
+                counts[name] += 1
+    shorts = {name: Name(SHORT.get(name, name[1])) for name, count in counts.items() if count > 1}
+
+    def shortened(part):
+        if isinstance(part, Variable) or not (is_dataclass(part) or isinstance(part, (list, tuple))):
+            return part
+        if isinstance(part, list):
+            return [shortened(element) for element in part]
+        if isinstance(part, tuple):
+            return tuple(shortened(element) for element in part)
+        if isinstance(part, Place):
+            return part
+        name = module_name(part)
+        if name in shorts:
+            return shorts[name]
+        return type(part)(**{f.name: shortened(getattr(part, f.name)) for f in fields(part)})
+
+    block = shortened(block)
+    names = sorted(shorts, key=lambda name: shorts[name].id)
+    if names:
+        values = [Index(Name(table), String(part.encode())) for table, part in names]
+        block = [Local([shorts[name] for name in names], values), *block]
+    return block
+
+
+def module_name(node):
+    match node:
+        case Index(table=Name(id=table), key=String(value=part)) if table in MODULES:
+            return table, part.decode()
+    return None
