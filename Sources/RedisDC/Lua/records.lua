@@ -306,10 +306,12 @@ local function holder_line(name, claim_id)
   return HOLDER_LINE .. name .. '\0' .. claim_id
 end
 
--- The two ends of the lines that begin with a letter, the name of a resource and a zero byte, for ZRANGEBYLEX.
+-- The lower end, for ZRANGEBYLEX, of the lines that begin with a letter, the name of a resource and a zero byte.
 local function first_line(letter, name)
   return '[' .. letter .. name .. '\0'
 end
+
+-- The upper end of these lines.
 local function after_last_line(letter, name)
   return '(' .. letter .. name .. '\1'
 end

@@ -16,6 +16,7 @@ local Request = record {
   },
 }
 
+-- Reads the first three arguments.
 local function read_request(arguments)
   -- Adding 0 converts text to a number with fewer instructions than tonumber.
   local request = Request.new({slot_field = arguments[1], number = arguments[2] + 0, number_text = arguments[2],

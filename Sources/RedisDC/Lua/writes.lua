@@ -2,6 +2,7 @@
 -- them in few commands, in an order in which Redis refuses either nothing or the first one at maxmemory, and publishes
 -- the wake-ups.
 
+-- What a script has collected to write.
 local Writes = record {
   also = {
     'hset', -- fields and records of the state, in turns
@@ -25,24 +26,29 @@ local function allow_writes(state)
   redis.call('HDEL', state, '')
 end
 
+-- Collects a field and its record.
 local function set_field(writes, field, record)
   writes.hset[#writes.hset + 1] = field
   writes.hset[#writes.hset + 1] = record
 end
 
+-- Collects the deletion of a field of the state.
 local function delete_field(writes, field)
   writes.hdel[#writes.hdel + 1] = field
 end
 
+-- Collects the deletion of a field of the values.
 local function delete_value(writes, field)
   writes.vdel[#writes.vdel + 1] = field
 end
 
+-- Collects a line for the index.
 local function add_line(writes, line)
   writes.zadd[#writes.zadd + 1] = '0'
   writes.zadd[#writes.zadd + 1] = line
 end
 
+-- Collects the removal of a line from the index.
 local function remove_line(writes, line)
   writes.zrem[#writes.zrem + 1] = line
 end
@@ -141,6 +147,7 @@ local function write_lists(partition, writes)
   end
 end
 
+-- Publishes the message of each session.
 local function publish_wakeups(partition, writes)
   if writes.wakeups then
     local channel = wake_channel(partition.state)
