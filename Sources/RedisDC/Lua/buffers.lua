@@ -73,7 +73,8 @@ end
 
 -- Passes the permit of a claim on to a resource, and stores or deletes the item. Returns what is left to write.
 local function pass_permit(partition, request, slot, resource, clock, arguments)
-  local claim, item = Claim.read(slot.stored), arguments[8]
+  local claim = Claim.read(slot.stored)
+  local item = arguments[8]
   local passed = read_passed_resource(partition, slot, claim, arguments[7], item)
   -- A deletion first, after which Redis allows the writes also at maxmemory. A new item it must refuse.
   if not item then allow_writes(partition.state) end

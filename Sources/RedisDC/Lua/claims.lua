@@ -15,7 +15,7 @@ local Ending = record {
     'is_named',     -- whether the record of a mutex names the claim
     'is_cohort',    -- whether the slot says that a cohort holds the claim
     'ended_slot',   -- the record of the slot when the claim has ended; nil: it is deleted, for an expired session
-    'by_other',     -- whether others than the owner end the claim
+    'by_other',     -- true if others than the owner end the claim; else nil
     'word',         -- for the owner of a claim that is ended by force: lost; or empty, for the claim of an expired session
     'session',      -- the record of the session as it is stored, where others end the claim
   },
@@ -96,7 +96,7 @@ local function begin_own_end(partition, arguments, ending, claim, resource)
     answer_ended_claim(partition, ending, claim, is_sole, number)
   end
   Claim.read_into(claim, ending.stored)
-  ending.ended_slot, ending.by_other = done_slot(number), false
+  ending.ended_slot = done_slot(number)
 end
 
 -- Begins a script that ends a claim of an expired session, or by force one of any session.

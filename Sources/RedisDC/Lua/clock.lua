@@ -51,3 +51,11 @@ local function take_next_tick(partition, clock)
   clock.tick = (clock.tick or struct.unpack(NUMBER_FORMAT, redis.call('HGET', partition.state, 'clock') or NEVER)) + 1
   bound_tick(clock)
 end
+
+-- Takes the first tick of a script, after the last one and after `fence`.
+local function take_tick_after(partition, clock, fence)
+  ensure_time(clock)
+  local last = struct.unpack(NUMBER_FORMAT, redis.call('HGET', partition.state, 'clock') or NEVER)
+  clock.tick = math.max(fence, last) + 1
+  bound_tick(clock)
+end

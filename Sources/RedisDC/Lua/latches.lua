@@ -51,10 +51,10 @@ function entry.count_down(keys, arguments)
   close_new_latch(resource)
   if resource.signalled < resource.limit then count_down_once(partition, resource, arguments[6]) end
   local remaining = math.max(0, resource.limit - resource.signalled)
-  local writes = begin_changes(partition, request, slot, resource, clock, string.format('%d', remaining))
+  local writes = begin_changes(partition, request, resource, clock, string.format('%d', remaining))
   local is_left_over = grant_permits(partition, resource, clock, writes, false)
   collect_resource(writes, resource)
-  write_all(partition, writes, clock)
+  write_all_of_request(partition, slot, writes, clock)
   return is_left_over and {'more', remaining} or remaining
 end
 

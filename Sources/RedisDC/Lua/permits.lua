@@ -138,10 +138,10 @@ function entry.signal(keys, arguments)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
   add_permits(resource, arguments[6] and tonumber(arguments[6]) or 1)
   write_signal_alone(partition, request, slot, resource)
-  local writes = begin_changes(partition, request, slot, resource, clock, '1')
+  local writes = begin_changes(partition, request, resource, clock, '1')
   local is_left_over = grant_permits(partition, resource, clock, writes, false)
   collect_resource(writes, resource)
-  write_all(partition, writes, clock)
+  write_all_of_request(partition, slot, writes, clock)
   return is_left_over and {'more', 1} or 1
 end
 
@@ -159,9 +159,9 @@ function entry.create(keys, arguments)
   local slot = begin_call(partition, request, clock)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
   write_slot_before_creation(partition, request, resource)
-  local writes = begin_changes(partition, request, slot, resource, clock, resource.stored and '0' or '1')
+  local writes = begin_changes(partition, request, resource, clock, resource.stored and '0' or '1')
   collect_resource(writes, resource)
-  write_all(partition, writes, clock)
+  write_all_of_request(partition, slot, writes, clock)
   return resource.stored and 0 or 1
 end
 
@@ -181,10 +181,10 @@ function entry.resize(keys, arguments)
   local slot = begin_call(partition, request, clock)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
   change_limit(resource, tonumber(arguments[6]))
-  local writes = begin_changes(partition, request, slot, resource, clock, '1')
+  local writes = begin_changes(partition, request, resource, clock, '1')
   local is_left_over = grant_permits(partition, resource, clock, writes, false)
   collect_resource(writes, resource)
-  write_all(partition, writes, clock)
+  write_all_of_request(partition, slot, writes, clock)
   return is_left_over and {'more', 1} or 1
 end
 
@@ -205,10 +205,10 @@ function entry.set_turnstile(keys, arguments)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
   local passages = arguments[6] == '1' and OPEN or 0
   resource.limit, resource.free = resource.limit + passages - resource.free, passages
-  local writes = begin_changes(partition, request, slot, resource, clock, '1')
+  local writes = begin_changes(partition, request, resource, clock, '1')
   local is_left_over = grant_permits(partition, resource, clock, writes, false)
   collect_resource(writes, resource)
-  write_all(partition, writes, clock)
+  write_all_of_request(partition, slot, writes, clock)
   return is_left_over and {'more', 1} or 1
 end
 

@@ -61,7 +61,7 @@ local function read_resource(resource)
 end
 
 -- Begins the changes of a request that creates no claim, and keeps its reply, a text. A new resource takes a tick.
-local function begin_changes(partition, request, slot, resource, clock, reply)
+local function begin_changes(partition, request, resource, clock, reply)
   if not resource.stored then
     take_tick(partition, clock)
     resource.created = clock.tick
@@ -70,7 +70,7 @@ local function begin_changes(partition, request, slot, resource, clock, reply)
   end
   resource.name = string.sub(resource.field, 3)
   local writes = Writes.new({hset = {request.slot_field, done_slot(request.number) .. reply}, hdel = {}, zadd = {},
-    zrem = {}, sessions = {}, session_field = slot.session_field, session_record = slot.session_record})
+    zrem = {}, sessions = {}})
   return writes
 end
 

@@ -14,9 +14,6 @@ local Writes = record {
     'wakeups',  -- the message for each SID, a text of pairs separated by spaces: the NUMBER of a claim and its fence, or
                 -- the NUMBER and a word. In the message that is published, the session's notices come first (0 if the
                 -- script does not write the session). nil if there are none.
-    -- The field and the record of the request's own session, which has a new slot; or nil.
-    'session_field',
-    'session_record',
   },
 }
 
@@ -114,18 +111,23 @@ end
 -- Collects the clock and the sessions.
 local function collect_clock_and_sessions(writes, clock)
   if clock.tick then set_field(writes, 'clock', struct.pack(NUMBER_FORMAT, clock.tick)) end
-  for owner, session in pairs(writes.sessions) do
+  for sid, session in pairs(writes.sessions) do
     if session.is_changed then
-      if writes.session_record and writes.session_field == SESSION_FIELD .. owner then
-        -- The request's own session, which has a new slot.
-        local own = Session.read(writes.session_record)
-        session.slots, writes.session_record = own.slots, nil
-      end
-      set_field(writes, SESSION_FIELD .. owner,
+      set_field(writes, SESSION_FIELD .. sid,
         struct.pack(Session.format, session.expires, session.notices, session.slots))
     end
   end
-  if writes.session_record then set_field(writes, writes.session_field, writes.session_record) end
+end
+
+-- Adds a new slot to the session of the request, if the script writes this session anyway.
+local function merge_session_of_slot(writes, slot)
+  if slot.session_record then
+    local session = writes.sessions[string.sub(slot.session_field, 3)]
+    if session and session.is_changed then
+      local own = Session.read(slot.session_record)
+      session.slots, slot.session_record = own.slots, nil
+    end
+  end
 end
 
 -- Writes the lists to the state and the index. Deletions first: Redis allows them at maxmemory, and after them all other
@@ -167,6 +169,15 @@ end
 -- Writes what has been collected, and publishes the wake-ups.
 local function write_all(partition, writes, clock)
   collect_clock_and_sessions(writes, clock)
+  write_lists(partition, writes)
+  publish_wakeups(partition, writes)
+end
+
+-- Writes what a request that takes a slot has collected, with its session if the slot is new, and publishes the wake-ups.
+local function write_all_of_request(partition, slot, writes, clock)
+  merge_session_of_slot(writes, slot)
+  collect_clock_and_sessions(writes, clock)
+  if slot.session_record then set_field(writes, slot.session_field, slot.session_record) end
   write_lists(partition, writes)
   publish_wakeups(partition, writes)
 end
