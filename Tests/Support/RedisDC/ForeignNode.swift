@@ -127,83 +127,28 @@ final class ForeignNode: Sendable {
     /// The last one is that of the puts into the buffer `s`.
     private static let keys = ["book", "index", "sessions", "values", "put:s"].map { "rdc:{default:0}:\($0)" }
 
-    private static let folder = packageRoot.appendingPathComponent("Sources/RedisDC/Scripts")
+    private static let folder = packageRoot.appendingPathComponent("Sources/RedisDC")
 
-    /// Returns the text of an operation's script: the file with its name, or its parts.
+    /// Returns the text of an operation's script.
     private static func text(of operation: String) throws -> String {
-        guard let parts = scripts[operation] else {
-            return try source(operation.map { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }.joined())
-        }
-        return try (["layout"] + parts).map { try source($0) }.joined(separator: "\n")
+        try source(operation.map { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }.joined())
     }
 
-    /// Returns a script, or a part of one: the file `name`.lua.
-    static func source(_ name: String) throws -> String {
-        try String(contentsOf: folder.appendingPathComponent("\(name).lua"), encoding: .utf8)
+    /// Returns a script: the file `name`.lua.
+    static func source(_ name: String) throws -> String { try contents("Scripts/\(name).lua") }
+
+    /// Returns a file of the library that the scripts are made from.
+    static func library(_ name: String) throws -> String { try contents("Lua/\(name).lua") }
+
+    /// The names of all scripts.
+    static func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.appendingPathComponent("Scripts").path)
+            .filter { $0.hasSuffix(".lua") }.map { String($0.dropLast(4)) }
     }
 
-    /// The names of all files of scripts.
-    static func parts() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".lua") }
-            .map { String($0.dropLast(4)) }
+    private static func contents(_ path: String) throws -> String {
+        try String(contentsOf: folder.appendingPathComponent(path), encoding: .utf8)
     }
-
-    /// The parts of scripts that are not one file, in the order of Scripts.swift.
-    private static let scripts: [String: [String]] = [
-        "acquire": ["permits", "slot", "new_claim", "free_slot", "resource", "acquire"],
-        "releaseMutex": ["release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"],
-        "release": ["own_claim", "end_permits", "end_slot", "grant", "write"],
-        "endPermits": ["other_claim", "end_permits", "end_slot", "grant", "write"],
-        "signal": ["permits", "slot", "new_call", "free_slot", "resource", "signal", "call", "grant", "write"],
-        "create": ["permits", "slot", "new_call", "free_slot", "resource", "create", "call", "grant", "write"],
-        "resize": ["permits", "slot", "new_call", "free_slot", "resource", "resize", "call", "grant", "write"],
-        "setTurnstile": [
-            "permits", "slot", "new_call", "free_slot", "resource", "set_turnstile", "call", "grant", "write",
-        ],
-        "reduce": ["reduce", "grant", "write"],
-        "extendFences": ["extend_fences"],
-        "recheck": ["permits", "recheck", "grant", "write"],
-        "waitForLatch": ["permits", "slot", "new_claim", "free_slot", "resource", "latch", "acquire"],
-        "countDown": [
-            "permits", "slot", "new_call", "free_slot", "resource", "latch", "count_down", "call", "grant", "write",
-        ],
-        "participate": ["permits", "slot", "new_claim", "free_slot", "resource", "latch", "register"],
-        "releaseParticipant": ["own_claim", "end_participant", "end_slot", "grant", "write"],
-        "endParticipant": ["other_claim", "end_participant", "end_slot", "grant", "write"],
-        "pass": ["permits", "pass", "resource", "pass_permit", "grant", "delete_values", "write"],
-        "passOnce": [
-            "permits", "pass", "resource", "known_put", "pass_permit", "remember_put", "grant", "delete_values",
-            "write",
-        ],
-        "acquireForPut": ["permits", "slot", "new_claim", "free_slot", "resource", "known_put", "acquire"],
-        "releaseItem": ["own_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
-        "endItem": ["other_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
-        "acquireInGroup": ["groups", "slot", "new_claim", "free_slot", "resource", "group_acquire", "write"],
-        "releaseInGroup": ["own_claim", "end_group", "end_slot", "group_grant", "write"],
-        "endInGroup": ["other_claim", "end_group", "end_slot", "group_grant", "write"],
-        "signalGroups": [
-            "groups", "slot", "new_call", "free_slot", "resource", "signal", "call", "group_grant", "write",
-        ],
-        "createForGroups": [
-            "groups", "slot", "new_call", "free_slot", "resource", "create", "call", "group_grant", "write",
-        ],
-        "resizeForGroups": [
-            "groups", "slot", "new_call", "free_slot", "resource", "resize", "call", "group_grant", "write",
-        ],
-        "recheckGroups": ["groups", "recheck", "group_grant", "write"],
-        "arrive": [
-            "meetings", "slot", "new_claim", "free_slot", "resource", "arrive", "meeting_grant", "delete_values",
-            "write",
-        ],
-        "register": ["meetings", "slot", "new_claim", "free_slot", "resource", "register"],
-        "releaseParty": ["own_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
-        "endParty": ["other_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
-        "recheckMeeting": ["meetings", "recheck", "meeting_grant", "delete_values", "write"],
-        "destroy": ["slot", "new_call", "free_slot", "destroy", "clear_step", "delete_values", "write"],
-        "clear": ["clear", "recheck", "clear_step", "delete_values", "write"],
-        "settleClaim": ["slot", "new_claim", "free_slot", "settle"],
-        "settleCall": ["slot", "new_call", "free_slot", "settle"],
-    ]
 }
 
 /// The numbers and slots of a session's requests.

@@ -32,9 +32,9 @@ extension EngineTests {
         func safeguard(_ hazard: Hazard) async throws {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
-                    let parts = try ForeignNode.parts().map { try ForeignNode.source($0) }
+                    let scripts = try ForeignNode.names().map { try ForeignNode.source($0) }
                     try #require(
-                        parts.contains { $0.contains(hazard.safeguard) },
+                        scripts.contains { $0.contains(hazard.safeguard) },
                         "the scripts do not contain \(hazard.safeguard)")
                     let holds = try await hazard.scenario(
                         {
