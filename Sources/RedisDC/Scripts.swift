@@ -11,19 +11,19 @@ enum Scripts {
 
     // MARK: Sessions
 
-    static let join = engine([.sessionJoin, .sessionWatch])
-    static let leave = engine([.sessionLeave])
-    static let heartbeat = engine([.sessionHeartbeat, .sessionWatch], isHeartbeat: true)
-    static let sweep = engine([.sessionSweep])
-    static let setAside = engine([.sessionSetAside])
-    static let listSessions = engine([.sessionList])
-    static let claims = engine([.sessionClaims])
-    static let confirm = engine([.sessionConfirm])
+    static let join = RedisScript(embedded: PackageResources.join_lua)
+    static let leave = RedisScript(embedded: PackageResources.leave_lua)
+    static let heartbeat = RedisScript(text(PackageResources.heartbeat_lua), isHeartbeat: true)
+    static let sweep = RedisScript(embedded: PackageResources.sweep_lua)
+    static let setAside = RedisScript(embedded: PackageResources.set_aside_lua)
+    static let listSessions = RedisScript(embedded: PackageResources.list_sessions_lua)
+    static let claims = RedisScript(embedded: PackageResources.claims_lua)
+    static let confirm = RedisScript(embedded: PackageResources.confirm_lua)
 
     // MARK: For operators
 
-    static let inspect = engine([.inspect])
-    static let list = engine([.list])
+    static let inspect = RedisScript(embedded: PackageResources.inspect_lua)
+    static let list = RedisScript(embedded: PackageResources.list_lua)
 
     // MARK: Permits: mutexes, semaphores, read-write locks, conditions, turnstiles, latches, buffers
 
@@ -92,7 +92,7 @@ enum Scripts {
     // MARK: All resources
 
     /// Reads the item of a buffer that a lease takes, or the values of a meeting.
-    static let read = engine([.read])
+    static let read = RedisScript(embedded: PackageResources.read_lua)
     static let destroy = engine([.slot, .newCall, .freeSlot, .destroy, .clearStep, .deleteValues, .write])
     static let clear = engine([.clear, .recheck, .clearStep, .deleteValues, .write])
     /// Settles a refused request that creates a claim, and one that creates none.
@@ -101,9 +101,7 @@ enum Scripts {
 
     private static let layout = ScriptLayout(text(PackageResources.layout_lua))
 
-    private static func engine(_ parts: [Part], isHeartbeat: Bool = false) -> RedisScript {
-        RedisScript(layout.script(parts.map(\.source)), isHeartbeat: isHeartbeat)
-    }
+    private static func engine(_ parts: [Part]) -> RedisScript { RedisScript(layout.script(parts.map(\.source))) }
 
     fileprivate static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 }
@@ -112,13 +110,10 @@ enum Scripts {
 private enum Part: Equatable {
     case acquire, arrive, call, clear, clearStep, countDown, create, deleteValues, destroy, endGroup, endItem,
         endMeeting,
-        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect,
-        knownPut, latch, list,
-        meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
-        reduce, register, releaseMutex, rememberPut, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
-        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, settle,
-        signal,
-        slot, write
+        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups,
+        knownPut, latch,
+        meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, recheck,
+        reduce, register, releaseMutex, rememberPut, resize, resource, setTurnstile, settle, signal, slot, write
 
     var source: String {
         let bytes =
@@ -144,10 +139,8 @@ private enum Part: Equatable {
             case .groupAcquire: PackageResources.group_acquire_lua
             case .groupGrant: PackageResources.group_grant_lua
             case .groups: PackageResources.groups_lua
-            case .inspect: PackageResources.inspect_lua
             case .knownPut: PackageResources.known_put_lua
             case .latch: PackageResources.latch_lua
-            case .list: PackageResources.list_lua
             case .meetingGrant: PackageResources.meeting_grant_lua
             case .meetings: PackageResources.meetings_lua
             case .newCall: PackageResources.new_call_lua
@@ -157,7 +150,6 @@ private enum Part: Equatable {
             case .pass: PackageResources.pass_lua
             case .passPermit: PackageResources.pass_permit_lua
             case .permits: PackageResources.permits_lua
-            case .read: PackageResources.read_lua
             case .recheck: PackageResources.recheck_lua
             case .reduce: PackageResources.reduce_lua
             case .register: PackageResources.register_lua
@@ -165,15 +157,6 @@ private enum Part: Equatable {
             case .rememberPut: PackageResources.remember_put_lua
             case .resize: PackageResources.resize_lua
             case .resource: PackageResources.resource_lua
-            case .sessionClaims: PackageResources.session_claims_lua
-            case .sessionConfirm: PackageResources.session_confirm_lua
-            case .sessionHeartbeat: PackageResources.session_heartbeat_lua
-            case .sessionJoin: PackageResources.session_join_lua
-            case .sessionLeave: PackageResources.session_leave_lua
-            case .sessionList: PackageResources.session_list_lua
-            case .sessionSetAside: PackageResources.session_set_aside_lua
-            case .sessionSweep: PackageResources.session_sweep_lua
-            case .sessionWatch: PackageResources.session_watch_lua
             case .setTurnstile: PackageResources.set_turnstile_lua
             case .settle: PackageResources.settle_lua
             case .signal: PackageResources.signal_lua

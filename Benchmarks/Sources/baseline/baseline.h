@@ -56,8 +56,8 @@ redisReply *redis_brpop(redisContext *redis, const char *list, int seconds);
 // script.c -----------------------------------------------------------------------------------------------------------
 
 // Joins parts of a script from the library's folder, up to a NULL, into the text that the library sends: with the
-// declarations of layout.lua that they use, in front or in place of their names, and without comments. Returns its
-// length.
+// declarations of layout.lua that they use, in front or in place of their names, and without comments. One part alone is
+// a whole script. Returns its length.
 size_t script_text(const char *folder, const char *const *parts, char *text, size_t size);
 
 // engine.c -----------------------------------------------------------------------------------------------------------

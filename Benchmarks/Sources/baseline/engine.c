@@ -9,8 +9,8 @@
 
 // The parts of each script, in the order of Scripts.swift in the library, and NULL.
 static const char *const parts[SCRIPTS][10] = {
-    [JOIN] = {"session_join", "session_watch"},
-    [LEAVE] = {"session_leave"},
+    [JOIN] = {"join"},
+    [LEAVE] = {"leave"},
     [ACQUIRE] = {"permits", "slot", "new_claim", "free_slot", "resource", "acquire"},
     [RELEASE] = {"own_claim", "end_permits", "end_slot", "grant", "write"},
     [RELEASE_MUTEX] = {"release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"},

@@ -77,6 +77,8 @@ static size_t string_length(const char *text) {
 size_t script_text(const char *folder, const char *const *parts, char *text, size_t size) {
     static Declaration declarations[MAX_DECLARATIONS];
     static char part[MAX_TEXT], body[MAX_TEXT], folded[2 * MAX_TEXT];
+    // A file that is a whole script.
+    if (parts[1] == NULL) return read_file(folder, parts[0], text, size);
     int count = read_declarations(folder, declarations);
     size_t body_length = 0, length = 0;
     for (; *parts != NULL; parts++) {

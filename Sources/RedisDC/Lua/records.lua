@@ -197,6 +197,11 @@ local function tail_of_resource(stored)
   return string.sub(stored, TAIL_AT)
 end
 
+-- The family of a resource, from its record.
+local function family_of_resource(stored)
+  return string.sub(stored, 3, 3)
+end
+
 -- The record of a resource with its tail.
 local function record_with_tail(resource)
   return Resource.write(resource) .. resource.tail
@@ -289,6 +294,11 @@ end
 -- The position of the claim in the line of a waiter: it follows the tick of 8 bytes.
 local function queue_claim_at(name)
   return #name + 12
+end
+
+-- The position of the claim in the line of a holder: it follows HOLDER_LINE, the name and a zero byte.
+local function holder_claim_at(name)
+  return #name + 3
 end
 
 -- The line of a holder.

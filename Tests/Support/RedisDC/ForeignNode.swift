@@ -69,10 +69,8 @@ final class ForeignNode: Sendable {
 
     /// Runs a script that needs no slot.
     func run(_ name: String, _ arguments: [RedisArgument]) async throws -> [String] {
-        let parts = try #require(Self.scripts[name])
-        let source = try (["layout"] + parts).map { try Self.source($0) }.joined(separator: "\n")
-        return Self.elements(
-            try await redis.script(RedisScript(alter(source)), keys: Self.keys, arguments: arguments))
+        let script = RedisScript(alter(try Self.text(of: name)))
+        return Self.elements(try await redis.script(script, keys: Self.keys, arguments: arguments))
     }
 
     private static func elements(_ reply: RESPValue) -> [String] {
@@ -112,15 +110,14 @@ final class ForeignNode: Sendable {
     /// Sets the time until which the session lasts, in microseconds since 1970. 1 has passed, but no script has acted
     /// on it yet.
     func setExpiry(_ expires: Int) async throws {
-        let script = """
-            local session = SESSION_FIELD .. ARGV[1]
-            local _, notices, slots = decode(SESSION, call('HGET', state, session))
-            call('HSET', state, session, encode(SESSION, ARGV[2], notices, slots))
-            return call('ZADD', sessions, 'XX', ARGV[2], ARGV[1])
+        let script = RedisScript(
             """
-        _ = try await redis.script(
-            RedisScript(Self.source("layout") + "\n" + script), keys: Self.keys,
-            arguments: [.string(session), .integer(expires)])
+            local field = 's:' .. ARGV[1]
+            local _, notices, slots = struct.unpack('<ddd', redis.call('HGET', KEYS[1], field))
+            redis.call('HSET', KEYS[1], field, struct.pack('<ddd', ARGV[2], notices, slots))
+            return redis.call('ZADD', KEYS[3], 'XX', ARGV[2], ARGV[1])
+            """)
+        _ = try await redis.script(script, keys: Self.keys, arguments: [.string(session), .integer(expires)])
     }
 
     var channel: SubscriptionTopic { .channel("rdc:{default:0}:wake:\(session)") }
@@ -132,28 +129,27 @@ final class ForeignNode: Sendable {
 
     private static let folder = packageRoot.appendingPathComponent("Sources/RedisDC/Scripts")
 
-    /// Returns a part of the scripts: the file `name`.lua.
+    /// Returns the text of an operation's script: the file with its name, or its parts.
+    private static func text(of operation: String) throws -> String {
+        guard let parts = scripts[operation] else {
+            return try source(operation.map { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }.joined())
+        }
+        return try (["layout"] + parts).map { try source($0) }.joined(separator: "\n")
+    }
+
+    /// Returns a script, or a part of one: the file `name`.lua.
     static func source(_ name: String) throws -> String {
         try String(contentsOf: folder.appendingPathComponent("\(name).lua"), encoding: .utf8)
     }
 
-    /// The names of all parts.
+    /// The names of all files of scripts.
     static func parts() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".lua") }
             .map { String($0.dropLast(4)) }
     }
 
-    /// The parts of each script, in the order of Scripts.swift.
+    /// The parts of scripts that are not one file, in the order of Scripts.swift.
     private static let scripts: [String: [String]] = [
-        "join": ["session_join", "session_watch"],
-        "leave": ["session_leave"],
-        "heartbeat": ["session_heartbeat", "session_watch"],
-        "sweep": ["session_sweep"],
-        "setAside": ["session_set_aside"],
-        "claims": ["session_claims"],
-        "confirm": ["session_confirm"],
-        "inspect": ["inspect"],
-        "list": ["list"],
         "acquire": ["permits", "slot", "new_claim", "free_slot", "resource", "acquire"],
         "releaseMutex": ["release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"],
         "release": ["own_claim", "end_permits", "end_slot", "grant", "write"],
@@ -203,7 +199,6 @@ final class ForeignNode: Sendable {
         "releaseParty": ["own_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
         "endParty": ["other_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
         "recheckMeeting": ["meetings", "recheck", "meeting_grant", "delete_values", "write"],
-        "read": ["read"],
         "destroy": ["slot", "new_call", "free_slot", "destroy", "clear_step", "delete_values", "write"],
         "clear": ["clear", "recheck", "clear_step", "delete_values", "write"],
         "settleClaim": ["slot", "new_claim", "free_slot", "settle"],

@@ -27,7 +27,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "two claims do not get the same item",
-            safeguard: "call('ZREM', index, line)\n", replacement: ""
+            safeguard: "call('ZREM', partition_index, line)\n", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             for item in ["x", "y"] as [RedisArgument] { try await put(item, node) }

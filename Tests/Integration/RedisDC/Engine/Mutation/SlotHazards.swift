@@ -180,7 +180,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a confirmation that arrives late does not confirm its slot's next permit",
-            safeguard: "slot_state == GRANTED and slot_number == tonumber(number)", replacement: "slot_state == GRANTED"
+            safeguard: "slot_state == 'g' and slot_number == tonumber(number)", replacement: "slot_state == 'g'"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "2", "c"])
