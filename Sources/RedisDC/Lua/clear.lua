@@ -2,7 +2,8 @@
 -- destroyed, deletes what is stored under its name and then its record, in steps that anyone continues. Holders keep
 -- their leases.
 
--- The numbers of waiters and of lines of each other sort that one step clears, and the bytes of items after which it stops.
+-- The numbers of waiters and of lines of each other sort that one step clears, and the bytes of items after which it
+-- stops.
 local STEP_WAITERS, STEP_LINES, STEP_BYTES = 160, 320, 8388608
 
 -- Refuses a waiter: its slot keeps the verdict, and its session receives it.
@@ -100,15 +101,15 @@ local function mark_destroyed(partition, resource, clock, writes, kind)
   end
   if resource.kind == MUTEX and resource.signalled > 0 then
     -- The clock passes the fences that a cohort may use.
-    local last = struct.unpack(NUMBER_FORMAT, redis.call('HGET', partition.state, 'clock') or NEVER)
+    local last = read_last_tick(partition.state)
     clock.tick, resource.signalled = math.max(resource.signalled, last), 0
   end
   if string.sub(resource.kind, 1, 1) == BUFFER then destroy_items(partition, resource, writes) end
   resource.kind = DESTROYED
 end
 
--- Destroys a resource: its waiters are refused, its holders keep their leases. The first step of the work is done at once,
--- and the rest is left to others.
+-- Destroys a resource: its waiters are refused, its holders keep their leases. The first step of the work is done at
+-- once, and the rest is left to others.
 --
 -- KEYS: state, index, sessions, values
 -- ARGV
@@ -121,8 +122,8 @@ function entry.destroy(keys, arguments)
   local request = read_request(arguments)
   local clock = Clock.new()
   local slot = begin_call(partition, request, clock)
-  local resource = Resource.new({field = request.resource_field, name = string.sub(request.resource_field, 3), tail = '',
-    stored = redis.call('HGET', partition.state, request.resource_field)})
+  local resource = Resource.new({field = request.resource_field, name = string.sub(request.resource_field, 3),
+    tail = '', stored = redis.call('HGET', partition.state, request.resource_field)})
   local writes = Writes.new({hset = {}, hdel = {}, vdel = {}, zadd = {}, zrem = {}, sessions = {}})
   if resource.stored then mark_destroyed(partition, resource, clock, writes, arguments[4]) end
   set_field(writes, request.slot_field, done_slot(request.number) .. (resource.stored and '1' or '0'))
@@ -137,7 +138,8 @@ end
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] NAME
--- Reply: 1; {'more', 1} if there is still work left over for the next script; {'family', FAMILY}: the resource is neither
+-- Reply: 1; {'more', 1} if there is still work left over for the next script; {'family', FAMILY}: the resource is
+-- neither
 --   destroyed nor broken, and the script of this family must run instead.
 function entry.clear(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})

@@ -1,8 +1,8 @@
 -- Opens a generation as soon as enough waiters are alive, and grants to its parties, in steps that anyone continues.
 --
--- When a generation opens, `free` is the number of its parties, and the tail of the resource the tick in the queue of the
--- last of them and their number: a phaser's limit may change before all are granted. Who arrives later belongs to the
--- next generation. A party that dies before it is granted has passed, like the others.
+-- When a generation opens, `free` is the number of its parties, and the tail of the resource the tick in the queue of
+-- the last of them and their number: a phaser's limit may change before all are granted. Who arrives later belongs to
+-- the next generation. A party that dies before it is granted has passed, like the others.
 
 -- The work of a script on a generation.
 local Round = record {
@@ -16,8 +16,8 @@ local Round = record {
   },
 }
 
--- Looks for as many living waiters as the generation needs. leaving: the line of a party that the script ends. Returns the
--- number of them, the line of the last, and the lines of waiters whose sessions have expired.
+-- Looks for as many living waiters as the generation needs. leaving: the line of a party that the script ends. Returns
+-- the number of them, the line of the last, and the lines of waiters whose sessions have expired.
 local function find_living(partition, writes, clock, lines, claim_at, limit, leaving)
   local living, last, dead = 0, nil, {}
   for i = 1, #lines do
@@ -38,8 +38,8 @@ local function find_living(partition, writes, clock, lines, claim_at, limit, lea
   return living, last, dead
 end
 
--- Removes the waiters whose sessions have expired. Their slots are removed with their lines: the sweep of their sessions
--- must not count them again.
+-- Removes the waiters whose sessions have expired. Their slots are removed with their lines: the sweep of their
+-- sessions must not count them again.
 local function remove_dead(resource, writes, dead, claim_at)
   for i = 1, #dead do
     local claim_id = string.sub(dead[i], claim_at)

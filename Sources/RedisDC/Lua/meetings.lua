@@ -102,8 +102,8 @@ local function leave_meeting(partition, resource, writes, note)
   end
 end
 
--- Ends the lease of a party of a phaser, or of one that has read the values of a meeting. Returns whether the phaser needs
--- fewer parties now.
+-- Ends the lease of a party of a phaser, or of one that has read the values of a meeting. Returns whether the phaser
+-- needs fewer parties now.
 local function leave_as_holder(partition, ending, claim, resource, writes)
   local has_freed = false
   remove_line(writes, holder_line(resource.name, ending.claim_id))
@@ -117,8 +117,8 @@ local function leave_as_holder(partition, ending, claim, resource, writes)
   return has_freed
 end
 
--- Ends the claim of a party, and writes everything: removes it from the queue, deregisters it, or deletes what it brought.
--- only_waiting: only if the claim still waits. Returns the reply.
+-- Ends the claim of a party, and writes everything: removes it from the queue, deregisters it, or deletes what it
+-- brought. only_waiting: only if the claim still waits. Returns the reply.
 local function end_claim_of_party(partition, ending, claim, resource, only_waiting)
   local clock = Clock.new()
   local writes = Writes.new({hset = {}, hdel = {}, vdel = {}, zadd = {}, zrem = {}, sessions = {}})
@@ -146,9 +146,11 @@ end
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] to [4]: see begin_own_end
---   [5] w: only if the claim still waits; the reply is {fence, generation * 1024 + index} if it was granted. Or nothing.
+--   [5] w: only if the claim still waits; the reply is {fence, generation * 1024 + index} if it was granted. Or
+--     nothing.
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'again'}: a
---   generation is open, and grants are about to follow: the same request must be sent again; or {'lost'} as in slots.lua.
+--   generation is open, and grants are about to follow: the same request must be sent again; or {'lost'} as in
+--   slots.lua.
 function entry.release_party(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local ending = read_ending(arguments)
@@ -165,8 +167,8 @@ end
 -- ARGV
 --   [1] to [4]: see begin_end_by_other
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'again'}: a
---   generation is open, and grants are about to follow: the same request must be sent again; {'alive'}: no sweep has ended
---   its session.
+--   generation is open, and grants are about to follow: the same request must be sent again; {'alive'}: no sweep has
+--   ended its session.
 function entry.end_party(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local ending = read_ending(arguments)
