@@ -1,6 +1,6 @@
 -- Bounded buffers. A buffer is two resources: its places, and its items (NAME#items). A put acquires a place and passes
--- it on: the place becomes an item. A take acquires an item, reads it (entry read), and passes it on: the item becomes a
--- place.
+-- it on: the place becomes an item. A take acquires an item, reads it (entry read), and passes it on: the item becomes
+-- a place.
 
 -- Refuses a put whose id the buffer remembers, {'known'}: its item was put, and may have been taken since. The ids of a
 -- buffer that was destroyed are older than the one of the same name.
@@ -34,8 +34,8 @@ function entry.acquire_for_put(keys, arguments)
   return reply
 end
 
--- Reads the slot with the claim that a request passes on. Replies 1 if the request is repeated, {'none'} if the claim is
--- not held.
+-- Reads the slot with the claim that a request passes on. Replies 1 if the request is repeated, {'none'} if the claim
+-- is not held.
 local function read_passed_slot(partition, request, claim_number)
   local slot = Slot.new({stored = redis.call('HGET', partition.state, request.slot_field)})
   if not slot.stored then refuse({'none'}) end
@@ -47,8 +47,8 @@ local function read_passed_slot(partition, request, claim_number)
   return slot
 end
 
--- Reads the resource whose permit a claim passes on. Replies {'none'} if the claim is not on it, or has no item to delete,
--- and {'gone'} if it was destroyed.
+-- Reads the resource whose permit a claim passes on. Replies {'none'} if the claim is not on it, or has no item to
+-- delete, and {'gone'} if it was destroyed.
 local function read_passed_resource(partition, slot, claim, field, item)
   local stored = slot.stored
   if string.match(stored, '^%Z+', claim.name_at) ~= field or not item and claim.mode ~= ITEM then refuse({'none'}) end
@@ -142,8 +142,8 @@ function entry.pass_once(keys, arguments)
   return reply
 end
 
--- Ends the lease of an item that is not consumed, and writes everything: the item returns to its place in the buffer, and
--- is granted again. Returns the reply.
+-- Ends the lease of an item that is not consumed, and writes everything: the item returns to its place in the buffer,
+-- and is granted again. Returns the reply.
 local function end_claim_on_item(partition, ending, claim, resource)
   local clock = Clock.new()
   local writes = Writes.new({hset = {}, hdel = {}, vdel = {}, zadd = {},
@@ -171,7 +171,8 @@ end
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] to [4]: see begin_own_end
--- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'} as
+-- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'}
+-- as
 --   in slots.lua.
 function entry.release_item(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})

@@ -1,8 +1,8 @@
 -- The end of a claim: by its owner, or by others when its session has expired, or by force.
 --
--- The record of a mutex names the claim that holds it, and the release of a mutex that nobody waits for deletes this record
--- and nothing else (release_mutex). So a slot with a claim on a mutex may say HELD after the end of the claim. All scripts
--- compare it with the record.
+-- The record of a mutex names the claim that holds it, and the release of a mutex that nobody waits for deletes this
+-- record and nothing else (release_mutex). So a slot with a claim on a mutex may say HELD after the end of the claim.
+-- All scripts compare it with the record.
 
 -- A claim that the script ends.
 local Ending = record {
@@ -16,7 +16,8 @@ local Ending = record {
     'is_cohort',    -- whether the slot says that a cohort holds the claim
     'ended_slot',   -- the record of the slot when the claim has ended; nil: it is deleted, for an expired session
     'by_other',     -- true if others than the owner end the claim; else nil
-    'word',         -- for the owner of a claim that is ended by force: lost; or empty, for the claim of an expired session
+    'word',         -- for the owner of a claim that is ended by force: lost; or empty, for the claim of an expired
+                    -- session
     'session',      -- the record of the session as it is stored, where others end the claim
   },
 }
@@ -36,7 +37,8 @@ local function end_unnamed_claim(partition, ending, resource, claim)
   redis.call('ZREM', partition.index, holder_line(resource.name, ending.claim_id))
 end
 
--- Whether an older claim on a mutex, which its slot says is held, has ended. Redis holds it again if it has lost the end.
+-- Whether an older claim on a mutex, which its slot says is held, has ended. Redis holds it again if it has lost the
+-- end.
 local function find_older_claim_ended(partition, ending, slot_number)
   local older_id = id_of_claim(ending.slot_field, slot_number)
   local older = redis.call('HGET', partition.state, claimed_field(ending.stored))

@@ -42,20 +42,20 @@ end
 -- Takes the first tick of a script.
 local function take_tick(partition, clock)
   ensure_time(clock)
-  clock.tick = struct.unpack(NUMBER_FORMAT, redis.call('HGET', partition.state, 'clock') or NEVER) + 1
+  clock.tick = read_last_tick(partition.state) + 1
   bound_tick(clock)
 end
 
 -- Takes the first tick of a script, or a further one. The time must be known.
 local function take_next_tick(partition, clock)
-  clock.tick = (clock.tick or struct.unpack(NUMBER_FORMAT, redis.call('HGET', partition.state, 'clock') or NEVER)) + 1
+  clock.tick = (clock.tick or read_last_tick(partition.state)) + 1
   bound_tick(clock)
 end
 
 -- Takes the first tick of a script, after the last one and after `fence`.
 local function take_tick_after(partition, clock, fence)
   ensure_time(clock)
-  local last = struct.unpack(NUMBER_FORMAT, redis.call('HGET', partition.state, 'clock') or NEVER)
+  local last = read_last_tick(partition.state)
   clock.tick = math.max(fence, last) + 1
   bound_tick(clock)
 end

@@ -51,7 +51,8 @@ local function read_slot_and_session(partition, writes, waiter)
   return stored, session
 end
 
--- Reads the claim of a waiter from the record of its slot. It is DONE if the slot does not wait with this claim any more.
+-- Reads the claim of a waiter from the record of its slot. It is DONE if the slot does not wait with this claim any
+-- more.
 local function read_waiting_claim(stored, number)
   local claim = Claim.new({state = DONE, number = 0})
   if stored then claim.state, claim.number = struct.unpack(Slot.format, stored) end
@@ -134,8 +135,9 @@ end
 -- Grants to the waiters in the order of the queue. Returns whether waiters are left over for the next script.
 local function grant_in_order(partition, resource, clock, writes)
   ensure_time(clock)
-  local queue = Queue.new({from = first_line(QUEUE_LINE, resource.name), to = after_last_line(QUEUE_LINE, resource.name),
-    claim_at = queue_claim_at(resource.name), offset = 0, removed = writes.zrem[1], budget = 128, is_blocked = false})
+  local name = resource.name
+  local queue = Queue.new({from = first_line(QUEUE_LINE, name), to = after_last_line(QUEUE_LINE, name),
+    claim_at = queue_claim_at(name), offset = 0, removed = writes.zrem[1], budget = 128, is_blocked = false})
   while resource.waiting > 0 and resource.free > 0 and queue.budget > 0 and not queue.is_blocked do
     -- One line first, because most often one waiter is granted.
     local lines = redis.call('ZRANGEBYLEX', partition.index, queue.from, queue.to, 'LIMIT', queue.offset,
@@ -150,8 +152,8 @@ local function grant_in_order(partition, resource, clock, writes)
   return is_left_over
 end
 
--- Wakes the first waiter of a semaphore that allows overtaking. It is only woken to try, and may be overtaken. If it never
--- tries, a heartbeat finds the name again.
+-- Wakes the first waiter of a semaphore that allows overtaking. It is only woken to try, and may be overtaken. If it
+-- never tries, a heartbeat finds the name again.
 local function wake_to_try(partition, resource, writes)
   local name = resource.name
   local lines = redis.call('ZRANGEBYLEX', partition.index, first_line(QUEUE_LINE, name),

@@ -1,5 +1,5 @@
--- Grants permits to waiters and to groups: first come, first served, but when a member gets the permit of its group, all
--- other members that wait enter with it.
+-- Grants permits to waiters and to groups: first come, first served, but when a member gets the permit of its group,
+-- all other members that wait enter with it.
 --
 -- A member waits in two lines: in the queue of the resource, and in that of its group. Members whose group has entered
 -- need no permit.
@@ -49,8 +49,8 @@ local function read_entering_group(partition, resource, writes, admission)
   return #lines == 2
 end
 
--- Reads the next lines of the entering group. Returns them, and the position of the claim in them. The last group of lines
--- is empty: then no group is entering.
+-- Reads the next lines of the entering group. Returns them, and the position of the claim in them. The last group of
+-- lines is empty: then no group is entering.
 local function read_group_lines(partition, resource, admission)
   local prefix = MEMBER_LINE .. resource.name .. '\0' .. admission.group
   local lines = redis.call('ZRANGEBYLEX', partition.index, '[' .. prefix .. '\0', '(' .. prefix .. '\1', 'LIMIT',
@@ -111,8 +111,8 @@ local function grant_in_group(partition, resource, clock, writes, admission, wai
   add_wakeup(writes, waiter.sid, waiter.number, string.format('%d', clock.tick))
 end
 
--- Grants to one waiter, or removes it if it does not wait any more. group: the entering group whose line it is; nil for a
--- line of the queue. Returns whether the waiter wants more than is free.
+-- Grants to one waiter, or removes it if it does not wait any more. group: the entering group whose line it is; nil for
+-- a line of the queue. Returns whether the waiter wants more than is free.
 local function handle_group_waiter(partition, resource, clock, writes, admission, line, claim_at, group)
   local waiter = GroupWaiter.new({line = line, id = string.sub(line, claim_at), note = '', is_waiting = false})
   local sid, slot_of_sid, number = string.match(waiter.id, '^(%w+):(%d+):(%d+)$')
@@ -175,7 +175,8 @@ local function collect_groups(resource, writes, admission)
   end
 end
 
--- Grants to the waiters of the entering group and of the queue. Returns whether waiters are left over for the next script.
+-- Grants to the waiters of the entering group and of the queue. Returns whether waiters are left over for the next
+-- script.
 local function admit_waiters(partition, resource, clock, writes, admission)
   admission.members, admission.removed = {}, {}
   for i = 1, #writes.zrem do admission.removed[writes.zrem[i]] = true end
@@ -195,8 +196,8 @@ local function admit_waiters(partition, resource, clock, writes, admission)
   return is_left_over
 end
 
--- Grants free permits to waiters, and lets members enter. is_recheck: also where overtaking is allowed, and to the members
--- of groups that have entered in earlier scripts. Returns whether there is work left over for the next script.
+-- Grants free permits to waiters, and lets members enter. is_recheck: also where overtaking is allowed, and to the
+-- members of groups that have entered in earlier scripts. Returns whether there is work left over for the next script.
 local function grant_to_groups(partition, resource, clock, writes, is_recheck)
   -- A member of a group waits in two lines, so fewer are granted at a time than in grant.lua.
   local admission = Admission.new({group = nil, group_offset = 0, queue_offset = 0, is_blocked = false, budget = 96})

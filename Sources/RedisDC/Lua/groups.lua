@@ -17,8 +17,8 @@ local function change_to_groups(resource, writes)
   return fences_used
 end
 
--- Reads the number of members of a group that have entered. note: \0 and the name of the group. Does not count the members
--- that hold a destroyed resource of the same name.
+-- Reads the number of members of a group that have entered. note: \0 and the name of the group. Does not count the
+-- members that hold a destroyed resource of the same name.
 local function read_members(partition, resource, note)
   local members = 0
   local stored = redis.call('HGET', partition.state, GROUP_FIELD .. resource.name .. note)
@@ -180,8 +180,8 @@ function entry.recheck_groups(keys, arguments)
   return is_left_over and {'more', 1} or 1
 end
 
--- Removes a member of a group that leaves. Returns the number of permits that this releases: the last member releases the
--- one of the group.
+-- Removes a member of a group that leaves. Returns the number of permits that this releases: the last member releases
+-- the one of the group.
 local function leave_group(partition, resource, writes, claim, note)
   local released = claim.count
   local group_field = GROUP_FIELD .. resource.name .. note

@@ -40,7 +40,8 @@ end
 --   [1] to [3]: see Request
 --   [4] kind and [5] permits of the resource: see read_or_create_resource
 --   [6] ID, or empty to count in any case
--- Reply: the remaining count; {'more', remaining} if waiters are left over for the next script; or a refusal of slots.lua
+-- Reply: the remaining count; {'more', remaining} if waiters are left over for the next script; or a refusal of
+-- slots.lua
 --   or of read_or_create_resource.
 function entry.count_down(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
@@ -98,8 +99,8 @@ function entry.participate(keys, arguments)
   return fence
 end
 
--- Ends the claim of a participant of a latch, and writes everything: its end counts down, unless it was ended by another
--- and that breaks the latch. Returns the reply.
+-- Ends the claim of a participant of a latch, and writes everything: its end counts down, unless it was ended by
+-- another and that breaks the latch. Returns the reply.
 local function end_claim_of_participant(partition, ending, claim, resource)
   local clock = Clock.new()
   local writes = Writes.new({hset = {}, hdel = {}, zadd = {}, zrem = {holder_line(resource.name, ending.claim_id)},
@@ -123,7 +124,8 @@ end
 -- KEYS: state, index
 -- ARGV
 --   [1] to [4]: see begin_own_end
--- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'} as
+-- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'}
+-- as
 --   in slots.lua.
 function entry.release_participant(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})

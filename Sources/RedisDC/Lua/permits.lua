@@ -212,8 +212,8 @@ function entry.set_turnstile(keys, arguments)
   return is_left_over and {'more', 1} or 1
 end
 
--- Continues where an earlier script stopped at its bound, or grants to waiters that may be overtaken. Anyone may run it,
--- without a session.
+-- Continues where an earlier script stopped at its bound, or grants to waiters that may be overtaken. Anyone may run
+-- it, without a session.
 --
 -- KEYS: state, index
 -- ARGV

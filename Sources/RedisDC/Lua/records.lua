@@ -131,10 +131,12 @@ local Claim = record {
   also = {'name_at'},
 }
 -- Modes of a claim. SOLE is the lease of a mutex, whose record names the holder (release_mutex). COHORT is that of a
--- process that hands the mutex over among its own tasks: each gets a fence from its FENCES. The note of a MEMBER is
--- its group, that of an ITEM the item's tick, and that of a MEETING, after the grant, the tick of the meeting.
+-- process that hands the mutex over among its own tasks: each gets a fence from its FENCES. The note of a MEMBER is its
+-- group, that of an ITEM the item's tick, and that of a MEETING, after the grant, the tick of the meeting. PARTY is the
+-- registration of a party of a phaser. Modes without a name here: a arrival at a barrier or phaser, p participant of a
+-- latch.
 local CONSUME, LEASE, SOLE, COHORT, MEMBER = 'c', 'l', 'm', 'k', 't'
-local ITEM, ARRIVAL, PARTY, PARTICIPANT, MEETING = 'i', 'a', 'r', 'p', 'e'
+local ITEM, PARTY, MEETING = 'i', 'r', 'e'
 -- Priorities: PREFERRED waiters come before all ORDINARY ones.
 local PREFERRED, ORDINARY = '0', '1'
 

@@ -13,7 +13,7 @@ local function end_named_claim(partition, ending, resource, clock, used)
   resource.tail = ''
   if ending.is_cohort then
     -- The clock passes the fences that the cohort has used.
-    local last = struct.unpack(NUMBER_FORMAT, redis.call('HGET', partition.state, 'clock') or NEVER)
+    local last = read_last_tick(partition.state)
     clock.tick = math.max(tonumber(used or resource.signalled), last)
     resource.signalled = 0
   end

@@ -27,13 +27,13 @@ end
 
 -- Reads the resource of a request, and creates it if it does not exist.
 --
--- kind: two letters; one if `permits` is empty, for any policy. permits: those with which a missing resource is created;
--- empty: it must exist; nil: 1. is_member: a member of a group changes the family to GROUPS.
+-- kind: two letters; one if `permits` is empty, for any policy. permits: those with which a missing resource is
+-- created; empty: it must exist; nil: 1. is_member: a member of a group changes the family to GROUPS.
 --
 -- The tail of an existing resource is not read.
 --
--- Refusals: {'missing'}; {'gone'}: destroyed, and not cleared yet; {'broken'}; {'conflict', kind, limit}, of the existing
--- resource; {'family', FAMILY}: the script of this family must run instead.
+-- Refusals: {'missing'}; {'gone'}: destroyed, and not cleared yet; {'broken'}; {'conflict', kind, limit}, of the
+-- existing resource; {'family', FAMILY}: the script of this family must run instead.
 local function read_or_create_resource(partition, request, slot, kind, permits, family, is_member)
   local resource = Resource.new({field = request.resource_field, tail = '',
     stored = redis.call('HGET', partition.state, request.resource_field)})
@@ -97,8 +97,8 @@ local function change_limit(resource, limit)
   resource.free, resource.limit = resource.free + limit - resource.limit, limit
 end
 
--- Writes the slot before the record of a new resource: Redis refuses this write at maxmemory, so that nothing is written
--- then.
+-- Writes the slot before the record of a new resource: Redis refuses this write at maxmemory, so that nothing is
+-- written then.
 local function write_slot_before_creation(partition, request, resource)
   if not resource.stored then
     redis.call('HSET', partition.state, request.slot_field, done_slot(request.number))

@@ -2,9 +2,9 @@
 --
 -- A session has numbered slots, as in NFS version 4.1 (RFC 8881, section 2.10.6). A slot serves one request at a time,
 -- and afterwards the claim that the request has created. Its record keeps the number of its last request. Numbers grow
--- with each request of the session. So a request is new if its number is greater than the one in the record, repeated if
--- it is equal, and stale if it is less. A client reuses a slot when it has received the reply and the claim has ended.
--- That also confirms the arrival of consumed permits.
+-- with each request of the session. So a request is new if its number is greater than the one in the record, repeated
+-- if it is equal, and stale if it is less. A client reuses a slot when it has received the reply and the claim has
+-- ended. That also confirms the arrival of consumed permits.
 
 -- The first three arguments of a request that takes a slot.
 local Request = record {
@@ -128,8 +128,9 @@ end
 
 -- Records in its slot that a request was refused, so that a copy of it that arrives late is repeated and has no effect.
 --
--- A request that is refused writes nothing. If its connection was lost before it was sent again, the first copy may still
--- arrive, and be granted what the second one was refused. So the refusal counts when this script has confirmed it.
+-- A request that is refused writes nothing. If its connection was lost before it was sent again, the first copy may
+-- still arrive, and be granted what the second one was refused. So the refusal counts when this script has confirmed
+-- it.
 local function keep_refusal(partition, request, slot)
   -- A deletion first, after which Redis allows the writes also at maxmemory.
   allow_writes(partition.state)
@@ -144,7 +145,8 @@ end
 --   [1] the slot's field: c:SID:SLOT
 --   [2] NUMBER of the refused request
 --   [3] empty
--- Reply: -1; {'over', '-1'} if this request is repeated; the reply of a repeated request for a claim (entry acquire) if a
+-- Reply: -1; {'over', '-1'} if this request is repeated; the reply of a repeated request for a claim (entry acquire) if
+-- a
 --   copy of the refused one has taken effect; or a refusal of slots.lua.
 function entry.settle_claim(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})

@@ -1,6 +1,6 @@
--- What a script writes. A script first reads and checks everything, and collects what it changes in lists. Its end writes
--- them in few commands, in an order in which Redis refuses either nothing or the first one at maxmemory, and publishes
--- the wake-ups.
+-- What a script writes. A script first reads and checks everything, and collects what it changes in lists. Its end
+-- writes them in few commands, in an order in which Redis refuses either nothing or the first one at maxmemory, and
+-- publishes the wake-ups.
 
 -- What a script has collected to write.
 local Writes = record {
@@ -10,10 +10,11 @@ local Writes = record {
     'vdel', -- fields of the values
     'zadd', -- scores, which are '0', and lines of the index, in turns
     'zrem', -- lines of the index
-    'sessions', -- records of sessions by SID, as tables with expires, notices, slots, and is_changed if they are written
-    'wakeups',  -- the message for each SID, a text of pairs separated by spaces: the NUMBER of a claim and its fence, or
-                -- the NUMBER and a word. In the message that is published, the session's notices come first (0 if the
-                -- script does not write the session). nil if there are none.
+    'sessions', -- records of sessions by SID, as tables with expires, notices, slots, and is_changed if they are
+                -- written
+    'wakeups',  -- the message for each SID, a text of pairs separated by spaces: the NUMBER of a claim and its
+                -- fence, or the NUMBER and a word. In the message that is published, the session's notices come first
+                -- (0 if the script does not write the session). nil if there are none.
   },
 }
 
@@ -130,8 +131,8 @@ local function merge_session_of_slot(writes, slot)
   end
 end
 
--- Writes the lists to the state and the index. Deletions first: Redis allows them at maxmemory, and after them all other
--- writes of the script.
+-- Writes the lists to the state and the index. Deletions first: Redis allows them at maxmemory, and after them all
+-- other writes of the script.
 local function write_lists(partition, writes)
   if #writes.zrem > 0 then redis.call('ZREM', partition.index, unpack(writes.zrem)) end
   if #writes.hdel > 0 then redis.call('HDEL', partition.state, unpack(writes.hdel)) end
@@ -173,7 +174,8 @@ local function write_all(partition, writes, clock)
   publish_wakeups(partition, writes)
 end
 
--- Writes what a request that takes a slot has collected, with its session if the slot is new, and publishes the wake-ups.
+-- Writes what a request that takes a slot has collected, with its session if the slot is new, and publishes the
+-- wake-ups.
 local function write_all_of_request(partition, slot, writes, clock)
   merge_session_of_slot(writes, slot)
   collect_clock_and_sessions(writes, clock)

@@ -30,16 +30,14 @@ if missing > 0 then
   else
     call('HDEL', meta_key, 'missing')
   end
-  do
-    local count = step
-    while count > 0 do
-      local batch = {}
-      for i = 1, min(count, 4000) do
-        batch[i] = '1'
-      end
-      call('LPUSH', permits_key, unpack(batch))
-      count = count - #batch
+  local count = step
+  while count > 0 do
+    local batch = {}
+    for i = 1, min(count, 4000) do
+      batch[i] = '1'
     end
+    call('LPUSH', permits_key, unpack(batch))
+    count = count - #batch
   end
 end
 return {existing and 0 or 1, permits, missing}

@@ -34,24 +34,22 @@ if not wanted or wanted == 'h' then
   if named_holder ~= '' then
     ids = {named_holder}
   end
-  do
-    local claims = {}
-    for i = 1, #ids do
-      local sid, slot = match(ids[i], '^(%w+):(%d+):')
-      local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
-      local stored_2 = fields[1]
-      if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
-        local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
-        if not resource_created or claim_tick >= resource_created then
-          claims[#claims + 1] = ids[i]
-          claims[#claims + 1] = claim_count
-          claims[#claims + 1] = claim_tick
-          claims[#claims + 1] = fields[2] or ''
-        end
+  local claims = {}
+  for i = 1, #ids do
+    local sid, slot = match(ids[i], '^(%w+):(%d+):')
+    local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
+    local stored_2 = fields[1]
+    if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
+      local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
+      if not resource_created or claim_tick >= resource_created then
+        claims[#claims + 1] = ids[i]
+        claims[#claims + 1] = claim_count
+        claims[#claims + 1] = claim_tick
+        claims[#claims + 1] = fields[2] or ''
       end
     end
-    holders = claims
   end
+  holders = claims
 end
 if not wanted or wanted == 'q' then
   local from = wanted and '(' .. after or '[q' .. name .. '\0'
@@ -64,22 +62,20 @@ if not wanted or wanted == 'q' then
     end
     ids, last_waiter = ids_2, last
   end
-  do
-    local claims = {}
-    for i = 1, #ids do
-      local sid, slot = match(ids[i], '^(%w+):(%d+):')
-      local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
-      local stored_2 = fields[1]
-      if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
-        local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
-        claims[#claims + 1] = ids[i]
-        claims[#claims + 1] = claim_count
-        claims[#claims + 1] = claim_tick
-        claims[#claims + 1] = fields[2] or ''
-      end
+  local claims = {}
+  for i = 1, #ids do
+    local sid, slot = match(ids[i], '^(%w+):(%d+):')
+    local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
+    local stored_2 = fields[1]
+    if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
+      local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
+      claims[#claims + 1] = ids[i]
+      claims[#claims + 1] = claim_count
+      claims[#claims + 1] = claim_tick
+      claims[#claims + 1] = fields[2] or ''
     end
-    waiters = claims
   end
+  waiters = claims
 end
 local signalled = resource_kind == 'mf' and 0 or resource_signalled
 return {now, resource_kind, resource_permits, resource_limit, resource_free, resource_waiting, resource_created,

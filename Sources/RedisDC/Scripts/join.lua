@@ -4,12 +4,10 @@ local call, floor, format, max, pack, unpacked = redis.call, math.floor, string.
 local partition_state, partition_index, partition_sessions, partition_values = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local sid, epoch_if_new, ttl, wanted_partitions = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 for i, expected_type in ipairs({'hash', 'zset', 'zset', 'hash'}) do
-  do
-    local key = KEYS[i]
-    local type_found = call('TYPE', key).ok
-    if type_found ~= expected_type and type_found ~= 'none' then
-      return redis.error_reply('WRONGTYPE ' .. key .. ' holds a ' .. type_found .. ', not a table of the engine')
-    end
+  local key = KEYS[i]
+  local type_found = call('TYPE', key).ok
+  if type_found ~= expected_type and type_found ~= 'none' then
+    return redis.error_reply('WRONGTYPE ' .. key .. ' holds a ' .. type_found .. ', not a table of the engine')
   end
 end
 local now
@@ -31,11 +29,9 @@ if stored_session and #stored_session == 24 then
   session_expires = now + ttl
 end
 if not epoch then
-  do
-    call('UNLINK', partition_sessions, partition_index, partition_values)
-    local clock = pack('<d', now)
-    call('HSET', partition_state, 'epoch', epoch_if_new, 'clock', clock, 'partitions', wanted_partitions)
-  end
+  call('UNLINK', partition_sessions, partition_index, partition_values)
+  local clock = pack('<d', now)
+  call('HSET', partition_state, 'epoch', epoch_if_new, 'clock', clock, 'partitions', wanted_partitions)
 end
 do
   local about = ARGV[5]

@@ -16,35 +16,33 @@ for slot = first, session_slots - 1 do
 end
 local is_idle = true
 if session_slots > 0 then
-  do
-    local is_idle_2 = true
-    for i, stored_2 in ipairs(call('HMGET', partition_state, unpack(fields))) do
-      local is_occupied
-      repeat
-        local slot_field = fields[i]
-        if not stored_2 or sub(stored_2, 1, 1) == 'd' then
-          is_occupied = false
-          break
-        end
-        if sub(stored_2, 26, 26) ~= 'm' or sub(stored_2, 1, 1) ~= 'h' then
-          is_occupied = true
-          break
-        end
-        local slot_state, slot_number = unpacked('<c1d', stored_2)
-        local resource = call('HGET', partition_state, sub(stored_2, 28))
-        if not resource then
-          is_occupied = false
-          break
-        end
-        is_occupied = sub(resource, 3, 3) ~= 'p' or sub(resource, 60) == sub(slot_field, 3) .. ':' .. format('%d',
-          slot_number)
-      until true
-      if is_occupied then
-        is_idle_2 = false
+  local is_idle_2 = true
+  for i, stored_2 in ipairs(call('HMGET', partition_state, unpack(fields))) do
+    local is_occupied
+    repeat
+      local slot_field = fields[i]
+      if not stored_2 or sub(stored_2, 1, 1) == 'd' then
+        is_occupied = false
+        break
       end
+      if sub(stored_2, 26, 26) ~= 'm' or sub(stored_2, 1, 1) ~= 'h' then
+        is_occupied = true
+        break
+      end
+      local slot_state, slot_number = unpacked('<c1d', stored_2)
+      local resource = call('HGET', partition_state, sub(stored_2, 28))
+      if not resource then
+        is_occupied = false
+        break
+      end
+      is_occupied = sub(resource, 3, 3) ~= 'p' or sub(resource, 60) == sub(slot_field, 3) .. ':' .. format('%d',
+        slot_number)
+    until true
+    if is_occupied then
+      is_idle_2 = false
     end
-    is_idle = is_idle_2
   end
+  is_idle = is_idle_2
 end
 if is_idle then
   if session_slots > 0 then
@@ -67,17 +65,15 @@ do
 end
 local is_calling = not is_idle or was_watcher and #others == 0
 if is_calling and #others == 0 then
+  local now
   do
-    local now
-    do
-      local time = call('TIME')
-      now = time[1] * 1000000 + time[2]
-    end
-    local lasting = call('ZRANGEBYSCORE', partition_sessions, format('(%d', now), '+inf', 'LIMIT', '0', '4')
-    for i = 1, #lasting do
-      if lasting[i] ~= sid and #others < 3 then
-        others[#others + 1] = lasting[i]
-      end
+    local time = call('TIME')
+    now = time[1] * 1000000 + time[2]
+  end
+  local lasting = call('ZRANGEBYSCORE', partition_sessions, format('(%d', now), '+inf', 'LIMIT', '0', '4')
+  for i = 1, #lasting do
+    if lasting[i] ~= sid and #others < 3 then
+      others[#others + 1] = lasting[i]
     end
   end
 end

@@ -19,27 +19,25 @@ for i = 1, #fields, 2 do
     damaged[#damaged + 1] = field
     damaged[#damaged + 1] = name
   else
-    do
-      local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-        resource_limit = unpacked('<c2c1ddddddd', stored)
-      local first_tick = ''
-      if resource_waiting > 0 then
-        repeat
-          local line = call('ZRANGEBYLEX', index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '1')[1]
-          if not line or #line < #name + 11 then
-            first_tick = ''
-            break
-          end
-          first_tick = unpacked('>I8', sub(line, #name + 4))
-        until true
-      end
-      rows[#rows + 1] = name
-      rows[#rows + 1] = resource_kind
-      rows[#rows + 1] = resource_limit
-      rows[#rows + 1] = resource_free
-      rows[#rows + 1] = resource_waiting
-      rows[#rows + 1] = first_tick
+    local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
+      resource_limit = unpacked('<c2c1ddddddd', stored)
+    local first_tick = ''
+    if resource_waiting > 0 then
+      repeat
+        local line = call('ZRANGEBYLEX', index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '1')[1]
+        if not line or #line < #name + 11 then
+          first_tick = ''
+          break
+        end
+        first_tick = unpacked('>I8', sub(line, #name + 4))
+      until true
     end
+    rows[#rows + 1] = name
+    rows[#rows + 1] = resource_kind
+    rows[#rows + 1] = resource_limit
+    rows[#rows + 1] = resource_free
+    rows[#rows + 1] = resource_waiting
+    rows[#rows + 1] = first_tick
   end
 end
 local living = call('ZCOUNT', sessions, '(' .. string.format('%d', now), '+inf')

@@ -51,18 +51,16 @@ if resource_kind ~= 'if' or claim_tick < resource_created then
   return {'none'}
 end
 if claim_mode == 'l' then
-  do
-    local line = call('ZRANGEBYLEX', partition_index, '[v' .. name .. '\0', '(v' .. name .. '\1', 'LIMIT', '0', '1')[1]
-    if not line then
-      return {'none'}
-    end
-    local note_2 = sub(line, #name + 2)
-    call('ZREM', partition_index, line)
-    claim_mode = 'i'
-    call('HSET', partition_state, slot_field, struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count,
-      claim_tick, claim_mode, claim_priority) .. resource_field .. note_2)
-    note = note_2
+  local line = call('ZRANGEBYLEX', partition_index, '[v' .. name .. '\0', '(v' .. name .. '\1', 'LIMIT', '0', '1')[1]
+  if not line then
+    return {'none'}
   end
+  local note_2 = sub(line, #name + 2)
+  call('ZREM', partition_index, line)
+  claim_mode = 'i'
+  call('HSET', partition_state, slot_field, struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count,
+    claim_tick, claim_mode, claim_priority) .. resource_field .. note_2)
+  note = note_2
 end
 local item = call('HGET', partition_values, 'v:' .. name .. note)
 if item then
