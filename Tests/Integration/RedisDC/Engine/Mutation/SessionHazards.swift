@@ -8,8 +8,8 @@ extension Hazard {
     static let sessions: [Hazard] = [
         Hazard(
             testDescription: "an unconfirmed permit of a dead session is returned",
-            safeguard: "free, grants_wanted = free + count, true\n    if claim_state == GRANTED",
-            replacement: "if claim_state == GRANTED"
+            safeguard: "resource_free, has_freed = resource_free + claim_count, true if claim_state == 'g'",
+            replacement: "if claim_state == 'g'"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
@@ -30,8 +30,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the sweep of an expired session finds a claim that has reused a slot since",
-            safeguard: "if slot_number == claim_number and ARGV[2] == '' then",
-            replacement: "if slot and ARGV[2] == '' then"
+            safeguard: "if claim_number == ending_claim_number and ending_word == '' then",
+            replacement: "if ending_stored and ending_word == '' then"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", ["sf", "2", "c"])
@@ -43,7 +43,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the sweep of an expired session finds its claims",
-            safeguard: "if slots_used > slots then session_record", replacement: "if false then session_record"
+            safeguard: "if slots_used > session_slots then", replacement: "if false then"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
@@ -101,8 +101,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the end of a claim that Redis has lost does not hide an older claim in the same slot",
-            safeguard: "if is_sole and not is_free then\n",
-            replacement: "if is_sole then is_free = true elseif false then\n"
+            safeguard: "if is_sole and not is_free then",
+            replacement: "if is_sole then is_free = true elseif false then"
         ) { nodes, redis in
             let node = try await nodes()
             let first = try await node.number { _ = try await node.request("acquire", "s", lock) }
@@ -156,7 +156,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "another session cannot release the claim of a living session",
-            safeguard: "#session == SESSION_SIZE and decode(NUMBER, session) > 0 then return {'alive'} end",
+            safeguard: "#ending_session == 24 and unpacked('<d', ending_session) > 0 then return {'alive'} end",
             replacement: "false then return {'alive'} end"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
@@ -166,7 +166,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "an expired session is refused",
-            safeguard: "if expires <= now then\n    -- From", replacement: "if false then\n    -- From"
+            safeguard: "if session_expires <= clock_now then", replacement: "if false then"
         ) { nodes, redis in
             let node = try await nodes()
             try await node.expire()
