@@ -151,6 +151,7 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 logging, metrics, lifecycle,
             ],
+            exclude: ["Lua"],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
         ),

@@ -67,7 +67,7 @@ public struct Inspection: Sendable {
 }
 
 extension Inspection {
-    /// Reads the reply of inspect.lua.
+    /// Reads the reply of the script `inspect`: see views.lua.
     fileprivate init(_ name: String, _ parts: [RESPValue]) {
         let numbers = parts.map { $0.number ?? 0 }
         func rows<Row>(_ value: RESPValue, _ make: (String, Int, UInt64, Duration, String) -> Row) -> [Row] {
@@ -138,7 +138,7 @@ extension Coordinator {
         var lastWaiter: [UInt8]
     }
 
-    /// Reads a page: the first one, or only holders or only waiters `after` a line. See inspect.lua.
+    /// Reads a page: the first one, or only holders or only waiters `after` a line. See views.lua.
     private func inspectionPage(
         _ name: String, limit: Int, after: [RedisArgument] = []
     ) async throws(RedisDCError) -> InspectionPage? {

@@ -35,7 +35,7 @@ public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomString
     /// The kind in words, such as `read-write lock`.
     public var description: String { rawValue }
 
-    /// The kind's letter in the server's records: see layout.lua.
+    /// The kind's letter in the server's records: see records.lua.
     var letter: Character {
         switch self {
         case .semaphore: "s"
@@ -56,7 +56,7 @@ public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomString
 
     private static let ofLetter = Dictionary(uniqueKeysWithValues: allCases.map { ($0.letter, $0) })
 
-    /// - Parameter letters: the kind and its policy, as in layout.lua. `nil` if there is no record any more.
+    /// - Parameter letters: the kind and its policy, as in records.lua. `nil` if there is no record any more.
     init(letters: String?) { self = letters?.first.flatMap { Self.ofLetter[$0] } ?? .beingDestroyed }
 
     /// Why a request waits on the server.

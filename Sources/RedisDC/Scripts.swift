@@ -1,4 +1,4 @@
-// The Lua files of Scripts/, embedded in the binary at build time, and the scripts that are composed of them.
+// The scripts of the module: the files of Scripts/, embedded in the binary at build time. Their sources are in Lua/.
 import Hiredis
 
 enum Scripts {
@@ -11,175 +11,78 @@ enum Scripts {
 
     // MARK: Sessions
 
-    static let join = engine([.sessionJoin, .sessionWatch])
-    static let leave = engine([.sessionLeave])
-    static let heartbeat = engine([.sessionHeartbeat, .sessionWatch], isHeartbeat: true)
-    static let sweep = engine([.sessionSweep])
-    static let setAside = engine([.sessionSetAside])
-    static let listSessions = engine([.sessionList])
-    static let claims = engine([.sessionClaims])
-    static let confirm = engine([.sessionConfirm])
+    static let join = RedisScript(embedded: PackageResources.join_lua)
+    static let leave = RedisScript(embedded: PackageResources.leave_lua)
+    static let heartbeat = RedisScript(
+        String(decoding: PackageResources.heartbeat_lua, as: UTF8.self), isHeartbeat: true)
+    static let sweep = RedisScript(embedded: PackageResources.sweep_lua)
+    static let setAside = RedisScript(embedded: PackageResources.set_aside_lua)
+    static let listSessions = RedisScript(embedded: PackageResources.list_sessions_lua)
+    static let claims = RedisScript(embedded: PackageResources.claims_lua)
+    static let confirm = RedisScript(embedded: PackageResources.confirm_lua)
 
     // MARK: For operators
 
-    static let inspect = engine([.inspect])
-    static let list = engine([.list])
+    static let inspect = RedisScript(embedded: PackageResources.inspect_lua)
+    static let list = RedisScript(embedded: PackageResources.list_lua)
 
     // MARK: Permits: mutexes, semaphores, read-write locks, conditions, turnstiles, latches, buffers
 
-    static let acquire = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .acquire])
-    static let releaseMutex = engine([.releaseMutex, .ownClaim, .endPermits, .endSlot, .grant, .write])
-    static let release = engine([.ownClaim, .endPermits, .endSlot, .grant, .write])
-    static let endPermits = engine([.otherClaim, .endPermits, .endSlot, .grant, .write])
-    static let signal = engine([.permits, .slot, .newCall, .freeSlot, .resource, .signal, .call, .grant, .write])
-    static let create = engine([.permits, .slot, .newCall, .freeSlot, .resource, .create, .call, .grant, .write])
-    static let resize = engine([.permits, .slot, .newCall, .freeSlot, .resource, .resize, .call, .grant, .write])
-    static let setTurnstile = engine([
-        .permits, .slot, .newCall, .freeSlot, .resource, .setTurnstile, .call, .grant, .write,
-    ])
-    static let reduce = engine([.reduce, .grant, .write])
+    static let acquire = RedisScript(embedded: PackageResources.acquire_lua)
+    static let releaseMutex = RedisScript(embedded: PackageResources.release_mutex_lua)
+    static let release = RedisScript(embedded: PackageResources.release_lua)
+    static let endPermits = RedisScript(embedded: PackageResources.end_permits_lua)
+    static let signal = RedisScript(embedded: PackageResources.signal_lua)
+    static let create = RedisScript(embedded: PackageResources.create_lua)
+    static let resize = RedisScript(embedded: PackageResources.resize_lua)
+    static let setTurnstile = RedisScript(embedded: PackageResources.set_turnstile_lua)
+    static let reduce = RedisScript(embedded: PackageResources.reduce_lua)
     /// Reserves more fences for a cohort that holds a mutex.
-    static let extendFences = engine([.extendFences])
-    static let recheck = engine([.permits, .recheck, .grant, .write])
+    static let extendFences = RedisScript(embedded: PackageResources.extend_fences_lua)
+    static let recheck = RedisScript(embedded: PackageResources.recheck_lua)
 
     // MARK: Latches
 
-    static let waitForLatch = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .latch, .acquire])
-    static let countDown = engine([
-        .permits, .slot, .newCall, .freeSlot, .resource, .latch, .countDown, .call, .grant, .write,
-    ])
-    static let participate = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .latch, .register])
-    static let releaseParticipant = engine([.ownClaim, .endParticipant, .endSlot, .grant, .write])
-    static let endParticipant = engine([.otherClaim, .endParticipant, .endSlot, .grant, .write])
+    static let waitForLatch = RedisScript(embedded: PackageResources.wait_for_latch_lua)
+    static let countDown = RedisScript(embedded: PackageResources.count_down_lua)
+    static let participate = RedisScript(embedded: PackageResources.participate_lua)
+    static let releaseParticipant = RedisScript(embedded: PackageResources.release_participant_lua)
+    static let endParticipant = RedisScript(embedded: PackageResources.end_participant_lua)
 
     // MARK: Buffers
 
-    static let pass = engine([.permits, .pass, .resource, .passPermit, .grant, .deleteValues, .write])
+    static let pass = RedisScript(embedded: PackageResources.pass_lua)
     /// The same for a put with an id, and the request for its place.
-    static let passOnce = engine([
-        .permits, .pass, .resource, .knownPut, .passPermit, .rememberPut, .grant, .deleteValues, .write,
-    ])
-    static let acquireForPut = engine([.permits, .slot, .newClaim, .freeSlot, .resource, .knownPut, .acquire])
-    static let releaseItem = engine([.ownClaim, .endItem, .endSlot, .grant, .deleteValues, .write])
-    static let endItem = engine([.otherClaim, .endItem, .endSlot, .grant, .deleteValues, .write])
+    static let passOnce = RedisScript(embedded: PackageResources.pass_once_lua)
+    static let acquireForPut = RedisScript(embedded: PackageResources.acquire_for_put_lua)
+    static let releaseItem = RedisScript(embedded: PackageResources.release_item_lua)
+    static let endItem = RedisScript(embedded: PackageResources.end_item_lua)
 
     // MARK: Groups: mutexes and semaphores with a light switch
 
-    static let acquireInGroup = engine([.groups, .slot, .newClaim, .freeSlot, .resource, .groupAcquire, .write])
-    static let releaseInGroup = engine([.ownClaim, .endGroup, .endSlot, .groupGrant, .write])
-    static let endInGroup = engine([.otherClaim, .endGroup, .endSlot, .groupGrant, .write])
-    static let signalGroups = engine([
-        .groups, .slot, .newCall, .freeSlot, .resource, .signal, .call, .groupGrant, .write,
-    ])
-    static let createForGroups = engine([
-        .groups, .slot, .newCall, .freeSlot, .resource, .create, .call, .groupGrant, .write,
-    ])
-    static let resizeForGroups = engine([
-        .groups, .slot, .newCall, .freeSlot, .resource, .resize, .call, .groupGrant, .write,
-    ])
-    static let recheckGroups = engine([.groups, .recheck, .groupGrant, .write])
+    static let acquireInGroup = RedisScript(embedded: PackageResources.acquire_in_group_lua)
+    static let releaseInGroup = RedisScript(embedded: PackageResources.release_in_group_lua)
+    static let endInGroup = RedisScript(embedded: PackageResources.end_in_group_lua)
+    static let signalGroups = RedisScript(embedded: PackageResources.signal_groups_lua)
+    static let createForGroups = RedisScript(embedded: PackageResources.create_for_groups_lua)
+    static let resizeForGroups = RedisScript(embedded: PackageResources.resize_for_groups_lua)
+    static let recheckGroups = RedisScript(embedded: PackageResources.recheck_groups_lua)
 
     // MARK: Meetings: barriers, phasers, exchangers
 
-    static let arrive = engine([
-        .meetings, .slot, .newClaim, .freeSlot, .resource, .arrive, .meetingGrant, .deleteValues, .write,
-    ])
-    static let register = engine([.meetings, .slot, .newClaim, .freeSlot, .resource, .register])
-    static let releaseParty = engine([.ownClaim, .endMeeting, .endSlot, .meetingGrant, .deleteValues, .write])
-    static let endParty = engine([.otherClaim, .endMeeting, .endSlot, .meetingGrant, .deleteValues, .write])
-    static let recheckMeeting = engine([.meetings, .recheck, .meetingGrant, .deleteValues, .write])
+    static let arrive = RedisScript(embedded: PackageResources.arrive_lua)
+    static let register = RedisScript(embedded: PackageResources.register_lua)
+    static let releaseParty = RedisScript(embedded: PackageResources.release_party_lua)
+    static let endParty = RedisScript(embedded: PackageResources.end_party_lua)
+    static let recheckMeeting = RedisScript(embedded: PackageResources.recheck_meeting_lua)
 
     // MARK: All resources
 
     /// Reads the item of a buffer that a lease takes, or the values of a meeting.
-    static let read = engine([.read])
-    static let destroy = engine([.slot, .newCall, .freeSlot, .destroy, .clearStep, .deleteValues, .write])
-    static let clear = engine([.clear, .recheck, .clearStep, .deleteValues, .write])
+    static let read = RedisScript(embedded: PackageResources.read_lua)
+    static let destroy = RedisScript(embedded: PackageResources.destroy_lua)
+    static let clear = RedisScript(embedded: PackageResources.clear_lua)
     /// Settles a refused request that creates a claim, and one that creates none.
-    static let settleClaim = engine([.slot, .newClaim, .freeSlot, .settle])
-    static let settleCall = engine([.slot, .newCall, .freeSlot, .settle])
-
-    private static let layout = ScriptLayout(text(PackageResources.layout_lua))
-
-    private static func engine(_ parts: [Part], isHeartbeat: Bool = false) -> RedisScript {
-        RedisScript(layout.script(parts.map(\.source)), isHeartbeat: isHeartbeat)
-    }
-
-    fileprivate static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-}
-
-/// A part of a script: a file of Scripts/.
-private enum Part: Equatable {
-    case acquire, arrive, call, clear, clearStep, countDown, create, deleteValues, destroy, endGroup, endItem,
-        endMeeting,
-        endParticipant, endPermits, endSlot, extendFences, freeSlot, grant, groupAcquire, groupGrant, groups, inspect,
-        knownPut, latch, list,
-        meetingGrant, meetings, newCall, newClaim, otherClaim, ownClaim, pass, passPermit, permits, read, recheck,
-        reduce, register, releaseMutex, rememberPut, resize, resource, sessionClaims, sessionConfirm, sessionHeartbeat,
-        sessionJoin, sessionLeave, sessionList, sessionSetAside, sessionSweep, sessionWatch, setTurnstile, settle,
-        signal,
-        slot, write
-
-    var source: String {
-        let bytes =
-            switch self {
-            case .acquire: PackageResources.acquire_lua
-            case .arrive: PackageResources.arrive_lua
-            case .call: PackageResources.call_lua
-            case .clear: PackageResources.clear_lua
-            case .clearStep: PackageResources.clear_step_lua
-            case .countDown: PackageResources.count_down_lua
-            case .create: PackageResources.create_lua
-            case .deleteValues: PackageResources.delete_values_lua
-            case .destroy: PackageResources.destroy_lua
-            case .endGroup: PackageResources.end_group_lua
-            case .endItem: PackageResources.end_item_lua
-            case .endMeeting: PackageResources.end_meeting_lua
-            case .endParticipant: PackageResources.end_participant_lua
-            case .endPermits: PackageResources.end_permits_lua
-            case .endSlot: PackageResources.end_slot_lua
-            case .extendFences: PackageResources.extend_fences_lua
-            case .freeSlot: PackageResources.free_slot_lua
-            case .grant: PackageResources.grant_lua
-            case .groupAcquire: PackageResources.group_acquire_lua
-            case .groupGrant: PackageResources.group_grant_lua
-            case .groups: PackageResources.groups_lua
-            case .inspect: PackageResources.inspect_lua
-            case .knownPut: PackageResources.known_put_lua
-            case .latch: PackageResources.latch_lua
-            case .list: PackageResources.list_lua
-            case .meetingGrant: PackageResources.meeting_grant_lua
-            case .meetings: PackageResources.meetings_lua
-            case .newCall: PackageResources.new_call_lua
-            case .newClaim: PackageResources.new_claim_lua
-            case .otherClaim: PackageResources.other_claim_lua
-            case .ownClaim: PackageResources.own_claim_lua
-            case .pass: PackageResources.pass_lua
-            case .passPermit: PackageResources.pass_permit_lua
-            case .permits: PackageResources.permits_lua
-            case .read: PackageResources.read_lua
-            case .recheck: PackageResources.recheck_lua
-            case .reduce: PackageResources.reduce_lua
-            case .register: PackageResources.register_lua
-            case .releaseMutex: PackageResources.release_mutex_lua
-            case .rememberPut: PackageResources.remember_put_lua
-            case .resize: PackageResources.resize_lua
-            case .resource: PackageResources.resource_lua
-            case .sessionClaims: PackageResources.session_claims_lua
-            case .sessionConfirm: PackageResources.session_confirm_lua
-            case .sessionHeartbeat: PackageResources.session_heartbeat_lua
-            case .sessionJoin: PackageResources.session_join_lua
-            case .sessionLeave: PackageResources.session_leave_lua
-            case .sessionList: PackageResources.session_list_lua
-            case .sessionSetAside: PackageResources.session_set_aside_lua
-            case .sessionSweep: PackageResources.session_sweep_lua
-            case .sessionWatch: PackageResources.session_watch_lua
-            case .setTurnstile: PackageResources.set_turnstile_lua
-            case .settle: PackageResources.settle_lua
-            case .signal: PackageResources.signal_lua
-            case .slot: PackageResources.slot_lua
-            case .write: PackageResources.write_lua
-            }
-        return Scripts.text(bytes)
-    }
+    static let settleClaim = RedisScript(embedded: PackageResources.settle_claim_lua)
+    static let settleCall = RedisScript(embedded: PackageResources.settle_call_lua)
 }

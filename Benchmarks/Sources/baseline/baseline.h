@@ -1,6 +1,5 @@
 // The C program that the Swift client is compared with. It uses hiredis's synchronous API with one connection and one
-// outstanding command. Each mode has a file of its own; the modes share redis.c, script.c, engine.c,
-// measure.c and process.c.
+// outstanding command. Each mode has a file of its own; the modes share redis.c, engine.c, measure.c and process.c.
 #ifndef BASELINE_H
 #define BASELINE_H
 
@@ -52,13 +51,6 @@ redisReply *redis_message(redisContext *redis);
 // Runs BRPOP with a timeout in seconds. Returns NULL after the timeout. The caller frees the reply, whose element[1] is
 // the value.
 redisReply *redis_brpop(redisContext *redis, const char *list, int seconds);
-
-// script.c -----------------------------------------------------------------------------------------------------------
-
-// Joins parts of a script from the library's folder, up to a NULL, into the text that the library sends: with the
-// declarations of layout.lua that they use, in front or in place of their names, and without comments. Returns its
-// length.
-size_t script_text(const char *folder, const char *const *parts, char *text, size_t size);
 
 // engine.c -----------------------------------------------------------------------------------------------------------
 

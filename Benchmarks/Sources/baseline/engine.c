@@ -7,24 +7,35 @@
 #include <string.h>
 #include <unistd.h>
 
-// The parts of each script, in the order of Scripts.swift in the library, and NULL.
-static const char *const parts[SCRIPTS][10] = {
-    [JOIN] = {"session_join", "session_watch"},
-    [LEAVE] = {"session_leave"},
-    [ACQUIRE] = {"permits", "slot", "new_claim", "free_slot", "resource", "acquire"},
-    [RELEASE] = {"own_claim", "end_permits", "end_slot", "grant", "write"},
-    [RELEASE_MUTEX] = {"release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"},
-    [SIGNAL] = {"permits", "slot", "new_call", "free_slot", "resource", "signal", "call", "grant", "write"},
-    [CREATE] = {"permits", "slot", "new_call", "free_slot", "resource", "create", "call", "grant", "write"},
+// The file of each script.
+static const char *const files[SCRIPTS] = {
+    [JOIN] = "join",
+    [LEAVE] = "leave",
+    [ACQUIRE] = "acquire",
+    [RELEASE] = "release",
+    [RELEASE_MUTEX] = "release_mutex",
+    [SIGNAL] = "signal",
+    [CREATE] = "create",
 };
 // One hour in microseconds.
 static const char session_ttl[] = "3600000000";
 
 enum { MAX_WORDS = 24, MAX_SCRIPT = 256 * 1024 };
 
+static size_t read_script(const char *folder, const char *name, char *buffer, size_t size) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s.lua", folder, name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) fail(EXIT_USAGE, "cannot open the script %s", path);
+    size_t length = fread(buffer, 1, size, file);
+    fclose(file);
+    if (length == size) fail(EXIT_INTERNAL, "the script %s is too long", path);
+    return length;
+}
+
 static void load(Engine *engine, const char *folder, Script script) {
     static char text[MAX_SCRIPT];
-    size_t length = script_text(folder, parts[script], text, sizeof text);
+    size_t length = read_script(folder, files[script], text, sizeof text);
     redisAppendCommand(engine->redis, "SCRIPT LOAD %b", text, length);
     redisReply *hash = redis_read(engine->redis);
     snprintf(engine->hashes[script], sizeof engine->hashes[script], "%s", hash->str);

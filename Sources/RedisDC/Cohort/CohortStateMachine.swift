@@ -13,7 +13,7 @@ struct CohortStateMachine {
     typealias ID = UInt64
 
     /// The number of fences that a claim reserves at a time, beginning with that of its grant. Same as FENCES of
-    /// layout.lua.
+    /// records.lua.
     static let fences: UInt64 = 1 << 20
 
     struct Settings: Sendable {

@@ -1,6 +1,6 @@
 // The slots of a session, and the consumed permits whose arrival the server does not know yet.
 
-/// The slots of a session: see slot.lua.
+/// The slots of a session: see slots.lua.
 ///
 /// A free slot may still be unconfirmed: it has consumed permits that this process has received. The next request in the
 /// slot confirms them, unless it is refused. Those whose slots are not reused soon are confirmed by requests of their

@@ -217,10 +217,10 @@ public enum Buffer {
     public static let maxCapacity = 10_000
     /// The maximum size of an item as JSON: 1 MiB.
     public static let maxBytes = 1 << 20
-    /// The number of ids of puts that a buffer remembers. Same as MAX_PUT_IDS of layout.lua.
+    /// The number of ids of puts that a buffer remembers. Same as MAX_PUT_IDS of records.lua.
     public static let maxPutIDs = 10_000
     /// How long a buffer remembers ids after the last put with an id: one hour. Same as
-    /// PUT_ID_LIFETIME of layout.lua.
+    /// PUT_ID_LIFETIME of records.lua.
     public static let putIDLifetime = Duration.seconds(3600)
 
     /// The end of the name of the resource for a buffer's items.

@@ -267,7 +267,7 @@ public enum Fairness: Sendable, Hashable {
 }
 
 extension Fairness {
-    /// The letter of the policy: see layout.lua.
+    /// The letter of the policy: see records.lua.
     var letter: Unicode.Scalar {
         switch self {
         case .fifo: "f"

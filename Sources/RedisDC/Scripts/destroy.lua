@@ -1,36 +1,242 @@
--- Destroys a resource: its waiters are refused, its holders keep their leases. clear.lua, which follows, does the first
--- part of the work at once, and leaves the rest to others.
--- ARGV
---   [4] kind: only its first letter is compared
--- Reply: 1 if it existed, else 0; {'more', 1} if there is work left over for the next script; {'conflict', kind, limit}
---   (of the existing resource); or a refusal.
-local resource = call('HGET', state, resource_field)
-local kind, family, waiting, free, consumed, permits, limit, created, signalled
-local tail = ''
-local hset, hdel, vdel, zadd, zrem = {}, {}, {}, {}, {}
-local sessions_read = {}
-local wakeups
-local name = string.sub(resource_field, 3)
-if resource then
-  kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, resource)
-  tail = string.sub(resource, TAIL)
-  if kind ~= DESTROYED and kind ~= BROKEN and string.sub(kind, 1, 1) ~= string.sub(ARGV[4], 1, 1) then
-    return {'conflict', kind, limit}
+-- Made from Sources/RedisDC/Lua by scripts/lua.
+local call, format, match, max, pack, sub, unpacked = redis.call, string.format, string.match, math.max, struct.pack,
+  string.sub, struct.unpack
+local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
+local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
+local clock_now, clock_tick
+local slot_session_field, slot_session_record
+local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
+if slot_stored and #slot_stored >= 9 then
+  slot_state, slot_number = unpacked('<c1d', slot_stored)
+  if request_number < slot_number then
+    return {'stale'}
   end
-  if kind == MUTEX and signalled > 0 then
-    -- The clock passes the fences that a cohort may use.
-    tick, signalled = math.max(signalled, decode(NUMBER, call('HGET', state, 'clock') or NEVER)), 0
+else
+  local sid, slot_of_session = match(request_slot_field, '^c:(.*):(%d+)$')
+  slot_session_field = 's:' .. sid
+  local stored = call('HGET', partition_state, slot_session_field)
+  if not stored or #stored ~= 24 then
+    return {'lost'}
   end
-  if string.sub(kind, 1, 1) == BUFFER then
-    -- The items too, in the same step: an item that is put between two steps would have no place. clear.lua follows.
-    local items = call('HGET', state, resource_field .. '#items')
-    if items and string.sub(items, 1, 2) == ITEMS then
-      hset[1], hset[2] = resource_field .. '#items', DESTROYED .. string.sub(items, 3)
-      zadd[1], zadd[2] = '0', RECHECK_LINE .. name .. '#items'
+  local session_expires, session_notices, session_slots = unpacked('<ddd', stored)
+  if not clock_now then
+    local time = call('TIME')
+    clock_now = time[1] * 1000000 + time[2]
+  end
+  if session_expires <= clock_now then
+    call('HDEL', partition_state, '')
+    session_expires = 0
+    call('HSET', partition_state, slot_session_field, pack('<ddd', session_expires, session_notices, session_slots))
+    return {'lost', 'ended'}
+  end
+  local slots_used = slot_of_session + 1
+  if slots_used > session_slots then
+    session_slots = slots_used
+    slot_session_record = pack('<ddd', session_expires, session_notices, session_slots)
+  end
+end
+if request_number == slot_number then
+  return tonumber(sub(slot_stored, 10)) or 1
+end
+if slot_state == 'w' then
+  return {'occupied'}
+end
+if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
+  if sub(slot_stored, 26, 26) ~= 'm' then
+    return {'occupied'}
+  end
+  local held = call('HGET', partition_state, sub(slot_stored, 28))
+  local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+  if held and (sub(held, 60) == holder or call('ZSCORE', partition_index, 'h' .. sub(slot_stored, 30) .. '\0' ..
+    holder)) then
+    return {'occupied'}
+  end
+end
+local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
+  resource_limit, resource_created, resource_signalled
+local resource_field, resource_name, resource_tail, resource_stored = request_resource_field,
+  sub(request_resource_field, 3), '', call('HGET', partition_state, request_resource_field)
+local writes_wakeups
+local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_sessions = {}, {}, {}, {}, {}, {}
+if resource_stored then
+  local kind = ARGV[4]
+  resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits, resource_limit,
+    resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+  resource_tail = sub(resource_stored, 60)
+  if resource_kind ~= 'xf' and resource_kind ~= 'zf' and sub(resource_kind, 1, 1) ~= sub(kind, 1, 1) then
+    return {'conflict', resource_kind, resource_limit}
+  end
+  if resource_kind == 'mf' and resource_signalled > 0 then
+    local last = unpacked('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0')
+    clock_tick, resource_signalled = max(resource_signalled, last), 0
+  end
+  if sub(resource_kind, 1, 1) == 'k' then
+    local items_field = resource_field .. '#items'
+    local items = call('HGET', partition_state, items_field)
+    if items and sub(items, 1, 2) == 'if' then
+      do
+        local record = 'xf' .. sub(items, 3)
+        writes_hset[#writes_hset + 1] = items_field
+        writes_hset[#writes_hset + 1] = record
+      end
+      local name = resource_name .. '#items'
+      writes_zadd[#writes_zadd + 1] = '0'
+      writes_zadd[#writes_zadd + 1] = 't' .. name
     end
   end
-  kind = DESTROYED
+  resource_kind = 'xf'
 end
-hset[#hset + 1] = slot_field
-hset[#hset + 1] = encode(SLOT, DONE, number) .. (resource and '1' or '0')
-local reply = resource and 1 or 0
+do
+  local record = pack('<c1d', 'd', request_number) .. (resource_stored and '1' or '0')
+  writes_hset[#writes_hset + 1] = request_slot_field
+  writes_hset[#writes_hset + 1] = record
+end
+local is_left_over
+do
+  local is_done = true
+  if resource_kind and resource_waiting > 0 then
+    local verdict = resource_kind == 'xf' and 'gone' or 'broken'
+    local lines = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name .. '\1',
+      'LIMIT', '0', 160)
+    writes_wakeups = writes_wakeups or {}
+    for i = 1, #lines do
+      local line = lines[i]
+      local claim_id = sub(line, #resource_name + 12)
+      local sid, slot_of_sid, number = match(claim_id, '^(%w+):(%d+):(%d+)$')
+      local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
+      local stored = call('HGET', partition_state, slot_field)
+      writes_zrem[#writes_zrem + 1] = line
+      local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
+      if stored and sub(stored, 1, 1) == 'w' then
+        claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+          unpacked('<c1dddc1c1', stored)
+      end
+      if claim_number == tonumber(number) then
+        if claim_mode == 'e' then
+          local field = 'b:' .. claim_id
+          writes_vdel[#writes_vdel + 1] = field
+        end
+        if claim_mode == 't' then
+          local note = sub(stored, claim_name_at + #resource_field)
+          local line_2 = 'g' .. resource_name .. note .. '\0' .. claim_id
+          writes_zrem[#writes_zrem + 1] = line_2
+        end
+        do
+          local record = pack('<c1d', 'd', claim_number) .. verdict
+          writes_hset[#writes_hset + 1] = slot_field
+          writes_hset[#writes_hset + 1] = record
+        end
+        local session = writes_sessions[sid]
+        if not session then
+          session = {expires = 0}
+          local stored_2 = call('HGET', partition_state, 's:' .. sid)
+          if stored_2 and #stored_2 == 24 then
+            session.expires, session.notices, session.slots = unpacked('<ddd', stored_2)
+          end
+          writes_sessions[sid] = session
+        end
+        if session.notices then
+          session.notices, session.is_changed = session.notices + 1, true
+        end
+        writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. verdict
+      end
+    end
+    resource_waiting = #lines < 160 and 0 or max(0, resource_waiting - 160)
+    is_done = #lines < 160
+  end
+  if resource_kind == 'xf' then
+    for _, letter in ipairs({'d', 'v', 'u'}) do
+      local has_removed_all
+      do
+        local lines = call('ZRANGEBYLEX', partition_index, '[' .. letter .. resource_name .. '\0', '(' .. letter ..
+          resource_name .. '\1', 'LIMIT', '0', 320)
+        local bytes
+        bytes, has_removed_all = 0, #lines < 320
+        for i = 1, #lines do
+          if bytes >= 8388608 then
+            has_removed_all = false
+            break
+          end
+          do
+            local line = lines[i]
+            writes_zrem[#writes_zrem + 1] = line
+          end
+          if letter == 'v' then
+            local item_field = 'v:' .. sub(lines[i], 2)
+            writes_vdel[#writes_vdel + 1] = item_field
+            bytes = bytes + call('HSTRLEN', partition_values, item_field)
+          end
+        end
+      end
+      is_done = is_done and has_removed_all
+    end
+  end
+  is_left_over = resource_kind and not is_done
+  if is_left_over then
+    writes_zadd[#writes_zadd + 1] = '0'
+    writes_zadd[#writes_zadd + 1] = 't' .. resource_name
+  end
+  if resource_kind == 'xf' and is_done then
+    writes_hdel[#writes_hdel + 1] = resource_field
+  elseif resource_kind then
+    local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+      resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
+    writes_hset[#writes_hset + 1] = resource_field
+    writes_hset[#writes_hset + 1] = record
+  end
+end
+if #writes_vdel > 0 then
+  call('HDEL', partition_values, unpack(writes_vdel))
+end
+if slot_session_record then
+  local session = writes_sessions[sub(slot_session_field, 3)]
+  if session and session.is_changed then
+    local own_expires, own_notices, own_slots = unpacked('<ddd', slot_session_record)
+    session.slots, slot_session_record = own_slots, nil
+  end
+end
+if clock_tick then
+  local record = pack('<d', clock_tick)
+  writes_hset[#writes_hset + 1] = 'clock'
+  writes_hset[#writes_hset + 1] = record
+end
+for sid, session in pairs(writes_sessions) do
+  if session.is_changed then
+    local field = 's:' .. sid
+    local record = pack('<ddd', session.expires, session.notices, session.slots)
+    writes_hset[#writes_hset + 1] = field
+    writes_hset[#writes_hset + 1] = record
+  end
+end
+if slot_session_record then
+  writes_hset[#writes_hset + 1] = slot_session_field
+  writes_hset[#writes_hset + 1] = slot_session_record
+end
+if #writes_zrem > 0 then
+  call('ZREM', partition_index, unpack(writes_zrem))
+end
+if #writes_hdel > 0 then
+  call('HDEL', partition_state, unpack(writes_hdel))
+end
+if #writes_zadd > 0 or #writes_hset > 0 then
+  if #writes_zrem == 0 and #writes_hdel == 0 then
+    local written = redis.pcall('HSET', partition_state, unpack(writes_hset))
+    if type(written) == 'table' then
+      call('HDEL', partition_state, '')
+      call('HSET', partition_state, unpack(writes_hset))
+    end
+  elseif #writes_hset > 0 then
+    call('HSET', partition_state, unpack(writes_hset))
+  end
+  if #writes_zadd > 0 then
+    call('ZADD', partition_index, unpack(writes_zadd))
+  end
+end
+if writes_wakeups then
+  local channel = sub(partition_state, 1, -5) .. 'wake:'
+  for owner, text in pairs(writes_wakeups) do
+    local session = writes_sessions[owner]
+    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+  end
+end
+return is_left_over and {'more', 1} or resource_stored and 1 or 0

@@ -1,52 +1,82 @@
--- Describes a resource. Needs no session and changes nothing.
--- ARGV
---   [1] NAME
---   [2] limit: maximum number of holders, and of waiters, to list. At most 128 of each are listed.
---   [3] and [4], for a further page, or nothing: h for holders only or q for waiters only, and the line of the index
---       after which it begins
--- Reply: {} if the resource does not exist, {'damaged'} if its record is, or
---   {now in microseconds, kind, permits, limit, free, waiting, created,
---   signalled, consumed, number of holders, holders, waiters, last holder, last waiter}. Holders and waiters are
---   {CLAIM, count, tick, description of the session, …}, the waiters in queue order. The last ones are lines of the index
---   for [4], empty where no more can follow.
-local name = ARGV[1]
-local record = call('HGET', state, RESOURCE_FIELD .. name)
-if not record then return {} end
-if #record < RESOURCE_SIZE then return {'damaged'} end
-local kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, record)
-local time = call('TIME')
-local reply = {time[1] * 1000000 + time[2], kind, permits, limit, free, waiting, created,
-  kind == MUTEX and 0 or signalled, consumed}
-local holders_from, holders_to = '[' .. HOLDER_LINE .. name .. '\0', '(' .. HOLDER_LINE .. name .. '\1'
-local named_holder = kind == MUTEX and family == PERMITS and string.sub(record, TAIL) or ''
-reply[#reply + 1] = named_holder ~= '' and 1 or call('ZLEXCOUNT', index, holders_from, holders_to)
+-- Made from Sources/RedisDC/Lua by scripts/lua.
+local call, match, sub, unpacked = redis.call, string.match, string.sub, struct.unpack
+local state, index = KEYS[1], KEYS[2]
+local name, wanted, after = ARGV[1], ARGV[3], ARGV[4]
+local stored = call('HGET', state, 't:' .. name)
+if not stored then
+  return {}
+end
+if #stored < 59 then
+  return {'damaged'}
+end
+local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
+  resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', stored)
+local now
+do
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
 local page_size = math.min(tonumber(ARGV[2]), 128)
-for at, letter in ipairs({HOLDER_LINE, QUEUE_LINE}) do
+local named_holder = resource_kind == 'mf' and resource_family == 'p' and sub(stored, 60) or ''
+local holder_count = named_holder ~= '' and 1 or call('ZLEXCOUNT', index, '[h' .. name .. '\0', '(h' .. name .. '\1')
+local holders, waiters, last_holder, last_waiter, ids = {}, {}, '', '', nil
+if not wanted or wanted == 'h' then
+  local from = wanted and '(' .. after or '[h' .. name .. '\0'
+  do
+    local claim_at = #name + 3
+    local ids_2 = call('ZRANGEBYLEX', index, from, '(h' .. name .. '\1', 'LIMIT', '0', page_size)
+    local last = #ids_2 == page_size and ids_2[page_size] or ''
+    for i = 1, #ids_2 do
+      ids_2[i] = sub(ids_2[i], claim_at)
+    end
+    ids, last_holder = ids_2, last
+  end
+  if named_holder ~= '' then
+    ids = {named_holder}
+  end
   local claims = {}
-  local from, to = '[' .. letter .. name .. '\0', '(' .. letter .. name .. '\1'
-  if ARGV[3] == letter then from = '(' .. ARGV[4] end
-  -- The claim follows the zero byte. In a waiter's line a priority and a tick of 8 bytes are between them.
-  local claim_at = #name + (letter == HOLDER_LINE and 3 or 12)
-  local is_wanted = not ARGV[3] or ARGV[3] == letter
-  local ids = is_wanted and call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', page_size) or {}
-  reply[at + 12] = #ids == page_size and ids[page_size] or ''
-  for i = 1, #ids do ids[i] = string.sub(ids[i], claim_at) end
-  if letter == HOLDER_LINE and named_holder ~= '' and is_wanted then ids = {named_holder} end
   for i = 1, #ids do
-    local sid, slot = string.match(ids[i], '^(%w+):(%d+):')
-    local fields = call('HMGET', state, SLOT_FIELD .. sid .. ':' .. slot, ABOUT_FIELD .. sid)
-    local claim, about = fields[1], fields[2]
-    if claim and string.sub(claim, 1, 1) ~= DONE then
-      local _, _, count, tick = decode(CLAIM, claim)
-      -- Without the holders of a destroyed resource of the same name.
-      if letter == QUEUE_LINE or tick >= created then
+    local sid, slot = match(ids[i], '^(%w+):(%d+):')
+    local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
+    local stored_2 = fields[1]
+    if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
+      local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
+      if not resource_created or claim_tick >= resource_created then
         claims[#claims + 1] = ids[i]
-        claims[#claims + 1] = count
-        claims[#claims + 1] = tick
-        claims[#claims + 1] = about or ''
+        claims[#claims + 1] = claim_count
+        claims[#claims + 1] = claim_tick
+        claims[#claims + 1] = fields[2] or ''
       end
     end
   end
-  reply[at + 10] = claims
+  holders = claims
 end
-return reply
+if not wanted or wanted == 'q' then
+  local from = wanted and '(' .. after or '[q' .. name .. '\0'
+  do
+    local claim_at = #name + 12
+    local ids_2 = call('ZRANGEBYLEX', index, from, '(q' .. name .. '\1', 'LIMIT', '0', page_size)
+    local last = #ids_2 == page_size and ids_2[page_size] or ''
+    for i = 1, #ids_2 do
+      ids_2[i] = sub(ids_2[i], claim_at)
+    end
+    ids, last_waiter = ids_2, last
+  end
+  local claims = {}
+  for i = 1, #ids do
+    local sid, slot = match(ids[i], '^(%w+):(%d+):')
+    local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
+    local stored_2 = fields[1]
+    if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
+      local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
+      claims[#claims + 1] = ids[i]
+      claims[#claims + 1] = claim_count
+      claims[#claims + 1] = claim_tick
+      claims[#claims + 1] = fields[2] or ''
+    end
+  end
+  waiters = claims
+end
+local signalled = resource_kind == 'mf' and 0 or resource_signalled
+return {now, resource_kind, resource_permits, resource_limit, resource_free, resource_waiting, resource_created,
+  signalled, resource_consumed, holder_count, holders, waiters, last_holder, last_waiter}

@@ -1,34 +1,44 @@
--- Lists a part of the resources of the partition. Needs no session and changes nothing.
--- KEYS: state, index, sessions, values
--- ARGV
---   [1] cursor: '0' to begin
--- Reply: {next cursor, '0' at the end, now in microseconds, number of living sessions,
---   {NAME, kind, limit, free, waiting, tick of the first waiter or '', …}, {field of a damaged record, NAME, …}}.
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
--- Resources, and claims that were set aside.
+-- Made from Sources/RedisDC/Lua by scripts/lua.
+local call, sub, unpacked = redis.call, string.sub, struct.unpack
+local state, index, sessions = KEYS[1], KEYS[2], KEYS[3]
+local now
+do
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
 local page = call('HSCAN', state, ARGV[1], 'MATCH', '[tx]:*', 'COUNT', '200')
-local next_cursor, fields = page[1], page[2]
+local fields = page[2]
 local rows, damaged = {}, {}
 for i = 1, #fields, 2 do
-  local field, record = fields[i], fields[i + 1]
-  local name = string.sub(field, #RESOURCE_FIELD + 1)
-  if string.sub(field, 1, #ASIDE_FIELD) == ASIDE_FIELD then
+  local field, stored = fields[i], fields[i + 1]
+  local name = sub(field, 3)
+  if sub(field, 1, 2) == 'x:' then
     damaged[#damaged + 1] = field
-    damaged[#damaged + 1] = string.match(record, '^t:(%Z+)', 28) or ''
-  elseif #record < RESOURCE_SIZE then
+    damaged[#damaged + 1] = string.match(stored, '^t:(%Z+)', 28) or ''
+  elseif #stored < 59 then
     damaged[#damaged + 1] = field
     damaged[#damaged + 1] = name
   else
-    local kind, _, waiting, free, _, _, limit = decode(RESOURCE, record)
+    local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
+      resource_limit = unpacked('<c2c1ddddddd', stored)
     local first_tick = ''
-    if waiting > 0 then
-      local from, to = '[' .. QUEUE_LINE .. name .. '\0', '(' .. QUEUE_LINE .. name .. '\1'
-      local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1')[1]
-      -- The tick follows the zero byte and the priority.
-      if line and #line >= #name + 11 then first_tick = decode(TICK, string.sub(line, #name + 4)) end
+    if resource_waiting > 0 then
+      repeat
+        local line = call('ZRANGEBYLEX', index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '1')[1]
+        if not line or #line < #name + 11 then
+          first_tick = ''
+          break
+        end
+        first_tick = unpacked('>I8', sub(line, #name + 4))
+      until true
     end
-    for _, value in ipairs({name, kind, limit, free, waiting, first_tick}) do rows[#rows + 1] = value end
+    rows[#rows + 1] = name
+    rows[#rows + 1] = resource_kind
+    rows[#rows + 1] = resource_limit
+    rows[#rows + 1] = resource_free
+    rows[#rows + 1] = resource_waiting
+    rows[#rows + 1] = first_tick
   end
 end
-return {next_cursor, now, call('ZCOUNT', sessions, '(' .. format('%d', now), '+inf'), rows, damaged}
+local living = call('ZCOUNT', sessions, '(' .. string.format('%d', now), '+inf')
+return {page[1], now, living, rows, damaged}

@@ -1,48 +1,69 @@
--- Reads the data of a lease: the item that it takes from a buffer, or the values that all parties brought to a meeting.
--- ARGV
---   [1] the slot's field: c:SID:SLOT
---   [2] not used
---   [3] the field of the claim's resource: t:NAME
---   [4] NUMBER of the claim
---   [5] first: the number of values of the meeting to skip, or nothing
--- Reply: {'values', {bytes, …}, first of the next page or 0 at the end}, or {'none'} if it is not held. A page ends with
---   the value that brings it to 256 KiB.
+-- Made from Sources/RedisDC/Lua by scripts/lua.
+local call, sub, unpacked = redis.call, string.sub, struct.unpack
+local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local slot_field, resource_field = ARGV[1], ARGV[3]
-local name = string.sub(resource_field, 3)
-local stored = call('HMGET', state, slot_field, resource_field)
-local slot, resource = stored[1], stored[2]
-if not slot or string.sub(slot, 1, 1) ~= HELD then return {'none'} end
-local _, number, count, claim_tick, mode, priority, name_at = decode(CLAIM, slot)
-if number ~= tonumber(ARGV[4]) then return {'none'} end
-local note = string.sub(slot, name_at + #resource_field)
-if mode == MEETING then
-  local meeting = call('HGET', state, MEETING_FIELD .. name .. note)
-  if not meeting then return {'none'} end
-  local first, position, bytes, page = tonumber(ARGV[5] or 0), 0, 0, {}
-  for party in string.gmatch(string.sub(meeting, #NEVER + 1), '%S+') do
-    if position >= first then
-      if bytes >= 262144 then return {'values', page, position} end
-      local brought = call('HGET', values, BROUGHT_FIELD .. party)
-      if not brought then return {'none'} end
-      page[#page + 1], bytes = brought, bytes + #brought
+local name = sub(resource_field, 3)
+local stored = call('HMGET', partition_state, slot_field, resource_field)
+local stored_slot, stored_resource = stored[1], stored[2]
+if not stored_slot or sub(stored_slot, 1, 1) ~= 'h' then
+  return {'none'}
+end
+local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+  unpacked('<c1dddc1c1', stored_slot)
+if claim_number ~= tonumber(ARGV[4]) then
+  return {'none'}
+end
+local note = sub(stored_slot, claim_name_at + #resource_field)
+if claim_mode == 'e' then
+  local page, next_first
+  do
+    local meeting_field = 'e:' .. name .. note
+    local skipped = tonumber(ARGV[5] or 0)
+    local meeting = call('HGET', partition_state, meeting_field)
+    if not meeting then
+      return {'none'}
     end
-    position = position + 1
+    local position, bytes
+    position, bytes, page, next_first = 0, 0, {}, 0
+    for party in string.gmatch(sub(meeting, 9), '%S+') do
+      if position >= skipped then
+        if bytes >= 262144 then
+          next_first = position
+          break
+        end
+        local brought = call('HGET', partition_values, 'b:' .. party)
+        if not brought then
+          return {'none'}
+        end
+        page[#page + 1], bytes = brought, bytes + #brought
+      end
+      position = position + 1
+    end
   end
-  return {'values', page, 0}
+  return {'values', page, next_first}
 end
-if not resource then return {'none'} end
-local kind, _, _, _, _, _, _, created = decode(RESOURCE, resource)
-if kind ~= ITEMS or claim_tick < created then return {'none'} end
-if mode == LEASE then
-  -- The first read takes the first item that no claim has taken.
-  local from, to = '[' .. ITEM_LINE .. name .. '\0', '(' .. ITEM_LINE .. name .. '\1'
-  local line = call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1')[1]
-  if not line then return {'none'} end
-  note = string.sub(line, #name + 2)
-  call('ZREM', index, line)
-  local claim = encode(CLAIM, HELD, number, count, claim_tick, ITEM, priority)
-  call('HSET', state, slot_field, claim .. resource_field .. note)
+if not stored_resource then
+  return {'none'}
 end
-local item = call('HGET', values, ITEM_FIELD .. name .. note)
-if item then return {'values', {item}, 0} end
+local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
+  resource_limit, resource_created = unpacked('<c2c1ddddddd', stored_resource)
+if resource_kind ~= 'if' or claim_tick < resource_created then
+  return {'none'}
+end
+if claim_mode == 'l' then
+  local line = call('ZRANGEBYLEX', partition_index, '[v' .. name .. '\0', '(v' .. name .. '\1', 'LIMIT', '0', '1')[1]
+  if not line then
+    return {'none'}
+  end
+  local note_2 = sub(line, #name + 2)
+  call('ZREM', partition_index, line)
+  claim_mode = 'i'
+  call('HSET', partition_state, slot_field, struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count,
+    claim_tick, claim_mode, claim_priority) .. resource_field .. note_2)
+  note = note_2
+end
+local item = call('HGET', partition_values, 'v:' .. name .. note)
+if item then
+  return {'values', {item}, 0}
+end
 return {'none'}

@@ -1,32 +1,223 @@
--- Releases some of the permits of a lease and keeps its fence: a writer becomes a reader.
--- ARGV
---   [1] the slot's field: c:SID:SLOT
---   [2] not used
---   [3] the field of the claim's resource: t:NAME
---   [4] NUMBER of the claim
---   [5] keep: number of permits to keep
--- Reply: permits that the claim has had before this script, 0 if it is not held; {'more', permits} if waiters are left
---   over for the next script.
-local slot_field, resource_field, keep = ARGV[1], ARGV[3], tonumber(ARGV[5])
-local name = string.sub(resource_field, 3)
-local stored = call('HMGET', state, slot_field, resource_field)
-local slot, resource = stored[1], stored[2]
-if not slot or string.sub(slot, 1, 1) ~= HELD then return 0 end
-local _, number, count, claim_tick, mode, priority, name_at = decode(CLAIM, slot)
-if number ~= tonumber(ARGV[4]) then return 0 end
-if string.sub(slot, name_at) ~= resource_field then
-  return redis.error_reply('RDC the claim ' .. ARGV[1] .. ' is not of ' .. name)
+-- Made from Sources/RedisDC/Lua by scripts/lua.
+local call, find, format, pack, sub, unpacked = redis.call, string.find, string.format, struct.pack, string.sub,
+  struct.unpack
+local partition_state, partition_index = KEYS[1], KEYS[2]
+local clock_now, clock_tick
+local slot_field, keep = ARGV[1], tonumber(ARGV[5])
+local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
+  resource_limit, resource_created, resource_signalled, resource_stored
+local resource_field, resource_name, resource_tail = ARGV[3], sub(ARGV[3], 3), ''
+local stored = call('HMGET', partition_state, slot_field, resource_field)
+resource_stored = stored[2]
+if not stored[1] or sub(stored[1], 1, 1) ~= 'h' then
+  return 0
 end
-if count <= keep then return count end
-local kind, family, waiting, free, consumed, permits, limit, created, signalled
-local tail = ''
-local hset, hdel, zadd, zrem = {}, {}, {}, {}
-hset[1], hset[2] = slot_field, encode(CLAIM, HELD, number, keep, claim_tick, mode, priority) .. resource_field
-if resource then
-  kind, family, waiting, free, consumed, permits, limit, created, signalled = decode(RESOURCE, resource)
-  tail = string.sub(resource, TAIL)
-  if claim_tick >= created then free = free + count - keep end
+local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+  unpacked('<c1dddc1c1', stored[1])
+if claim_number ~= tonumber(ARGV[4]) then
+  return 0
 end
-local sessions_read = {}
-local wakeups, now, tick, session_field, session_record
-local grants_wanted, reply = true, count
+if sub(stored[1], claim_name_at) ~= resource_field then
+  return redis.error_reply('RDC the claim ' .. slot_field .. ' is not of ' .. resource_name)
+end
+local count = claim_count
+if count <= keep then
+  return count
+end
+claim_count = keep
+local writes_wakeups
+local writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions = {slot_field, pack('<c1dddc1c1', claim_state,
+  claim_number, claim_count, claim_tick, claim_mode, claim_priority) .. resource_field}, {}, {}, {}, {}
+if resource_stored then
+  resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits, resource_limit,
+    resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+  resource_tail = sub(resource_stored, 60)
+end
+if resource_stored and claim_tick >= resource_created then
+  resource_free = resource_free + count - keep
+end
+local is_left_over = false
+if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kind ~= 'xf' and resource_kind ~= 'zf' then
+  writes_wakeups = writes_wakeups or {}
+  if resource_kind == 'sb' then
+    local name = resource_name
+    local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '2')
+    local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
+    if line then
+      local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+      writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
+      writes_zadd[#writes_zadd + 1] = '0'
+      writes_zadd[#writes_zadd + 1] = 't' .. name
+    end
+  else
+    if not clock_now then
+      local time = call('TIME')
+      clock_now = time[1] * 1000000 + time[2]
+    end
+    local name = resource_name
+    local queue_from, queue_to, queue_claim_at, queue_offset, queue_removed, queue_budget, queue_is_blocked = '[q' ..
+      name .. '\0', '(q' .. name .. '\1', #name + 12, 0, writes_zrem[1], 128, false
+    while resource_waiting > 0 and resource_free > 0 and queue_budget > 0 and not queue_is_blocked do
+      local lines = call('ZRANGEBYLEX', partition_index, queue_from, queue_to, 'LIMIT', queue_offset, queue_offset == 0
+        and '1' or '32')
+      queue_offset = queue_offset + #lines
+      if #lines == 0 then
+        resource_waiting = 0
+      end
+      for i = 1, #lines do
+        if queue_budget == 0 or resource_free <= 0 then
+          break
+        end
+        if lines[i] ~= queue_removed then
+          do
+            local line = lines[i]
+            local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
+            do
+              waiter_line, waiter_id = line, sub(line, queue_claim_at)
+              local colon = find(waiter_id, ':', 1, true)
+              local second_colon = find(waiter_id, ':', colon + 1, true)
+              waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+              waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+            end
+            local session, stored_2 = writes_sessions[waiter_sid], nil
+            if session then
+              stored_2 = call('HGET', partition_state, waiter_slot_field)
+            else
+              local records = call('HMGET', partition_state, waiter_slot_field, 's:' .. waiter_sid)
+              stored_2 = records[1]
+              session = {expires = 0}
+              if records[2] and #records[2] == 24 then
+                session.expires, session.notices, session.slots = unpacked('<ddd', records[2])
+              end
+              writes_sessions[waiter_sid] = session
+            end
+            local claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2
+            local claim_state_2, claim_number_2 = 'd', 0
+            if stored_2 then
+              claim_state_2, claim_number_2 = unpacked('<c1d', stored_2)
+            end
+            if claim_state_2 == 'w' and claim_number_2 == tonumber(waiter_number) then
+              claim_state_2, claim_number_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2 =
+                unpacked('<c1dddc1c1', stored_2)
+            else
+              claim_state_2 = 'd'
+            end
+            if claim_state_2 == 'd' or session.expires <= clock_now then
+              if session.expires > 0 and session.expires <= clock_now then
+                session.expires, session.is_changed = 0, true
+              end
+              writes_zrem[#writes_zrem + 1] = waiter_line
+              if claim_state_2 == 'w' then
+                writes_hdel[#writes_hdel + 1] = waiter_slot_field
+              end
+              resource_waiting = resource_waiting - 1
+            elseif resource_free < claim_count_2 then
+              queue_is_blocked = true
+            else
+              writes_zrem[#writes_zrem + 1] = waiter_line
+              resource_free, resource_waiting = resource_free - claim_count_2, resource_waiting - 1
+              local fence = '1'
+              if claim_mode_2 == 'c' then
+                resource_consumed = resource_consumed + claim_count_2
+                claim_state_2, claim_tick_2 = 'g', resource_created
+              else
+                clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                  '\0\0\0\0\0\0\0\0')) + 1
+                if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
+                  clock_tick = clock_now
+                end
+                local fence_2 = format('%d', clock_tick)
+                claim_state_2, claim_tick_2 = 'h', clock_tick
+                if claim_mode_2 == 'm' then
+                  resource_tail = waiter_id
+                elseif claim_mode_2 == 'k' then
+                  resource_tail, resource_signalled = waiter_id, clock_tick + 1048576 - 1
+                  fence_2 = fence_2 .. (resource_waiting > 0 and '/2' or '/1')
+                else
+                  local line_2 = 'h' .. resource_name .. '\0' .. waiter_id
+                  writes_zadd[#writes_zadd + 1] = '0'
+                  writes_zadd[#writes_zadd + 1] = line_2
+                end
+                fence = fence_2
+              end
+              do
+                local record = pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
+                  claim_mode_2, claim_priority_2) .. resource_field
+                writes_hset[#writes_hset + 1] = waiter_slot_field
+                writes_hset[#writes_hset + 1] = record
+              end
+              session.notices, session.is_changed = session.notices + 1, true
+              writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
+                waiter_number .. ' ' .. fence
+            end
+          end
+          if queue_is_blocked then
+            break
+          end
+          queue_budget = queue_budget - 1
+        end
+      end
+    end
+    local is_left_over_2 = queue_budget == 0 and resource_waiting > 0
+    if is_left_over_2 then
+      writes_zadd[#writes_zadd + 1] = '0'
+      writes_zadd[#writes_zadd + 1] = 't' .. resource_name
+    end
+    is_left_over = is_left_over_2
+  end
+end
+if resource_kind == 'cf' and resource_free > resource_waiting then
+  resource_signalled, resource_free = resource_signalled - resource_free + resource_waiting, resource_waiting
+end
+if resource_kind then
+  if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or (resource_kind
+    == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
+    writes_hdel[#writes_hdel + 1] = resource_field
+  else
+    local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+      resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
+    writes_hset[#writes_hset + 1] = resource_field
+    writes_hset[#writes_hset + 1] = record
+  end
+end
+if clock_tick then
+  local record = pack('<d', clock_tick)
+  writes_hset[#writes_hset + 1] = 'clock'
+  writes_hset[#writes_hset + 1] = record
+end
+for sid, session in pairs(writes_sessions) do
+  if session.is_changed then
+    local field = 's:' .. sid
+    local record = pack('<ddd', session.expires, session.notices, session.slots)
+    writes_hset[#writes_hset + 1] = field
+    writes_hset[#writes_hset + 1] = record
+  end
+end
+if #writes_zrem > 0 then
+  call('ZREM', partition_index, unpack(writes_zrem))
+end
+if #writes_hdel > 0 then
+  call('HDEL', partition_state, unpack(writes_hdel))
+end
+if #writes_zadd > 0 or #writes_hset > 0 then
+  if #writes_zrem == 0 and #writes_hdel == 0 then
+    local written = redis.pcall('HSET', partition_state, unpack(writes_hset))
+    if type(written) == 'table' then
+      call('HDEL', partition_state, '')
+      call('HSET', partition_state, unpack(writes_hset))
+    end
+  elseif #writes_hset > 0 then
+    call('HSET', partition_state, unpack(writes_hset))
+  end
+  if #writes_zadd > 0 then
+    call('ZADD', partition_index, unpack(writes_zadd))
+  end
+end
+if writes_wakeups then
+  local channel = sub(partition_state, 1, -5) .. 'wake:'
+  for owner, text in pairs(writes_wakeups) do
+    local session = writes_sessions[owner]
+    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+  end
+end
+return is_left_over and {'more', count} or count

@@ -4,7 +4,15 @@ import Hiredis
 import Synchronization
 import TestSupport
 
-/// A client that replaces one text in every script of the engine.
+extension String {
+    /// A script without comments and line breaks, so that a text in it is found wherever its lines are wrapped.
+    var onOneLine: String {
+        split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
+            .split(separator: " ").joined(separator: " ")
+    }
+}
+
+/// A client that replaces one text in every script of the engine, which it sends as one line.
 final class AlteredRedis: RedisDecorator {
     let redis: RedisClient
     private let safeguard: String
@@ -23,9 +31,10 @@ final class AlteredRedis: RedisDecorator {
     private func alter(_ script: RedisScript) -> RedisScript {
         altered.withLock { altered in
             if let known = altered[script.source] { return known }
-            let source = script.source.replacingOccurrences(of: safeguard, with: replacement)
-            if source != script.source { replacements.add(1, ordering: .relaxed) }
-            let made = RedisScript(source)
+            let source = script.source.onOneLine
+            let alteredSource = source.replacingOccurrences(of: safeguard, with: replacement)
+            if alteredSource != source { replacements.add(1, ordering: .relaxed) }
+            let made = RedisScript(alteredSource)
             altered[script.source] = made
             return made
         }

@@ -69,10 +69,8 @@ final class ForeignNode: Sendable {
 
     /// Runs a script that needs no slot.
     func run(_ name: String, _ arguments: [RedisArgument]) async throws -> [String] {
-        let parts = try #require(Self.scripts[name])
-        let source = try (["layout"] + parts).map { try Self.source($0) }.joined(separator: "\n")
-        return Self.elements(
-            try await redis.script(RedisScript(alter(source)), keys: Self.keys, arguments: arguments))
+        let script = RedisScript(alter(try Self.text(of: name)))
+        return Self.elements(try await redis.script(script, keys: Self.keys, arguments: arguments))
     }
 
     private static func elements(_ reply: RESPValue) -> [String] {
@@ -112,15 +110,14 @@ final class ForeignNode: Sendable {
     /// Sets the time until which the session lasts, in microseconds since 1970. 1 has passed, but no script has acted
     /// on it yet.
     func setExpiry(_ expires: Int) async throws {
-        let script = """
-            local session = SESSION_FIELD .. ARGV[1]
-            local _, notices, slots = decode(SESSION, call('HGET', state, session))
-            call('HSET', state, session, encode(SESSION, ARGV[2], notices, slots))
-            return call('ZADD', sessions, 'XX', ARGV[2], ARGV[1])
+        let script = RedisScript(
             """
-        _ = try await redis.script(
-            RedisScript(Self.source("layout") + "\n" + script), keys: Self.keys,
-            arguments: [.string(session), .integer(expires)])
+            local field = 's:' .. ARGV[1]
+            local _, notices, slots = struct.unpack('<ddd', redis.call('HGET', KEYS[1], field))
+            redis.call('HSET', KEYS[1], field, struct.pack('<ddd', ARGV[2], notices, slots))
+            return redis.call('ZADD', KEYS[3], 'XX', ARGV[2], ARGV[1])
+            """)
+        _ = try await redis.script(script, keys: Self.keys, arguments: [.string(session), .integer(expires)])
     }
 
     var channel: SubscriptionTopic { .channel("rdc:{default:0}:wake:\(session)") }
@@ -130,85 +127,28 @@ final class ForeignNode: Sendable {
     /// The last one is that of the puts into the buffer `s`.
     private static let keys = ["book", "index", "sessions", "values", "put:s"].map { "rdc:{default:0}:\($0)" }
 
-    private static let folder = packageRoot.appendingPathComponent("Sources/RedisDC/Scripts")
+    private static let folder = packageRoot.appendingPathComponent("Sources/RedisDC")
 
-    /// Returns a part of the scripts: the file `name`.lua.
-    static func source(_ name: String) throws -> String {
-        try String(contentsOf: folder.appendingPathComponent("\(name).lua"), encoding: .utf8)
+    /// Returns the text of an operation's script.
+    private static func text(of operation: String) throws -> String {
+        try source(operation.map { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }.joined())
     }
 
-    /// The names of all parts.
-    static func parts() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".lua") }
-            .map { String($0.dropLast(4)) }
+    /// Returns a script: the file `name`.lua.
+    static func source(_ name: String) throws -> String { try contents("Scripts/\(name).lua") }
+
+    /// Returns a file of the library that the scripts are made from.
+    static func library(_ name: String) throws -> String { try contents("Lua/\(name).lua") }
+
+    /// The names of all scripts.
+    static func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.appendingPathComponent("Scripts").path)
+            .filter { $0.hasSuffix(".lua") }.map { String($0.dropLast(4)) }
     }
 
-    /// The parts of each script, in the order of Scripts.swift.
-    private static let scripts: [String: [String]] = [
-        "join": ["session_join", "session_watch"],
-        "leave": ["session_leave"],
-        "heartbeat": ["session_heartbeat", "session_watch"],
-        "sweep": ["session_sweep"],
-        "setAside": ["session_set_aside"],
-        "claims": ["session_claims"],
-        "confirm": ["session_confirm"],
-        "inspect": ["inspect"],
-        "list": ["list"],
-        "acquire": ["permits", "slot", "new_claim", "free_slot", "resource", "acquire"],
-        "releaseMutex": ["release_mutex", "own_claim", "end_permits", "end_slot", "grant", "write"],
-        "release": ["own_claim", "end_permits", "end_slot", "grant", "write"],
-        "endPermits": ["other_claim", "end_permits", "end_slot", "grant", "write"],
-        "signal": ["permits", "slot", "new_call", "free_slot", "resource", "signal", "call", "grant", "write"],
-        "create": ["permits", "slot", "new_call", "free_slot", "resource", "create", "call", "grant", "write"],
-        "resize": ["permits", "slot", "new_call", "free_slot", "resource", "resize", "call", "grant", "write"],
-        "setTurnstile": [
-            "permits", "slot", "new_call", "free_slot", "resource", "set_turnstile", "call", "grant", "write",
-        ],
-        "reduce": ["reduce", "grant", "write"],
-        "extendFences": ["extend_fences"],
-        "recheck": ["permits", "recheck", "grant", "write"],
-        "waitForLatch": ["permits", "slot", "new_claim", "free_slot", "resource", "latch", "acquire"],
-        "countDown": [
-            "permits", "slot", "new_call", "free_slot", "resource", "latch", "count_down", "call", "grant", "write",
-        ],
-        "participate": ["permits", "slot", "new_claim", "free_slot", "resource", "latch", "register"],
-        "releaseParticipant": ["own_claim", "end_participant", "end_slot", "grant", "write"],
-        "endParticipant": ["other_claim", "end_participant", "end_slot", "grant", "write"],
-        "pass": ["permits", "pass", "resource", "pass_permit", "grant", "delete_values", "write"],
-        "passOnce": [
-            "permits", "pass", "resource", "known_put", "pass_permit", "remember_put", "grant", "delete_values",
-            "write",
-        ],
-        "acquireForPut": ["permits", "slot", "new_claim", "free_slot", "resource", "known_put", "acquire"],
-        "releaseItem": ["own_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
-        "endItem": ["other_claim", "end_item", "end_slot", "grant", "delete_values", "write"],
-        "acquireInGroup": ["groups", "slot", "new_claim", "free_slot", "resource", "group_acquire", "write"],
-        "releaseInGroup": ["own_claim", "end_group", "end_slot", "group_grant", "write"],
-        "endInGroup": ["other_claim", "end_group", "end_slot", "group_grant", "write"],
-        "signalGroups": [
-            "groups", "slot", "new_call", "free_slot", "resource", "signal", "call", "group_grant", "write",
-        ],
-        "createForGroups": [
-            "groups", "slot", "new_call", "free_slot", "resource", "create", "call", "group_grant", "write",
-        ],
-        "resizeForGroups": [
-            "groups", "slot", "new_call", "free_slot", "resource", "resize", "call", "group_grant", "write",
-        ],
-        "recheckGroups": ["groups", "recheck", "group_grant", "write"],
-        "arrive": [
-            "meetings", "slot", "new_claim", "free_slot", "resource", "arrive", "meeting_grant", "delete_values",
-            "write",
-        ],
-        "register": ["meetings", "slot", "new_claim", "free_slot", "resource", "register"],
-        "releaseParty": ["own_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
-        "endParty": ["other_claim", "end_meeting", "end_slot", "meeting_grant", "delete_values", "write"],
-        "recheckMeeting": ["meetings", "recheck", "meeting_grant", "delete_values", "write"],
-        "read": ["read"],
-        "destroy": ["slot", "new_call", "free_slot", "destroy", "clear_step", "delete_values", "write"],
-        "clear": ["clear", "recheck", "clear_step", "delete_values", "write"],
-        "settleClaim": ["slot", "new_claim", "free_slot", "settle"],
-        "settleCall": ["slot", "new_call", "free_slot", "settle"],
-    ]
+    private static func contents(_ path: String) throws -> String {
+        try String(contentsOf: folder.appendingPathComponent(path), encoding: .utf8)
+    }
 }
 
 /// The numbers and slots of a session's requests.

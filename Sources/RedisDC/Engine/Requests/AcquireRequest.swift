@@ -91,7 +91,7 @@ final class AcquireRequest: Sendable {
         return RedisDCError(code, "cannot \(purpose): \(resource.kind.unavailability)\(end)")
     }
 
-    /// The letter of the claim's mode: see layout.lua.
+    /// The letter of the claim's mode: see records.lua.
     private var letter: RedisArgument {
         switch (action, mode) {
         case (.arrive, _): resource.kind == .exchanger ? "e" : "a"

@@ -2,7 +2,7 @@
 import CoordinationBase
 import Hiredis
 
-/// A request of a session. It takes effect once, even if it is sent several times under the same number: see slot.lua.
+/// A request of a session. It takes effect once, even if it is sent several times under the same number: see slots.lua.
 struct EngineRequest: Sendable {
     var session: String
     var number: UInt64

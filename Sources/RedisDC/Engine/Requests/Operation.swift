@@ -63,7 +63,7 @@ enum Operation: Sendable {
     /// Continues where an earlier script has stopped at its bound, and grants to waiters that may be overtaken.
     case recheck(name: String)
     case destroy(Resource)
-    /// Makes sure that a refused request has no effect, if a copy of it may still arrive: see settle.lua. It has the
+    /// Makes sure that a refused request has no effect, if a copy of it may still arrive: see slots.lua. It has the
     /// number and the slot of that request.
     indirect case settle(Operation)
     /// Extends the session. `seen`: the last change of a slot that Redis has confirmed. `fence`: the highest one that the
@@ -93,7 +93,7 @@ enum Family: String, Sendable {
     /// A destroyed or broken resource, which is being cleared.
     case clearing = "x"
 
-    /// The family of a claim with this mode: see layout.lua.
+    /// The family of a claim with this mode: see records.lua.
     init(mode: String) {
         switch mode {
         case "t": self = .groups

@@ -7,7 +7,7 @@ struct Resource: Sendable, Hashable {
     var kind: ResourceKind
     /// The number of permits it is created with when it does not exist; `nil` requires it to exist.
     var permits: Int?
-    /// The letter of the policy: see layout.lua. `nil` is the policy of the existing resource.
+    /// The letter of the policy: see records.lua. `nil` is the policy of the existing resource.
     var policy: Unicode.Scalar? = "f"
 
     /// The same resource for an operation that requires it to exist.
@@ -17,10 +17,10 @@ struct Resource: Sendable, Hashable {
         return resource
     }
 
-    /// The letters of the kind and the policy: see layout.lua.
+    /// The letters of the kind and the policy: see records.lua.
     var letters: String { String(kind.letter) + (policy.map { String($0) } ?? "") }
 
-    /// The arguments of resource.lua.
+    /// The arguments that describe a resource: see read_or_create_resource in resources.lua.
     var arguments: [RedisArgument] { [.string(letters), permits.map { .integer($0) } ?? ""] }
 }
 

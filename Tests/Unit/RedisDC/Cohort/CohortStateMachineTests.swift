@@ -243,7 +243,7 @@ struct CohortStateMachineTests {
 
     @Test("the scripts reserve as many fences as the process uses")
     func range() throws {
-        #expect(try ForeignNode.source("layout").contains("local FENCES = \(CohortStateMachine.fences)\n"))
+        #expect(try ForeignNode.library("records").contains("local FENCES = \(CohortStateMachine.fences)\n"))
     }
 
     @Test("the last fence of a range is used once, and then another claim is requested")

@@ -8,7 +8,7 @@ extension Hazard {
     static let buffers: [Hazard] = [
         Hazard(
             testDescription: "the items of a buffer are destroyed in the same step as its places",
-            safeguard: "if items and string.sub(items, 1, 2) == ITEMS then", replacement: "if false then"
+            safeguard: "if items and sub(items, 1, 2) == 'if' then", replacement: "if false then"
         ) { nodes, redis in
             let node = try await nodes()
             try await put("a", node)
@@ -17,7 +17,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a released item is available again",
-            safeguard: "if resource and claim_tick >= created and kind == ITEMS then", replacement: "if false then"
+            safeguard: "if resource_stored and claim_tick >= resource_created and resource_kind == 'if' then",
+            replacement: "if false then"
         ) { nodes, redis in
             let node = try await nodes()
             try await put("x", node)
@@ -27,7 +28,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "two claims do not get the same item",
-            safeguard: "call('ZREM', index, line)\n", replacement: ""
+            safeguard: "call('ZREM', partition_index, line)", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             for item in ["x", "y"] as [RedisArgument] { try await put(item, node) }
@@ -36,7 +37,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a claim that is not held is not passed on",
-            safeguard: "if slot_state ~= HELD or slot_number ~= tonumber(ARGV[6]) then return {'none'} end",
+            safeguard: "if slot_state ~= 'h' or slot_number ~= tonumber(claim_number) then return {'none'} end",
             replacement: ""
         ) { nodes, _ in
             let node = try await nodes()
@@ -61,7 +62,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the step that stores an item remembers the id of the put",
-            safeguard: "call('ZADD', put_ids, format('%d', tick), ARGV[9])", replacement: ""
+            safeguard: "call('ZADD', partition_put_ids, format('%d', clock_tick), id)", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await putOnce("x", id: "a", node)
@@ -69,7 +70,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a new buffer does not know the ids of a destroyed one",
-            safeguard: "put_tick and put_tick + 0 >= created", replacement: "put_tick"
+            safeguard: "put_tick and put_tick + 0 >= resource_created", replacement: "put_tick"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await putOnce("x", id: "a", node)
@@ -80,7 +81,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a buffer remembers at most 10,000 ids",
-            safeguard: "call('ZREMRANGEBYRANK', put_ids, '0', -MAX_PUT_IDS - 1)", replacement: ""
+            safeguard: "call('ZREMRANGEBYRANK', partition_put_ids, '0', -10001)", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             let others = (0..<10_000).flatMap { [.integer($0), .string("\($0)")] as [RedisArgument] }
@@ -90,7 +91,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the ids of a buffer expire an hour after the last put",
-            safeguard: "call('PEXPIRE', put_ids, PUT_ID_LIFETIME)", replacement: ""
+            safeguard: "call('PEXPIRE', partition_put_ids, 3600000)", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await putOnce("x", id: "a", node)
@@ -99,7 +100,7 @@ extension Hazard {
         },
     ]
 
-    private static let knownPut = "if put_tick and put_tick + 0 >= created then return {'known'} end"
+    private static let knownPut = "if put_tick and put_tick + 0 >= resource_created then return {'known'} end"
 }
 
 private func putOnce(_ item: RedisArgument, id: String, _ node: ForeignNode) async throws -> [String] {

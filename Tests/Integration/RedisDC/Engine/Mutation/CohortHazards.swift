@@ -9,7 +9,7 @@ extension Hazard {
     static let cohorts: [Hazard] = [
         Hazard(
             testDescription: "fences after a cohort's release are higher than those that it has used",
-            safeguard: "tonumber(ARGV[5] or signalled)", replacement: "0"
+            safeguard: "tonumber(used or resource_signalled)", replacement: "0"
         ) { nodes, _ in
             let node = try await nodes()
             let fence = try await node.fenceOfCohort()
@@ -18,7 +18,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "fences after a forced release are higher than those that a cohort has reserved",
-            safeguard: "tonumber(ARGV[5] or signalled)", replacement: "tonumber(ARGV[5] or 0)"
+            safeguard: "tonumber(used or resource_signalled)", replacement: "tonumber(used or 0)"
         ) { nodes, _ in
             let node = try await nodes()
             let fence = try await node.fenceOfCohort()
@@ -28,7 +28,7 @@ extension Hazard {
         Hazard(
             testDescription:
                 "fences of a mutex that groups begin to use are higher than those that a cohort has reserved",
-            safeguard: "tick = math.max(fences_used, decode(", replacement: "tick = math.max(0, decode("
+            safeguard: "math.max(fences_used, last) + 1", replacement: "last + 1"
         ) { nodes, redis in
             let node = try await nodes()
             let fence = try await node.fenceOfCohort()
@@ -39,9 +39,8 @@ extension Hazard {
         Hazard(
             testDescription:
                 "fences of a new mutex are higher than those that a cohort of a destroyed one has reserved",
-            safeguard:
-                "tick, signalled = math.max(signalled, decode(NUMBER, call('HGET', state, 'clock') or NEVER)), 0",
-            replacement: "signalled = 0"
+            safeguard: "clock_tick, resource_signalled = max(resource_signalled, last), 0",
+            replacement: "resource_signalled = 0"
         ) { nodes, _ in
             let node = try await nodes()
             let fence = try await node.fenceOfCohort()
@@ -50,7 +49,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a cohort reserves fences beyond those that it has used",
-            safeguard: "math.max(signalled, ARGV[5] + FENCES)", replacement: "signalled"
+            safeguard: "math.max(resource_signalled, ARGV[5] + 1048576)", replacement: "resource_signalled"
         ) { nodes, _ in
             let node = try await nodes()
             let fence = try await node.fenceOfCohort()
@@ -60,8 +59,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "only the holder reserves fences",
-            safeguard: "~= string.sub(ARGV[1], 3) .. ':' .. ARGV[4] then return {'none'} end",
-            replacement: "== '' then return {'none'} end"
+            safeguard: " ~= sub(ARGV[1], 3) .. ':' .. ARGV[4] then return {'none'} end",
+            replacement: " == '' then return {'none'} end"
         ) { nodes, _ in
             let (node, other) = (try await nodes(), try await nodes())
             _ = try await node.fenceOfCohort()
@@ -71,7 +70,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "who waits for a cohort's mutex recalls it",
-            safeguard: "if kind == MUTEX and signalled > 0 and waiting == 0 then", replacement: "if false then"
+            safeguard: "if resource_kind == 'mf' and resource_signalled > 0 and resource_waiting == 0 then",
+            replacement: "if false then"
         ) { nodes, redis in
             let node = try await nodes()
             return try await redis.firstMessage(to: node) {
@@ -81,7 +81,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "who makes one attempt at a cohort's mutex recalls it",
-            safeguard: "if kind == MUTEX and signalled > 0 and waiting == 0 then", replacement: "if false then"
+            safeguard: "if resource_kind == 'mf' and resource_signalled > 0 and resource_waiting == 0 then",
+            replacement: "if false then"
         ) { nodes, redis in
             let node = try await nodes()
             return try await redis.firstMessage(to: node) {
@@ -91,7 +92,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a group that waits for a cohort's mutex recalls it",
-            safeguard: "local wakeups = recall", replacement: "local wakeups"
+            safeguard: "writes_wakeups = {[sid] = number .. ' recall'}", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             return try await redis.firstMessage(to: node) {
@@ -101,7 +102,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a cohort learns with the grant that others wait behind it",
-            safeguard: "(waiting > 0 and '/2' or '/1')", replacement: "'/1'"
+            safeguard: "(resource_waiting > 0 and '/2' or '/1')", replacement: "'/1'"
         ) { nodes, redis in
             let (node, holder) = (try await nodes(), try await nodes())
             return try await redis.firstMessage(to: node) {

@@ -11,7 +11,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
     typealias Nodes = @Sendable () async throws -> ForeignNode
 
     var testDescription: String
-    /// The text in the scripts that prevents the fault.
+    /// The text in the scripts on one line that prevents the fault.
     var safeguard: String
     /// The text that replaces it.
     var replacement: String
@@ -32,15 +32,16 @@ extension EngineTests {
         func safeguard(_ hazard: Hazard) async throws {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
-                    let parts = try ForeignNode.parts().map { try ForeignNode.source($0) }
+                    let scripts = try ForeignNode.names().map { try ForeignNode.source($0).onOneLine }
                     try #require(
-                        parts.contains { $0.contains(hazard.safeguard) },
+                        scripts.contains { $0.contains(hazard.safeguard) },
                         "the scripts do not contain \(hazard.safeguard)")
                     let holds = try await hazard.scenario(
                         {
                             try await ForeignNode(redis) { source in
                                 guard isMutated else { return source }
-                                return source.replacingOccurrences(of: hazard.safeguard, with: hazard.replacement)
+                                return source.onOneLine
+                                    .replacingOccurrences(of: hazard.safeguard, with: hazard.replacement)
                             }
                         }, redis)
                     #expect(holds != isMutated)

@@ -6,7 +6,7 @@ import TestSupport
 
 extension Hazard {
     private static let inGrants =
-        "if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end"
+        "if session.expires > 0 and session.expires <= clock_now then session.expires, session.is_changed = 0, true end"
 
     static let expiries: [Hazard] = [
         Hazard(
@@ -57,7 +57,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a session whose sweep has begun has expired for every script",
-            safeguard: "local has_ended = expires == 0\nexpires = 0", replacement: "local has_ended = true"
+            safeguard: "local has_ended = session_expires == 0 session_expires = 0",
+            replacement: "local has_ended = true"
         ) { nodes, redis in
             try await isFinal(nodes, redis) { victim, other in
                 _ = try await victim.request("acquire", "s", ["sf", "1", "l"])
@@ -67,8 +68,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a session whose heartbeat came too late has expired for every script",
-            safeguard: "call('HSET', state, SESSION_FIELD .. sid, encode(SESSION, 0, notices, slots))\n  call('ZADD'",
-            replacement: "call('ZADD'"
+            safeguard: "session_expires = 0 call('HSET', partition_state, 's:' .. sid, pack(",
+            replacement: "call('HSET', partition_state, 's:' .. sid, pack("
         ) { nodes, redis in
             try await isFinal(nodes, redis) { victim, _ in
                 try await victim.setExpiry(1)
@@ -79,7 +80,8 @@ extension Hazard {
         Hazard(
             testDescription:
                 "a session whose request was refused as that of an expired one has expired for every script",
-            safeguard: "call('HSET', state, session_field, encode(SESSION, 0, notices, slots))", replacement: ""
+            safeguard: "session_expires = 0 call('HSET', partition_state, slot_session_field",
+            replacement: "call('HSET', partition_state, slot_session_field"
         ) { nodes, redis in
             try await isFinal(nodes, redis) { victim, _ in
                 try await victim.setExpiry(1)
@@ -88,8 +90,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a claim is not set aside before a sweep has ended its session",
-            safeguard: "#session == SESSION_SIZE and decode(NUMBER, session) > 0 then return {'alive'} end",
-            replacement: "false then return {'alive'} end"
+            safeguard: "#stored_session == 24 and unpacked('<d', stored_session) > 0 then",
+            replacement: "false then"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", ["sf", "1", "l"])
@@ -98,7 +100,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the list of claims says that the session has expired",
-            safeguard: "if expires == 0 then return {'lost', 'ended'} end", replacement: ""
+            safeguard: "if session_expires == 0 then return {'lost', 'ended'} end", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             try await node.expire()

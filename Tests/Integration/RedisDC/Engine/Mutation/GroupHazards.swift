@@ -8,7 +8,7 @@ extension Hazard {
     static let groups: [Hazard] = [
         Hazard(
             testDescription: "a mutex that is locked can be used by groups",
-            safeguard: "(FAMILY ~= GROUPS or ARGV[6] ~= MEMBER)", replacement: "true"
+            safeguard: "if resource_family ~= 'g' and not is_member then", replacement: "if resource_family ~= 'g' then"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", lock)
@@ -16,7 +16,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the waiters of a group enter with its first member",
-            safeguard: "if members[note] == 1 then entering_group = string.sub(note, 2) end", replacement: ""
+            safeguard: "admission_group = sub(waiter_note, 2)", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquireInGroup", "s", lock)
@@ -28,8 +28,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a member enters while its group is inside",
-            safeguard: "passes = members > 0 or free >= wanted and waiting == 0",
-            replacement: "passes = free >= wanted and waiting == 0"
+            safeguard: "passes = members > 0 or is_free and", replacement: "passes = is_free and"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("acquireInGroup", "s", member("g"))
@@ -37,7 +36,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a group is inside until its last member leaves",
-            safeguard: "if group_created <= claim_tick and members > 1 then", replacement: "if false then"
+            safeguard: "if group_created <= claim_tick and group_members > 1 then", replacement: "if false then"
         ) { nodes, _ in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("acquireInGroup", "s", member("g")) }
@@ -46,7 +45,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the last member of a group to leave returns its permit",
-            safeguard: "hdel[1] = group_field\n      count = 1", replacement: "hdel[1] = group_field"
+            safeguard: "= group_field released_2 = 1", replacement: "= group_field"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("acquireInGroup", "s", member("g"))
@@ -55,7 +54,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a group inside a destroyed resource is not inside a new one of the same name",
-            safeguard: "if group_created == created then members = count end", replacement: "members = count"
+            safeguard: "if group_created == resource_created then", replacement: "if true then"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("acquireInGroup", "s", member("g"))

@@ -8,7 +8,7 @@ extension Hazard {
     static let latches: [Hazard] = [
         Hazard(
             testDescription: "an id that counts a latch down after it has opened leaves nothing",
-            safeguard: "if signalled < limit then", replacement: "if true then"
+            safeguard: "if resource_signalled < resource_limit then", replacement: "if true then"
         ) { nodes, redis in
             let node = try await nodes()
             for id in ["a", "b"] { _ = try await node.request("countDown", "s", ["ld", "1", .string(id)]) }
@@ -24,7 +24,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a repeated countdown counts once",
-            safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
+            safeguard: "if request_number == slot_number then return tonumber(sub(slot_stored, 10)) or 1 end",
+            replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""], number: 1) }
@@ -32,8 +33,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a repeated countdown gets the same answer",
-            safeguard: "{slot_field, encode(SLOT, DONE, number) .. reply}",
-            replacement: "{slot_field, encode(SLOT, DONE, number)}"
+            safeguard: "pack('<c1d', 'd', request_number) .. reply}", replacement: "pack('<c1d', 'd', request_number)}"
         ) { nodes, _ in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""]) }
@@ -41,7 +41,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the death of a participant breaks a latch with that policy",
-            safeguard: "if by_other and kind == LATCH_BROKEN_BY_DEATH then", replacement: "if false then"
+            safeguard: "if ending_by_other and resource_kind == 'lf' then", replacement: "if false then"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("participate", "s", ["lf", "1", "p"])

@@ -19,7 +19,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a barrier that a death breaks does not open when enough others arrive before the sweep",
-            safeguard: "if #dead > 0 and kind == BARRIER_BROKEN_BY_LEAVING then", replacement: "if false then"
+            safeguard: "if #dead > 0 and resource_kind == 'bb' then", replacement: "if false then"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             try await dying.arrive(1, "bb", parties: "2")
@@ -29,7 +29,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a party that passed a barrier cannot leave it afterwards",
-            safeguard: "elseif ARGV[5] == 'w' then", replacement: "elseif false then"
+            safeguard: "elseif only_waiting then", replacement: "elseif false then"
         ) { nodes, _ in
             let node = try await nodes()
             try await node.arrive(2, parties: "2")
@@ -37,7 +37,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "an open generation of a barrier takes no later arrivals",
-            safeguard: "or string.sub(line, tick_at, tick_at + 7) > tail then break end", replacement: "then break end"
+            safeguard: "or sub(lines[i], round_tick_at, round_tick_at + 7) > resource_tail then break end",
+            replacement: "then break end"
         ) { nodes, redis in
             let node = try await nodes()
             // One script grants 128. A party whose line is gone cannot be granted, and its place stays empty.
@@ -49,7 +50,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a party of an open generation that is not granted yet cannot leave",
-            safeguard: "if ARGV[5] == 'w' then return {'again'} end", replacement: ""
+            safeguard: "if only_waiting then return {'again'} end", replacement: ""
         ) { nodes, _ in
             let node = try await nodes()
             try await node.arrive(130, parties: "130")
@@ -57,7 +58,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a party that arrived after an open generation can leave",
-            safeguard: "queue_tick <= tail and ", replacement: ""
+            safeguard: "queue_tick <= resource_tail and ", replacement: ""
         ) { nodes, _ in
             let node = try await nodes()
             try await node.arrive(301, parties: "300")

@@ -7,7 +7,7 @@ extension Hazard {
     static let mutexes: [Hazard] = [
         Hazard(
             testDescription: "only the holder releases a mutex",
-            safeguard: "string.sub(named, TAIL) == string.sub(ARGV[1], 3) .. ':' .. ARGV[4]", replacement: "true"
+            safeguard: "sub(named, 60) == sub(ARGV[1], 3) .. ':' .. ARGV[4]", replacement: "true"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", lock)
@@ -16,7 +16,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a mutex is released to its first waiter",
-            safeguard: "string.sub(named, 1, 11) == MUTEX_WITHOUT_WAITERS\n  and ", replacement: ""
+            safeguard: "sub(named, 1, 11) == 'mfp\\0\\0\\0\\0\\0\\0\\0\\0' and ", replacement: ""
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", lock)
@@ -26,7 +26,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a release of a mutex that arrives again does not end the next holder's claim",
-            safeguard: "claim_state = DONE\n  -- If groups", replacement: "-- If groups"
+            safeguard: "claim_state = 'd' call('ZREM', partition_index", replacement: "call('ZREM', partition_index"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", lock)
@@ -37,7 +37,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a mutex that a dead session had released stays with the next holder",
-            safeguard: "claim_state = DONE\n  -- If groups", replacement: "-- If groups"
+            safeguard: "claim_state = 'd' call('ZREM', partition_index", replacement: "call('ZREM', partition_index"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", lock)
@@ -49,7 +49,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the release of a destroyed mutex that groups used leaves no line",
-            safeguard: "call('ZREM', index, HOLDER_LINE .. name .. '\\0' .. claim_id)\nend", replacement: "end"
+            safeguard: "call('ZREM', partition_index, 'h' .. resource_name .. '\\0' .. ending_claim_id) end",
+            replacement: "end"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquireInGroup", "s", lock)

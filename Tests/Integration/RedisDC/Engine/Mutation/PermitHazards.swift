@@ -8,7 +8,7 @@ extension Hazard {
     static let permits: [Hazard] = [
         Hazard(
             testDescription: "a request does not overtake a waiter for more permits",
-            safeguard: "(waiting == 0 or kind == OVERTAKING_SEMAPHORE)", replacement: "true"
+            safeguard: "(resource_waiting == 0 or resource_kind == 'sb')", replacement: "true"
         ) { nodes, _ in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", ["sf", "1", "c", 2])
@@ -16,7 +16,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a dead waiter is passed over",
-            safeguard: "waiter_state == DONE or session.expires <= now", replacement: "waiter_state == DONE"
+            safeguard: " == 'd' or session.expires <= clock_now then", replacement: " == 'd' then"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", ["sf", "0", "l"])
@@ -27,7 +27,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a waiter whose session is corrupt does not stop the grants to others",
-            safeguard: "if records[2] and #records[2] == SESSION_SIZE then", replacement: "if records[2] then"
+            safeguard: "if records[2] and #records[2] == 24 then", replacement: "if records[2] then"
         ) { nodes, redis in
             let (corrupt, other) = (try await nodes(), try await nodes())
             _ = try await corrupt.request("acquire", "s", ["sf", "0", "c"])
@@ -38,8 +38,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "without its clock a partition still grants",
-            safeguard: "tick = decode(NUMBER, call('HGET', state, 'clock') or NEVER) + 1",
-            replacement: "tick = decode(NUMBER, call('HGET', state, 'clock')) + 1"
+            safeguard: " or '\\0\\0\\0\\0\\0\\0\\0\\0') + 1", replacement: ") + 1"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await redis.send("HDEL", "rdc:{default:0}:book", "clock")
@@ -47,7 +46,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a grant to the session that signals counts as a notice",
-            safeguard: "session.slots, session_record = slots, nil", replacement: "session.slots = slots"
+            safeguard: "session.slots, slot_session_record = own_slots, nil", replacement: "session.slots = own_slots"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "0", "c"])
@@ -56,7 +55,10 @@ extension Hazard {
         },
         Hazard(
             testDescription: "fences grow",
-            safeguard: " + 1\nif not (tick >= now and tick < MAX_TICK) then tick = now end", replacement: ""
+            safeguard:
+                ") + 1 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then clock_tick = "
+                + "clock_now end",
+            replacement: ")"
         ) { nodes, _ in
             let node = try await nodes()
             let first = try await node.request("acquire", "s", ["sf", "2", "l"])
@@ -65,7 +67,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a lease of a destroyed semaphore adds no permit to a new one of the same name",
-            safeguard: "if resource and claim_tick >= created then", replacement: "if resource then"
+            safeguard: "if resource_stored and claim_tick >= resource_created then",
+            replacement: "if resource_stored then"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "1", "l"])
@@ -76,8 +79,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a different number of permits is a conflict",
-            safeguard: "if permits ~= requested and limit ~= requested then return {'conflict', kind, limit} end",
-            replacement: ""
+            safeguard: "if resource_permits ~= requested and resource_limit ~= requested then",
+            replacement: "if false then"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("create", "s", ["sf", "3"])
@@ -85,7 +88,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a condition keeps no notification for later waiters",
-            safeguard: "if kind == CONDITION and free > waiting then", replacement: "if false then"
+            safeguard: "if resource_kind == 'cf' and resource_free > resource_waiting then",
+            replacement: "if false then"
         ) { nodes, _ in
             let node = try await nodes()
             // More waiters than one script wakes: `recheck` wakes the others.
@@ -98,7 +102,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a condition without waiters does not exist",
-            safeguard: "(kind == CONDITION or kind == PHASER", replacement: "(kind == PHASER"
+            safeguard: "(resource_kind == 'cf' or resource_kind == 'pf'", replacement: "(resource_kind == 'pf'"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("signal", "s", ["cf", "0"])
@@ -106,7 +110,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a preferred request overtakes waiters, but not preferred ones",
-            safeguard: "passes = #call('ZRANGEBYLEX', index, from, to, 'LIMIT', '0', '1') == 0",
+            safeguard: "passes = #call('ZRANGEBYLEX', partition_index, from, to, 'LIMIT', '0', '1') == 0",
             replacement: "passes = true"
         ) { nodes, _ in
             let node = try await nodes()

@@ -7,7 +7,8 @@ extension Hazard {
     static let slots: [Hazard] = [
         Hazard(
             testDescription: "a repeated resize does not undo another one in between",
-            safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
+            safeguard: "if request_number == slot_number then return tonumber(sub(slot_stored, 10)) or 1 end",
+            replacement: ""
         ) { nodes, redis in
             let (node, other) = (try await nodes(), try await nodes())
             try await node.signal("s")
@@ -18,7 +19,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a repeated signal adds its permits once",
-            safeguard: "if number == slot_number then return tonumber(string.sub(slot, 10)) or 1 end", replacement: ""
+            safeguard: "if request_number == slot_number then return tonumber(sub(slot_stored, 10)) or 1 end",
+            replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("signal", "s", ["sf", "0"], number: 1) }
@@ -26,7 +28,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a repeated acquire takes its permits once",
-            safeguard: "if number == slot_number then\n", replacement: "if false then\n"
+            safeguard: "if request_number == slot_number then if", replacement: "if false then if"
         ) { nodes, redis in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("acquire", "s", ["sf", "5", "c"], number: 1) }
@@ -34,7 +36,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a request that arrives again after its slot served a later one has no effect",
-            safeguard: "if number < slot_number then return {'stale'} end", replacement: ""
+            safeguard: "if request_number < slot_number then return {'stale'} end", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             try await node.signal("s")
@@ -44,7 +46,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a request does not take the slot of a waiter",
-            safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
+            safeguard: "if slot_state == 'w' then return {'occupied'} end", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "0", "l"])
@@ -53,7 +55,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a signal does not take the slot of a waiter",
-            safeguard: "if slot_state == WAITING then return {'occupied'} end", replacement: ""
+            safeguard: "if slot_state == 'w' then return {'occupied'} end", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "0", "l"])
@@ -63,7 +65,7 @@ extension Hazard {
         Hazard(
             testDescription:
                 "a request for a mutex does not take a slot that holds it, because Redis has lost the release",
-            safeguard: "or string.sub(resource, TAIL) == holder\n", replacement: "\n"
+            safeguard: "or sub(resource_stored, 60) == holder or", replacement: "or"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", lock)
@@ -73,7 +75,7 @@ extension Hazard {
         Hazard(
             testDescription:
                 "a request does not take a slot that holds another mutex, because Redis has lost the release",
-            safeguard: "if held and (string.sub(held, TAIL) == holder", replacement: "if held and (false"
+            safeguard: "if held and (sub(held, 60) == holder", replacement: "if held and (false"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", lock)
@@ -82,7 +84,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a request for a semaphore does not take a slot that has a lease of it",
-            safeguard: "string.sub(slot, 26, 26) ~= SOLE or string.sub(resource", replacement: "string.sub(resource"
+            safeguard: "sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored", replacement: "sub(resource_stored"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "1", "l"])
@@ -90,8 +92,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a request that arrives after its cancel takes nothing",
-            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number))\n  end\n  return 0",
-            replacement: "end\n  return 0"
+            safeguard: "call('HSET', partition_state, ending_slot_field, pack('<c1d', 'd', number)) end return 0",
+            replacement: "end return 0"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("release", "s", number: 2, claim: 1)
@@ -110,8 +112,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a release that arrives again does not end its slot's next claim",
-            safeguard: "if slot_number ~= claim_number or claim_state == DONE then",
-            replacement: "if claim_state == DONE then"
+            safeguard: "if claim_number ~= ending_claim_number or claim_state == 'd' then",
+            replacement: "if claim_state == 'd' then"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "1", "l"])
@@ -122,10 +124,10 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a refused request confirms nothing",
-            safeguard: "  if ARGV[8] == '1' then return -1 end\nend",
+            safeguard: "if if_free == '1' then return -1 end",
             replacement:
-                "end\nif not passes and ARGV[8] == '1' then\n  call('HSET', state, slot_field, encode(SLOT, DONE, "
-                + "number))\n  return -1\nend"
+                "if if_free == '1' then call('HSET', partition_state, request_slot_field, pack('<c1d', 'd', "
+                + "request_number)) return -1 end"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
@@ -136,7 +138,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a refused request that is settled takes nothing when a copy of it arrives",
-            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number) .. '-1')", replacement: ""
+            safeguard: "call('HSET', partition_state, request_slot_field, pack('<c1d', 'd', request_number) .. '-1')",
+            replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
@@ -147,7 +150,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a refused signal that is settled adds nothing when a copy of it arrives",
-            safeguard: "call('HSET', state, slot_field, encode(SLOT, DONE, number) .. '-1')", replacement: ""
+            safeguard: "call('HSET', partition_state, request_slot_field, pack('<c1d', 'd', request_number) .. '-1')",
+            replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("signal", "s", ["sf", ""], number: 1)
@@ -160,7 +164,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "settling a request of which a copy was granted replies with the grant and keeps it",
-            safeguard: "if number == slot_number then\n", replacement: "if false then\n"
+            safeguard: "if request_number == slot_number then if", replacement: "if false then if"
         ) { nodes, redis in
             let node = try await nodes()
             let fence = try await node.request("acquire", "s", ["sf", "1", "l"], number: 1)
@@ -169,7 +173,9 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a session that leaves after it has settled a refused request leaves nothing behind",
-            safeguard: "if session_record then call('HSET', state, session_field, session_record) end\nreturn -1",
+            safeguard:
+                "if slot_session_record then call('HSET', partition_state, slot_session_field, "
+                + "slot_session_record) end return -1",
             replacement: "return -1"
         ) { nodes, redis in
             let node = try await nodes()
@@ -180,7 +186,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a confirmation that arrives late does not confirm its slot's next permit",
-            safeguard: "slot_state == GRANTED and slot_number == tonumber(number)", replacement: "slot_state == GRANTED"
+            safeguard: "slot_state == 'g' and slot_number == tonumber(number)", replacement: "slot_state == 'g'"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "2", "c"])

@@ -8,7 +8,7 @@ extension Hazard {
     static let watchers: [Hazard] = [
         Hazard(
             testDescription: "a watcher is asked to send a heartbeat when a session with a shorter TTL expires",
-            safeguard: "math.min(usual_wait, math.max(expires - now, 250000))", replacement: "usual_wait"
+            safeguard: "math.min(usual_wait, max(expires - now, 250000))", replacement: "usual_wait"
         ) { nodes, redis in
             let (short, watcher) = (try await nodes(), try await nodes())
             var asked: [Int] = []
@@ -23,7 +23,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "three of 1,000 sessions are asked to come when another one expires",
-            safeguard: "local is_watcher = #others < 3", replacement: "local is_watcher = true"
+            safeguard: "local is_watcher = #list < 3", replacement: "local is_watcher = true"
         ) { nodes, redis in
             let short = try await nodes()
             var crowd: [ForeignNode] = []
@@ -35,7 +35,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the sessions with the longest TTLs watch",
-            safeguard: "if not is_watcher and others[shortest][3] < ttl then", replacement: "if false then"
+            safeguard: "if not is_watcher and list[shortest].ttl < ttl then", replacement: "if false then"
         ) { nodes, redis in
             for _ in 0..<3 { try await nodes().heartbeat(ttl: .seconds(5)) }
             return try await nodes().heartbeat() > 0
@@ -53,7 +53,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "another session is called when a watcher has not come",
-            safeguard: "for i = 1, #lasting do called[#called + 1] = lasting[i] end", replacement: ""
+            safeguard: "called[#called + 1] = lasting[i]", replacement: ""
         ) { nodes, redis in
             let (short, other) = (try await nodes(), try await nodes())
             try await redis.setWatchers("gone:1:300000000")
@@ -64,8 +64,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a session that leaves is no watcher",
-            safeguard: "if was_watcher then call('HSET', state, 'watchers', table.concat(list, ' ')) end",
-            replacement: ""
+            safeguard: "call('HSET', partition_state, 'watchers', table.concat(list, ' '))", replacement: ""
         ) { nodes, redis in
             let (leaving, staying) = (try await nodes(), try await nodes())
             _ = try await leaving.run("leave", [.string(leaving.session)])
@@ -98,8 +97,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "other sessions are called when a session leaves claims and there are no watchers",
-            safeguard: "if lasting[i] ~= sid and #others < 3 then others[#others + 1] = lasting[i] end",
-            replacement: ""
+            safeguard: "others[#others + 1] = lasting[i]", replacement: ""
         ) { nodes, redis in
             let (leaving, other) = (try await nodes(), try await nodes())
             _ = try await leaving.request("acquire", "s", ["sf", "1", "l"])

@@ -1,0 +1,44 @@
+-- Sessions: each program that uses a partition has a session, which lasts as long as it sends heartbeats. All claims of
+-- a program belong to its session: when it expires, others sweep it, which ends its claims.
+--
+-- A session expires in two steps. When TIME has passed `expires`, the first script that acts on it sets `expires` to 0:
+-- then it has expired for every script, whatever TIME is later. The next heartbeat of any session receives it to be
+-- swept.
+
+-- A fence that is more than a day ahead, in microseconds, is not believed.
+local MAX_FENCE_LEAD = 86400000000
+
+-- The field of a slot, by its number.
+local function field_of_slot(sid, slot)
+  return SLOT_FIELD .. sid .. ':' .. string.format('%d', slot)
+end
+
+-- Returns the fields of the slots from `first` to `stop` - 1.
+local function list_slot_fields(sid, first, stop)
+  local fields = {}
+  for slot = first, stop - 1 do fields[#fields + 1] = field_of_slot(sid, slot) end
+  return fields
+end
+
+-- Writes the record of a session.
+local function write_session(partition, sid, session)
+  redis.call('HSET', partition.state, SESSION_FIELD .. sid, Session.write(session))
+end
+
+-- Ends a session for every script, and puts it in front of the sessions that wait to be swept.
+local function expire_session(partition, sid, session)
+  session.expires = 0
+  write_session(partition, sid, session)
+  redis.call('ZADD', partition.sessions, '0', sid)
+end
+
+-- Deletes what is left of a session without slots.
+local function delete_session(partition, sid)
+  redis.call('HDEL', partition.state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
+  redis.call('ZREM', partition.sessions, sid)
+end
+
+-- Calls sessions to send a heartbeat at once.
+local function publish_look(partition, sids)
+  for i = 1, #sids do redis.call('PUBLISH', wake_channel(partition.state) .. sids[i], 'look') end
+end

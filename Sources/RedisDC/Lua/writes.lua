@@ -1,0 +1,185 @@
+-- What a script writes. A script first reads and checks everything, and collects what it changes in lists. Its end
+-- writes them in few commands, in an order in which Redis refuses either nothing or the first one at maxmemory, and
+-- publishes the wake-ups.
+
+-- What a script has collected to write.
+local Writes = record {
+  also = {
+    'hset', -- fields and records of the state, in turns
+    'hdel', -- fields of the state
+    'vdel', -- fields of the values
+    'zadd', -- scores, which are '0', and lines of the index, in turns
+    'zrem', -- lines of the index
+    'sessions', -- records of sessions by SID, as tables with expires, notices, slots, and is_changed if they are
+                -- written
+    'wakeups',  -- the message for each SID, a text of pairs separated by spaces: the NUMBER of a claim and its
+                -- fence, or the NUMBER and a word. In the message that is published, the session's notices come first
+                -- (0 if the script does not write the session). nil if there are none.
+  },
+}
+
+-- Changes nothing. After a write that Redis allows at maxmemory, as it does a deletion, it allows the script's other
+-- writes too.
+local function allow_writes(state)
+  redis.call('HDEL', state, '')
+end
+
+-- Collects a field and its record.
+local function set_field(writes, field, record)
+  writes.hset[#writes.hset + 1] = field
+  writes.hset[#writes.hset + 1] = record
+end
+
+-- Collects the deletion of a field of the state.
+local function delete_field(writes, field)
+  writes.hdel[#writes.hdel + 1] = field
+end
+
+-- Collects the deletion of a field of the values.
+local function delete_value(writes, field)
+  writes.vdel[#writes.vdel + 1] = field
+end
+
+-- Collects a line for the index.
+local function add_line(writes, line)
+  writes.zadd[#writes.zadd + 1] = '0'
+  writes.zadd[#writes.zadd + 1] = line
+end
+
+-- Collects the removal of a line from the index.
+local function remove_line(writes, line)
+  writes.zrem[#writes.zrem + 1] = line
+end
+
+-- Leaves the rest of the work on a resource to a later script, which a heartbeat or the reply `more` starts.
+local function add_recheck(writes, name)
+  writes.zadd[#writes.zadd + 1] = '0'
+  writes.zadd[#writes.zadd + 1] = RECHECK_LINE .. name
+end
+
+-- Adds a pair to the message for a session: the number of its claim, and a fence or a word.
+local function add_wakeup(writes, sid, number, word)
+  writes.wakeups[sid] = (writes.wakeups[sid] and writes.wakeups[sid] .. ' ' or '') .. number .. ' ' .. word
+end
+
+-- Reads the session of a claim, once in a script. A session without a record, or with a corrupt one, has expired.
+local function read_session(partition, writes, sid)
+  local session = writes.sessions[sid]
+  if not session then
+    session = {expires = 0}
+    local stored = redis.call('HGET', partition.state, SESSION_FIELD .. sid)
+    if stored and #stored == Session.size then
+      session.expires, session.notices, session.slots = struct.unpack(Session.format, stored)
+    end
+    writes.sessions[sid] = session
+  end
+  return session
+end
+
+-- Makes the expiry of a session final: from now on it has expired for every script, see Session.
+local function note_expiry(session, now)
+  if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end
+end
+
+-- Counts a change of a claim that its session receives a message about.
+local function add_notice(session)
+  session.notices, session.is_changed = session.notices + 1, true
+end
+
+-- Writes the record of a request's session, if the request has used a slot for the first time.
+local function write_session_of_slot(partition, slot)
+  if slot.session_record then redis.call('HSET', partition.state, slot.session_field, slot.session_record) end
+end
+
+-- Collects the record of a resource, or its deletion.
+local function collect_resource(writes, resource)
+  if resource.kind == CONDITION and resource.free > resource.waiting then
+    -- A condition keeps no permits for later waiters.
+    resource.signalled, resource.free = resource.signalled - resource.free + resource.waiting, resource.waiting
+  end
+  if resource.kind then
+    -- An unused resource is deleted if it can be created again as it was.
+    if resource.waiting == 0 and (resource.kind == CONDITION or resource.kind == PHASER and resource.limit == 0
+      or (resource.kind == MUTEX or string.sub(resource.kind, 1, 1) == READ_WRITE_LOCK)
+      and resource.free == resource.limit) then
+      delete_field(writes, resource.field)
+    else
+      set_field(writes, resource.field, record_with_tail(resource))
+    end
+  end
+end
+
+-- Collects the clock and the sessions.
+local function collect_clock_and_sessions(writes, clock)
+  if clock.tick then set_field(writes, 'clock', struct.pack(NUMBER_FORMAT, clock.tick)) end
+  for sid, session in pairs(writes.sessions) do
+    if session.is_changed then
+      set_field(writes, SESSION_FIELD .. sid,
+        struct.pack(Session.format, session.expires, session.notices, session.slots))
+    end
+  end
+end
+
+-- Adds a new slot to the session of the request, if the script writes this session anyway.
+local function merge_session_of_slot(writes, slot)
+  if slot.session_record then
+    local session = writes.sessions[string.sub(slot.session_field, 3)]
+    if session and session.is_changed then
+      local own = Session.read(slot.session_record)
+      session.slots, slot.session_record = own.slots, nil
+    end
+  end
+end
+
+-- Writes the lists to the state and the index. Deletions first: Redis allows them at maxmemory, and after them all
+-- other writes of the script.
+local function write_lists(partition, writes)
+  if #writes.zrem > 0 then redis.call('ZREM', partition.index, unpack(writes.zrem)) end
+  if #writes.hdel > 0 then redis.call('HDEL', partition.state, unpack(writes.hdel)) end
+  if #writes.zadd > 0 or #writes.hset > 0 then
+    if #writes.zrem == 0 and #writes.hdel == 0 then
+      local written = redis.pcall('HSET', partition.state, unpack(writes.hset))
+      if type(written) == 'table' then
+        allow_writes(partition.state)
+        redis.call('HSET', partition.state, unpack(writes.hset))
+      end
+    elseif #writes.hset > 0 then
+      redis.call('HSET', partition.state, unpack(writes.hset))
+    end
+    if #writes.zadd > 0 then redis.call('ZADD', partition.index, unpack(writes.zadd)) end
+  end
+end
+
+-- Publishes the message of each session.
+local function publish_wakeups(partition, writes)
+  if writes.wakeups then
+    local channel = wake_channel(partition.state)
+    for owner, text in pairs(writes.wakeups) do
+      local session = writes.sessions[owner]
+      redis.call('PUBLISH', channel .. owner,
+        string.format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    end
+  end
+end
+
+-- Deletes values, when everything has been read and checked. Redis allows the following writes after a deletion.
+local function delete_values(partition, writes)
+  if #writes.vdel > 0 then redis.call('HDEL', partition.values, unpack(writes.vdel)) end
+end
+
+-- Writes what has been collected, and publishes the wake-ups.
+local function write_all(partition, writes, clock)
+  collect_clock_and_sessions(writes, clock)
+  write_lists(partition, writes)
+  publish_wakeups(partition, writes)
+end
+
+-- Writes what a request that takes a slot has collected, with its session if the slot is new, and publishes the
+-- wake-ups.
+local function write_all_of_request(partition, slot, writes, clock)
+  merge_session_of_slot(writes, slot)
+  collect_clock_and_sessions(writes, clock)
+  if slot.session_record then set_field(writes, slot.session_field, slot.session_record) end
+  write_lists(partition, writes)
+  publish_wakeups(partition, writes)
+end
