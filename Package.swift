@@ -183,6 +183,7 @@ let package = Package(
                 "QueueListen", "Hiredis", "CoordinationBase",
                 logging, metrics, lifecycle,
             ],
+            exclude: ["Lua"],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
         ),
