@@ -24,12 +24,10 @@ end
 local windows = (#KEYS - 2) / 2
 for window = 1, windows do
   local at = 5 + 4 * (window - 1)
-  do
-    local first = tonumber(ARGV[at + 2])
-    local last = tonumber(ARGV[at + 3])
-    if last > 0 and (now < first or now >= last) then
-      return {'window', format('%.0f', now)}
-    end
+  local first = tonumber(ARGV[at + 2])
+  local last = tonumber(ARGV[at + 3])
+  if last > 0 and (now < first or now >= last) then
+    return {'window', format('%.0f', now)}
   end
 end
 local rules = submit_mode .. ' ' .. ARGV[4]
@@ -40,28 +38,26 @@ end
 local plan_values, plan_olds, plan_members = {}, {}, {}
 for window = 1, windows do
   local id = ARGV[5 + 4 * (window - 1) + 1]
-  do
-    local ranks = KEYS[2 * window + 1]
-    local stamps = KEYS[2 * window + 2]
-    local value = submit_value
-    local stamp = call('HGET', stamps, submit_name)
-    local member = stamp and stamp .. submit_name
-    local old = tonumber(member and call('ZSCORE', ranks, member) or nil)
-    if old then
-      if submit_mode == 'best' then
-        if old < value then
-          value = old
-        end
-      elseif submit_mode == 'sum' then
-        if old > 0 and value > 9007199254740992 - old or old < 0 and value < -9007199254740992 - old then
-          return {'range', id}
-        end
-        value = old + value
+  local ranks = KEYS[2 * window + 1]
+  local stamps = KEYS[2 * window + 2]
+  local value = submit_value
+  local stamp = call('HGET', stamps, submit_name)
+  local member = stamp and stamp .. submit_name
+  local old = tonumber(member and call('ZSCORE', ranks, member) or nil)
+  if old then
+    if submit_mode == 'best' then
+      if old < value then
+        value = old
       end
-      plan_olds[window], plan_members[window] = old, member
+    elseif submit_mode == 'sum' then
+      if old > 0 and value > 9007199254740992 - old or old < 0 and value < -9007199254740992 - old then
+        return {'range', id}
+      end
+      value = old + value
     end
-    plan_values[window] = value
+    plan_olds[window], plan_members[window] = old, member
   end
+  plan_values[window] = value
 end
 local number = math.max(now, tonumber(stored[2] or 0) + 1)
 if not stored[1] then

@@ -48,10 +48,8 @@ if ticket.state == 'waiting' and ARGV[8] == '1' then
     for _, ticket_2 in ipairs(tickets) do
       lines[#lines + 1] = ticket_2.id
       lines[#lines + 1] = ticket_2.player
-      do
-        local number = ticket_2.rating
-        lines[#lines + 1] = format('%.0f', number)
-      end
+      local number = ticket_2.rating
+      lines[#lines + 1] = format('%.0f', number)
     end
     outcome = concat(lines, '\n') .. '\n'
     for _, ticket_2 in ipairs(tickets) do

@@ -137,61 +137,55 @@ while not outcome do
             candidates[#candidates + 1] = {id = id_2, member = member, rating = rating_2, width = width, limit =
               rating_2 + width, stamp = sub(rest, 15, 28)}
           else
-            do
-              local ticket_2
-              repeat
-                local stored = call('HGET', matchmaker_state, 't:' .. id_2)
-                if not stored then
-                  ticket_2 = nil
-                  break
-                end
-                local lines = {}
-                for line in gmatch(stored, '([^\n]*)\n') do
-                  lines[#lines + 1] = line
-                end
-                local ticket_3 = {id = id_2, state = lines[1], player = lines[2], properties = lines[3], rating =
-                  tonumber(lines[4])}
-                if ticket_3.state == 'waiting' then
-                  ticket_3.owner, ticket_3.level, ticket_3.stamp = lines[5], tonumber(lines[6]), lines[7]
-                  ticket_3.joined, ticket_3.timeout = tonumber(lines[8]), tonumber(lines[9])
-                else
-                  ticket_3.outcome = concat(lines, '\n', 5) .. '\n'
-                end
-                ticket_2 = ticket_3
-              until true
-              if ticket_2 and ticket_2.owner then
-                do
-                  local tickets = {ticket_2}
-                  local id_3 = 'end-' .. id_2
-                  local lines = {id_3, 'lost'}
-                  for __2, ticket_3 in ipairs(tickets) do
-                    lines[#lines + 1] = ticket_3.id
-                    lines[#lines + 1] = ticket_3.player
-                    do
-                      local number = ticket_3.rating
-                      lines[#lines + 1] = format('%.0f', number)
-                    end
-                  end
-                  local outcome_2 = concat(lines, '\n') .. '\n'
-                  for __2, ticket_3 in ipairs(tickets) do
-                    if ticket_3.owner then
-                      call('ZREM', matchmaker_index, 'q' .. ticket_3.properties .. '\n' .. format('%02x%012x',
-                        ticket_3.level, ticket_3.rating + 4398046511104) .. ticket_3.stamp .. ticket_3.owner ..
-                        ticket_3.id, 'o' .. ticket_3.owner .. '\n' .. ticket_3.id)
-                      call('ZREM', matchmaker_due, 't' .. ticket_3.id)
-                      call('HDEL', matchmaker_state, 'p:' .. ticket_3.player)
-                    end
-                    call('HSET', matchmaker_state, 't:' .. ticket_3.id, 'lost\n' .. ticket_3.player .. '\n' ..
-                      ticket_3.properties .. '\n' .. format('%.0f', ticket_3.rating) .. '\n' .. outcome_2)
-                    call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_3.id)
-                  end
-                  call('HSET', matchmaker_state, 'm:' .. id_3, outcome_2)
-                  call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_retell), 'm' .. id_3)
-                  matchmaker_outcomes[#matchmaker_outcomes + 1] = outcome_2
-                end
-              else
-                call('ZREM', matchmaker_index, member)
+            local ticket_2
+            repeat
+              local stored = call('HGET', matchmaker_state, 't:' .. id_2)
+              if not stored then
+                ticket_2 = nil
+                break
               end
+              local lines = {}
+              for line in gmatch(stored, '([^\n]*)\n') do
+                lines[#lines + 1] = line
+              end
+              local ticket_3 = {id = id_2, state = lines[1], player = lines[2], properties = lines[3], rating =
+                tonumber(lines[4])}
+              if ticket_3.state == 'waiting' then
+                ticket_3.owner, ticket_3.level, ticket_3.stamp = lines[5], tonumber(lines[6]), lines[7]
+                ticket_3.joined, ticket_3.timeout = tonumber(lines[8]), tonumber(lines[9])
+              else
+                ticket_3.outcome = concat(lines, '\n', 5) .. '\n'
+              end
+              ticket_2 = ticket_3
+            until true
+            if ticket_2 and ticket_2.owner then
+              local tickets = {ticket_2}
+              local id_3 = 'end-' .. id_2
+              local lines = {id_3, 'lost'}
+              for __2, ticket_3 in ipairs(tickets) do
+                lines[#lines + 1] = ticket_3.id
+                lines[#lines + 1] = ticket_3.player
+                local number = ticket_3.rating
+                lines[#lines + 1] = format('%.0f', number)
+              end
+              local outcome_2 = concat(lines, '\n') .. '\n'
+              for __2, ticket_3 in ipairs(tickets) do
+                if ticket_3.owner then
+                  call('ZREM', matchmaker_index, 'q' .. ticket_3.properties .. '\n' .. format('%02x%012x',
+                    ticket_3.level, ticket_3.rating + 4398046511104) .. ticket_3.stamp .. ticket_3.owner .. ticket_3.id,
+                    'o' .. ticket_3.owner .. '\n' .. ticket_3.id)
+                  call('ZREM', matchmaker_due, 't' .. ticket_3.id)
+                  call('HDEL', matchmaker_state, 'p:' .. ticket_3.player)
+                end
+                call('HSET', matchmaker_state, 't:' .. ticket_3.id, 'lost\n' .. ticket_3.player .. '\n' ..
+                  ticket_3.properties .. '\n' .. format('%.0f', ticket_3.rating) .. '\n' .. outcome_2)
+                call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_3.id)
+              end
+              call('HSET', matchmaker_state, 'm:' .. id_3, outcome_2)
+              call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_retell), 'm' .. id_3)
+              matchmaker_outcomes[#matchmaker_outcomes + 1] = outcome_2
+            else
+              call('ZREM', matchmaker_index, member)
             end
           end
         end
@@ -330,35 +324,31 @@ while not outcome do
       call('HSET', matchmaker_state, 'stamp', format('%.0f', stamp_3))
       stamp_2 = format('%014x', stamp_3)
     end
-    do
-      local id_2 = stamp_2 .. '-' .. matchmaker_seed
-      local lines = {id_2, 'matched'}
-      for _, ticket_2 in ipairs(tickets) do
-        lines[#lines + 1] = ticket_2.id
-        lines[#lines + 1] = ticket_2.player
-        do
-          local number = ticket_2.rating
-          lines[#lines + 1] = format('%.0f', number)
-        end
-      end
-      local outcome_2 = concat(lines, '\n') .. '\n'
-      for _, ticket_2 in ipairs(tickets) do
-        if ticket_2.owner then
-          call('ZREM', matchmaker_index, 'q' .. ticket_2.properties .. '\n' .. format('%02x%012x', ticket_2.level,
-            ticket_2.rating + 4398046511104) .. ticket_2.stamp .. ticket_2.owner .. ticket_2.id, 'o' .. ticket_2.owner
-            .. '\n' .. ticket_2.id)
-          call('ZREM', matchmaker_due, 't' .. ticket_2.id)
-          call('HDEL', matchmaker_state, 'p:' .. ticket_2.player)
-        end
-        call('HSET', matchmaker_state, 't:' .. ticket_2.id, 'matched\n' .. ticket_2.player .. '\n' ..
-          ticket_2.properties .. '\n' .. format('%.0f', ticket_2.rating) .. '\n' .. outcome_2)
-        call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_2.id)
-      end
-      call('HSET', matchmaker_state, 'm:' .. id_2, outcome_2)
-      call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_retell), 'm' .. id_2)
-      matchmaker_outcomes[#matchmaker_outcomes + 1] = outcome_2
-      outcome = outcome_2
+    local id_2 = stamp_2 .. '-' .. matchmaker_seed
+    local lines = {id_2, 'matched'}
+    for _, ticket_2 in ipairs(tickets) do
+      lines[#lines + 1] = ticket_2.id
+      lines[#lines + 1] = ticket_2.player
+      local number = ticket_2.rating
+      lines[#lines + 1] = format('%.0f', number)
     end
+    local outcome_2 = concat(lines, '\n') .. '\n'
+    for _, ticket_2 in ipairs(tickets) do
+      if ticket_2.owner then
+        call('ZREM', matchmaker_index, 'q' .. ticket_2.properties .. '\n' .. format('%02x%012x', ticket_2.level,
+          ticket_2.rating + 4398046511104) .. ticket_2.stamp .. ticket_2.owner .. ticket_2.id, 'o' .. ticket_2.owner ..
+          '\n' .. ticket_2.id)
+        call('ZREM', matchmaker_due, 't' .. ticket_2.id)
+        call('HDEL', matchmaker_state, 'p:' .. ticket_2.player)
+      end
+      call('HSET', matchmaker_state, 't:' .. ticket_2.id, 'matched\n' .. ticket_2.player .. '\n' .. ticket_2.properties
+        .. '\n' .. format('%.0f', ticket_2.rating) .. '\n' .. outcome_2)
+      call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_2.id)
+    end
+    call('HSET', matchmaker_state, 'm:' .. id_2, outcome_2)
+    call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_retell), 'm' .. id_2)
+    matchmaker_outcomes[#matchmaker_outcomes + 1] = outcome_2
+    outcome = outcome_2
   end
 end
 if outcome then

@@ -21,15 +21,13 @@ do
   end
 end
 if not bucket_exists and epoch ~= '' then
-  do
-    local tag = ARGV[2]
-    call('DEL', bucket_state, bucket_index, bucket_due, bucket_log)
-    bucket_exists, bucket_epoch, bucket_version, bucket_tag = true, epoch, 0, tag
-    bucket_first, bucket_bytes, bucket_renewed = 0, 8, 0
-    call('ZADD', bucket_index, 0, 'a')
-    call('ZADD', bucket_due, '+inf', 'a')
-    call('RPUSH', bucket_log, tag)
-  end
+  local tag = ARGV[2]
+  call('DEL', bucket_state, bucket_index, bucket_due, bucket_log)
+  bucket_exists, bucket_epoch, bucket_version, bucket_tag = true, epoch, 0, tag
+  bucket_first, bucket_bytes, bucket_renewed = 0, 8, 0
+  call('ZADD', bucket_index, 0, 'a')
+  call('ZADD', bucket_due, '+inf', 'a')
+  call('RPUSH', bucket_log, tag)
 end
 local session_last_batch
 local session_text = call('HGET', bucket_state, session_field)

@@ -81,79 +81,75 @@ do
       break
     end
     if sub(member, 1, 1) == 's' then
-      do
-        local session_last_batch, session_left
-        local session_text = call('HGET', bucket_state, member)
-        if session_text then
-          session_last_batch, session_left = unpacked('<dd', session_text)
+      local session_last_batch, session_left
+      local session_text = call('HGET', bucket_state, member)
+      if session_text then
+        session_last_batch, session_left = unpacked('<dd', session_text)
+      end
+      local gone = 0
+      if session_text and session_left ~= -1 then
+        gone = session_left
+      end
+      call('ZADD', bucket_due, 0, member)
+      local limit = budget + 1
+      local prefix = member .. '\0'
+      local clients = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', 0,
+        limit)
+      for _, member_2 in ipairs(clients) do
+        local owner = sub(member_2, #prefix + 1)
+        local client_session, client_token = unpacked('<c16c8d', call('HGET', bucket_state, owner))
+        local session_id_2 = sub(member, 2)
+        local user = string.match(owner, '^c(%Z*)')
+        call('ZREM', bucket_index, 's' .. session_id_2 .. '\0' .. owner, 'u' .. user .. '\0' .. owner)
+        local of_client = 'o' .. owner .. '\0'
+        local client_remains
+        repeat
+          local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_client, '(' .. sub(of_client, 1, -2) .. '\1',
+            'LIMIT', 0, 1)[1]
+          if not next_member then
+            call('HDEL', bucket_state, owner)
+            call('ZREM', bucket_due, owner)
+            client_remains = false
+            break
+          end
+          local next_object_grace = unpacked('>I4', next_member, #owner + 3)
+          call('ZADD', bucket_due, gone + next_object_grace, owner)
+          client_remains = true
+        until true
+        if client_remains then
+          local client_session_2, client_token_2, client_gone_2 = session_id_2, client_token, gone
+          call('HSET', bucket_state, owner, pack('<c16c8d', client_session_2, client_token_2, client_gone_2))
         end
-        local gone = 0
-        if session_text and session_left ~= -1 then
-          gone = session_left
-        end
-        call('ZADD', bucket_due, 0, member)
-        local limit = budget + 1
-        local prefix = member .. '\0'
-        local clients = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', 0,
-          limit)
-        for _, member_2 in ipairs(clients) do
-          local owner = sub(member_2, #prefix + 1)
-          local client_session, client_token = unpacked('<c16c8d', call('HGET', bucket_state, owner))
-          do
-            local session_id_2 = sub(member, 2)
-            local user = string.match(owner, '^c(%Z*)')
-            call('ZREM', bucket_index, 's' .. session_id_2 .. '\0' .. owner, 'u' .. user .. '\0' .. owner)
-            local of_client = 'o' .. owner .. '\0'
-            local client_remains
-            repeat
-              local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_client, '(' .. sub(of_client, 1, -2) ..
-                '\1', 'LIMIT', 0, 1)[1]
-              if not next_member then
-                call('HDEL', bucket_state, owner)
-                call('ZREM', bucket_due, owner)
-                client_remains = false
-                break
-              end
-              local next_object_grace = unpacked('>I4', next_member, #owner + 3)
-              call('ZADD', bucket_due, gone + next_object_grace, owner)
-              client_remains = true
-            until true
-            if client_remains then
-              local client_session_2, client_token_2, client_gone_2 = session_id_2, client_token, gone
-              call('HSET', bucket_state, owner, pack('<c16c8d', client_session_2, client_token_2, client_gone_2))
+        local user_field = 'u' .. user
+        local clients_of_user = user_field .. '\0'
+        local others = call('ZRANGEBYLEX', bucket_index, '[' .. clients_of_user, '(' .. sub(clients_of_user, 1, -2) ..
+          '\1', 'LIMIT', 0, 1)
+        if #others == 0 then
+          local of_user = 'o' .. clients_of_user
+          local user_remains
+          repeat
+            local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_user, '(' .. sub(of_user, 1, -2) .. '\1',
+              'LIMIT', 0, 1)[1]
+            if not next_member then
+              call('HDEL', bucket_state, user_field)
+              call('ZREM', bucket_due, user_field)
+              user_remains = false
+              break
             end
-            local user_field = 'u' .. user
-            local clients_of_user = user_field .. '\0'
-            local others = call('ZRANGEBYLEX', bucket_index, '[' .. clients_of_user, '(' .. sub(clients_of_user, 1, -2)
-              .. '\1', 'LIMIT', 0, 1)
-            if #others == 0 then
-              local of_user = 'o' .. clients_of_user
-              local user_remains
-              repeat
-                local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_user, '(' .. sub(of_user, 1, -2) ..
-                  '\1', 'LIMIT', 0, 1)[1]
-                if not next_member then
-                  call('HDEL', bucket_state, user_field)
-                  call('ZREM', bucket_due, user_field)
-                  user_remains = false
-                  break
-                end
-                local next_object_grace = unpacked('>I4', next_member, #user_field + 3)
-                call('ZADD', bucket_due, gone + next_object_grace, user_field)
-                user_remains = true
-              until true
-              if user_remains then
-                call('HSET', bucket_state, user_field, pack('<d', gone))
-              end
-            end
+            local next_object_grace = unpacked('>I4', next_member, #user_field + 3)
+            call('ZADD', bucket_due, gone + next_object_grace, user_field)
+            user_remains = true
+          until true
+          if user_remains then
+            call('HSET', bucket_state, user_field, pack('<d', gone))
           end
         end
-        if #clients < limit then
-          call('ZREM', bucket_due, member)
-          call('HDEL', bucket_state, member)
-        end
-        budget = budget - #clients
       end
+      if #clients < limit then
+        call('ZREM', bucket_due, member)
+        call('HDEL', bucket_state, member)
+      end
+      budget = budget - #clients
     else
       local count
       do
@@ -191,15 +187,13 @@ do
             local key = sub(member_2, object_key_at)
             call('HDEL', bucket_state, 'k' .. key)
             call('ZREM', bucket_index, 'k' .. key, 'o' .. member .. '\0' .. pack('>I4', object_grace) .. key)
-            do
-              local change = 'e' .. reason .. pack('<Hc0Hc0', #member, member, #key, key)
-              change = edit_tag .. change
-              bucket_version = bucket_version + 1
-              bucket_bytes = bucket_bytes + #change
-              edit_logged[#edit_logged + 1] = change
-              edit_published[#edit_published + 1] = pack('<I4', #change)
-              edit_published[#edit_published + 1] = change
-            end
+            local change = 'e' .. reason .. pack('<Hc0Hc0', #member, member, #key, key)
+            change = edit_tag .. change
+            bucket_version = bucket_version + 1
+            bucket_bytes = bucket_bytes + #change
+            edit_logged[#edit_logged + 1] = change
+            edit_published[#edit_published + 1] = pack('<I4', #change)
+            edit_published[#edit_published + 1] = change
           end
           budget_2, count = budget_2 - 1, count + 1
         end
@@ -220,19 +214,17 @@ do
 end
 local next_due = call('ZRANGEBYSCORE', bucket_due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 if #edit_logged > 0 then
-  do
-    local channel = KEYS[5]
-    local limits = ARGV[3]
-    local max_count, max_bytes = unpacked('<dd', limits)
-    local before = pack('<c8dc8', bucket_epoch, bucket_version - #edit_logged, bucket_tag)
-    call('RPUSH', bucket_log, unpack(edit_logged))
-    bucket_tag = edit_tag
-    while bucket_first < bucket_version and (bucket_version - bucket_first >= max_count or bucket_bytes > max_bytes) do
-      bucket_bytes = bucket_bytes - #call('LPOP', bucket_log)
-      bucket_first = bucket_first + 1
-    end
-    call('PUBLISH', channel, before .. table.concat(edit_published))
+  local channel = KEYS[5]
+  local limits = ARGV[3]
+  local max_count, max_bytes = unpacked('<dd', limits)
+  local before = pack('<c8dc8', bucket_epoch, bucket_version - #edit_logged, bucket_tag)
+  call('RPUSH', bucket_log, unpack(edit_logged))
+  bucket_tag = edit_tag
+  while bucket_first < bucket_version and (bucket_version - bucket_first >= max_count or bucket_bytes > max_bytes) do
+    bucket_bytes = bucket_bytes - #call('LPOP', bucket_log)
+    bucket_first = bucket_first + 1
   end
+  call('PUBLISH', channel, before .. table.concat(edit_published))
 end
 if is_renewed or #edit_logged > 0 then
   call('HSET', bucket_state, 'b', pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first,

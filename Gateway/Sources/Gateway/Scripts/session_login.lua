@@ -17,10 +17,8 @@ do
 end
 if current ~= '' and call('HDEL', older, 'token', 'cookie') > 0 then
   call('HSET', older, 'replaced', '1')
-  do
-    local channel = ARGV[8]
-    redis.pcall('PUBLISH', channel, current)
-  end
+  local channel = ARGV[8]
+  redis.pcall('PUBLISH', channel, current)
 end
 call('HSET', session, 'user', ARGV[3], 'device', ARGV[4], 'token', ARGV[5], 'cookie', ARGV[6], 'expires', expires)
 call('PEXPIREAT', session, expires)

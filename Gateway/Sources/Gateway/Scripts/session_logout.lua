@@ -9,10 +9,8 @@ if token and not ended then
   if call('PTTL', session) > tonumber(repeatable) then
     call('PEXPIRE', session, repeatable)
   end
-  do
-    local channel = ARGV[2]
-    redis.pcall('PUBLISH', channel, id)
-  end
+  local channel = ARGV[2]
+  redis.pcall('PUBLISH', channel, id)
 end
 if call('GET', device) == id then
   call('DEL', device)
