@@ -1,6 +1,8 @@
--- A matchmaker's data in Redis, and its tickets: how they are stored and how they end.
---
--- The keys of a matchmaker, in this order:
+-- The tickets of a matchmaker: its data in Redis, how tickets are stored, and how they end. A ticket waits for a
+-- match from when it is added until it is matched or cancelled, its time is over, or its node is dead. Then its
+-- outcome is kept until a node has sent it to the players.
+
+-- The keys of a matchmaker, in the order of KEYS:
 --   state  hash        rules: size and window rule, as in ARGV; stamp: the last stamp
 --                      t:TICKET   the ticket's record (read_ticket)
 --                      p:PLAYER   the player's waiting ticket
@@ -11,7 +13,7 @@
 --                      f TICKET when the record is forgotten
 --   nodes  sorted set  node ids by ms since 1970 when their lease ends. It has that of the node that runs the script
 -- Index and due have a member MATCH_GUARD that stays.
---
+
 -- A ticket is a table, because a match is a list of them:
 --   id, player, properties   texts
 --   rating                   a whole number

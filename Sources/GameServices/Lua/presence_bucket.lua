@@ -1,7 +1,15 @@
--- A presence bucket: its data in Redis and the records in it. Everything is checked before anything is written, because
--- Redis does not roll back.
+-- A presence bucket: objects with owners, and a log of their changes. This file has its data in Redis, the records in
+-- it, and what all operations need. Everything is checked before anything is written, because Redis does not roll
+-- back.
 --
--- The keys of a bucket, in this order:
+-- An owner is a client or a user. It is gone when its client, or the last client of its user, has disconnected. Then
+-- each of its objects ends after its own grace period.
+--
+-- A change has a version, one more than the version before, and the tag of the script that made it: 8 random bytes. A
+-- position is an epoch, a version and its tag. It is followed by the changes of the log if the log still has its
+-- version with that tag; otherwise Redis has lost changes, or the log has dropped them.
+
+-- The keys of a bucket, in the order of KEYS:
 --   state    hash
 --            b                   the bucket (Bucket)
 --            k KEY               an object (Object)
@@ -11,20 +19,14 @@
 --   index    sorted set, all scores 0
 --            k KEY               every object, for pages
 --            o OWNER \0 GRACE KEY   the objects of an owner in the order of their grace periods (Grace)
---            s SID \0 CLIENT     the connected clients of a session
---            u USER \0 CLIENT    the connected clients of a user
+--            s SID \0 OWNER      the connected clients of a session
+--            u USER \0 OWNER     the connected clients of a user
 --   due      sorted set by time in ms
 --            s SID               when the session expires
 --            OWNER               when the next object of an owner that is gone ends
 --   log      list: the latest changes (append_change), one for each version from `first` to `version`
 --   changes  the channel on which changes are published (publish_changes)
---
--- An OWNER is the field of a client (c USER \0 CLIENT) or of a user (u USER). It is gone when its client, or the last
--- client of its user, has disconnected. Then each of its objects ends after its own grace period.
---
--- A change has a version, one more than the version before, and the tag of the script that made it: 8 random bytes. A
--- position is an epoch, a version and its tag. It is followed by the changes of the log if the log still has its
--- version with that tag; otherwise Redis has lost changes, or the log has dropped them.
+-- An OWNER is the field of a client (c USER \0 CLIENT) or of a user (u USER).
 
 -- The bucket.
 local Bucket = record {
