@@ -184,6 +184,7 @@ let package = Package(
                 "QueueListen", "Hiredis", "CoordinationBase",
                 logging, metrics, lifecycle,
             ],
+            exclude: ["Lua"],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
         ),

@@ -59,6 +59,7 @@ let package = Package(
                 .product(name: "NIOWebSocket", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
+            exclude: ["Lua"],
             resources: [.embedInCode("Scripts"), .embedInCode("Admin/Pages")],
             swiftSettings: settings
         ),

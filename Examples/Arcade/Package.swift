@@ -51,6 +51,8 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
+            exclude: ["Lua"],
+            resources: [.embedInCode("Scripts")],
             swiftSettings: settings),
         // The table is read where it lies, because the tests in JavaScript read the same file.
         .testTarget(

@@ -54,7 +54,7 @@ public struct LeaderboardSubmission: Sendable, Hashable {
 extension LeaderboardEntry {
     private static let stampDigits = 14
 
-    /// Creates an entry from a reply of board_read.lua.
+    /// Creates an entry from a reply of `board_read`.
     ///
     /// - Parameters:
     ///   - member: 14 hexadecimal digits of the time in microseconds since 1970, and the name.
@@ -71,7 +71,7 @@ extension LeaderboardEntry {
 }
 
 extension LeaderboardSubmission {
-    /// Parses ANSWER of board_submit.lua.
+    /// Parses ANSWER of `board_submit`.
     init?(id: String, answer: String, windows: Set<LeaderboardWindow>) {
         self.id = id
         placements = [:]

@@ -1,6 +1,6 @@
 import Hiredis
 
-/// The Lua files of leaderboards in Scripts/, embedded in the binary at build time.
+/// The scripts of leaderboards, which are made from the library in Lua/ and embedded in the binary at build time.
 enum LeaderboardScripts {
     static let submit = RedisScript(embedded: PackageResources.board_submit_lua)
     static let read = RedisScript(embedded: PackageResources.board_read_lua)

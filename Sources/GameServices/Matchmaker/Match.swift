@@ -61,7 +61,7 @@ struct TicketOutcome: Sendable, Hashable {
     var reason: String
     var players: [Match.Player]
 
-    /// Parses an outcome of match_head.lua: lines for id, reason, and ticket, player and rating of each.
+    /// Parses an outcome, see Lua/match_tickets.lua: lines for id, reason, and ticket, player and rating of each.
     init?(_ text: String?) {
         guard let text, text.last == "\n" else { return nil }
         let lines = text.dropLast().split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

@@ -1,16 +1,10 @@
 import Hiredis
 
-/// The Lua files of matchmakers in Scripts/, embedded in the binary at build time.
+/// The scripts of matchmakers, which are made from the library in Lua/ and embedded in the binary at build time.
 enum MatchmakerScripts {
-    static let enqueue = script(PackageResources.match_search_lua, PackageResources.match_enqueue_lua)
-    static let tick = script(PackageResources.match_search_lua, PackageResources.match_tick_lua)
-    static let end = script(PackageResources.match_end_lua)
-    static let told = script(PackageResources.match_told_lua)
-    static let inspect = script(PackageResources.match_inspect_lua)
-
-    /// Joins files into one script, with match_head.lua first: Redis scripts cannot include one
-    /// another.
-    private static func script(_ parts: [UInt8]...) -> RedisScript {
-        RedisScript(embedded: Array(([PackageResources.match_head_lua] + parts).joined()))
-    }
+    static let enqueue = RedisScript(embedded: PackageResources.match_enqueue_lua)
+    static let tick = RedisScript(embedded: PackageResources.match_tick_lua)
+    static let end = RedisScript(embedded: PackageResources.match_end_lua)
+    static let told = RedisScript(embedded: PackageResources.match_told_lua)
+    static let inspect = RedisScript(embedded: PackageResources.match_inspect_lua)
 }

@@ -1,4 +1,4 @@
-/// An operation on a bucket, as presence_apply.lua expects it.
+/// An operation on a bucket, as `presence_apply` expects it.
 enum PresenceOperation: Sendable {
     case connect(user: String, client: String, token: UInt64)
     case disconnect(PresenceOwner)

@@ -1,4 +1,16 @@
--- Counts what a matchmaker has. Composed of match_head and this file. Changes nothing.
---
--- Reply: {number of waiting tickets, number of nodes with a lease}
-return {call('ZLEXCOUNT', index, '[o', '(p'), call('ZCOUNT', nodes, '(' .. integer(now), '+inf')}
+-- Made from Sources/GameServices/Lua by scripts/lua.
+local call = redis.call
+do
+  local state = KEYS[1]
+  local rules = ARGV[1]
+  local stored = call('HGET', state, 'rules')
+  if stored and stored ~= rules then
+    return {'rules', stored}
+  end
+end
+local now
+do
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+return {call('ZLEXCOUNT', KEYS[2], '[o', '(p'), call('ZCOUNT', KEYS[4], '(' .. string.format('%.0f', now), '+inf')}

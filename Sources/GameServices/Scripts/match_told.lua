@@ -1,6 +1,12 @@
--- Notes that an outcome has been sent to its players. Composed of match_head and this file.
---
--- ARGV[7] id of the outcome
--- Reply: 1 if it was not noted before.
-call('ZREM', due, 'm' .. ARGV[7])
-return call('HDEL', state, 'm:' .. ARGV[7])
+-- Made from Sources/GameServices/Lua by scripts/lua.
+local call = redis.call
+local state, id = KEYS[1], ARGV[7]
+do
+  local rules = ARGV[1]
+  local stored = call('HGET', state, 'rules')
+  if stored and stored ~= rules then
+    return {'rules', stored}
+  end
+end
+call('ZREM', KEYS[3], 'm' .. id)
+return call('HDEL', state, 'm:' .. id)

@@ -1,132 +1,322 @@
--- Carries out a batch of operations of a session, once. Follows presence_edit, before presence_end.
--- ARGV[4] the session and the number of the batch (BATCH)
--- ARGV[5...] the operations: a letter, then what it needs
-local BATCH = '<c16d'
--- user, client, token
-local CONNECT, DISCONNECT = 'c', 'd'
--- user, client, token, scope (c or u), grace, 1 to refuse an object that exists, length of the key; then key and value
-local PUT_OBJECT = 'p'
--- version that the object must have, or -1 for any, length of the key; then key and value
-local UPDATE = 'u'
--- user, client, token, length of the key, key
-local REMOVE = 'r'
--- Results, each with a version (8 bytes): of the change, or of the object that prevented it
-local DONE, SUPERSEDED, TAKEN, CHANGED = 'k', 'x', 't', 'm'
-
-local sid, number = unpacked(BATCH, ARGV[4])
-local session = bucket and call('HGET', state, 's' .. sid)
-if not session then
+-- Made from Sources/GameServices/Lua by scripts/lua.
+local call, concat, match, pack, sub, unpacked = redis.call, table.concat, string.match, struct.pack, string.sub,
+  struct.unpack
+local batch_session, batch_number = unpacked('<c16d', ARGV[4])
+local session_field = 's' .. batch_session
+local now
+do
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
+  bucket_index, bucket_due, bucket_log
+do
+  local state = KEYS[1]
+  local index = KEYS[2]
+  local due = KEYS[3]
+  local log_2 = KEYS[4]
+  bucket_state, bucket_index, bucket_due, bucket_log = state, index, due, log_2
+  local stored = call('HGET', state, 'b')
+  if stored then
+    bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed = unpacked('<c8dc8ddd', stored)
+    bucket_exists = call('LLEN', log_2) == bucket_version - bucket_first + 1
+  end
+end
+if not bucket_exists then
   return {'lost'}
 end
-local last, left = unpacked(SESSION, session)
--- The reply to this batch was lost.
-if last == number then
-  return {'ok', string.sub(session, 17)}
+local session_last_batch, session_left
+local session_text = call('HGET', bucket_state, session_field)
+if session_text then
+  session_last_batch, session_left = unpacked('<dd', session_text)
 end
-if last > number then
+if not session_text then
+  return {'lost'}
+end
+if session_last_batch == batch_number then
+  return {'ok', sub(session_text, 17)}
+end
+if session_last_batch > batch_number then
   return {'late'}
 end
--- Redis has lost an earlier batch.
-if last < number - 1 then
+if session_last_batch < batch_number - 1 then
   return {'rolled back'}
 end
--- A session that has expired is never used again, even before it is swept.
-if left ~= IN_USE or (tonumber(call('ZSCORE', due, 's' .. sid)) or 0) <= now then
+if not (session_left == -1 and (tonumber(call('ZSCORE', bucket_due, session_field)) or 0) > now) then
   return {'lost'}
 end
+local edit_tag, edit_logged, edit_published = ARGV[2], {}, {}
 local results = {}
-
-local function connection(user, client, token)
-  local owner = 'c' .. user .. '\0' .. client
-  local record = call('HGET', state, owner)
-  if record then
-    local its_sid, its_token, gone = unpacked(CLIENT, record)
-    if its_sid == sid and its_token == token and gone == CONNECTED then
-      return owner
-    end
-  end
-end
-
 for i = 5, #ARGV do
-  local operation = ARGV[i]
-  local kind = string.sub(operation, 1, 1)
-  local result, result_version = DONE, version
-  if kind == CONNECT then
-    local user, client, token = unpacked('<Hc0Hc0c8', operation, 2)
-    local owner = 'c' .. user .. '\0' .. client
-    local record = call('HGET', state, owner)
-    if record then
-      -- The connection that it replaces, of this process or of another one, ends without a trace.
-      call('ZREM', index, 's' .. string.sub(record, 1, 16) .. '\0' .. owner)
-    end
-    call('HSET', state, owner, pack(CLIENT, sid, token, CONNECTED))
-    call('HDEL', state, 'u' .. user)
-    call('ZADD', index, 0, 's' .. sid .. '\0' .. owner, 0, 'u' .. user .. '\0' .. owner)
-    call('ZREM', due, owner, 'u' .. user)
-  elseif kind == DISCONNECT then
-    local user, client, token = unpacked('<Hc0Hc0c8', operation, 2)
-    local owner = connection(user, client, token)
-    if owner then
-      disconnect(owner, sid, token, now)
-    else
-      result = SUPERSEDED
-    end
-  elseif kind == UPDATE then
-    local expected, length, start = unpacked('<dH', operation, 2)
-    local key = string.sub(operation, start, start + length - 1)
-    local object = call('HGET', state, 'k' .. key)
-    local found, grace, owner_length = 0, 0, 0
-    if object then found, grace, owner_length = unpacked(OBJECT, object) end
-    if not object or (expected >= 0 and expected ~= found) then
-      result, result_version = CHANGED, found
-    else
-      local owner = string.sub(object, OBJECT_SIZE + 1, OBJECT_SIZE + owner_length)
-      local value = string.sub(operation, start + length)
-      append(PUT .. '\0' .. pack('<Hc0Hc0', #owner, owner, #key, key) .. value)
-      call('HSET', state, 'k' .. key, pack(OBJECT, version, grace, #owner) .. owner .. value)
-      result_version = version
-    end
-  else
-    local user, client, token, start = unpacked('<Hc0Hc0c8', operation, 2)
-    local owner = connection(user, client, token)
-    local scope, new_grace, only_new, length = 'c', 0, 0, 0
-    if kind == PUT_OBJECT then
-      scope, new_grace, only_new, length, start = unpacked('<c1I4BH', operation, start)
-    else
-      length, start = unpacked('<H', operation, start)
-    end
-    local key = string.sub(operation, start, start + length - 1)
-    local object = owner and call('HGET', state, 'k' .. key)
-    local found, grace, former = 0, 0, nil
-    if object then
-      local owner_length
-      found, grace, owner_length = unpacked(OBJECT, object)
-      former = string.sub(object, OBJECT_SIZE + 1, OBJECT_SIZE + owner_length)
-    end
-    if not owner then
-      result, result_version = SUPERSEDED, 0
-    elseif former and string.match(former, '^.(%Z*)') ~= user or object and only_new == 1 then
-      result, result_version = TAKEN, found
-    elseif kind == REMOVE then
-      if object then
-        end_object(key, former, grace, 'r')
-        result_version = version
-      else
-        result, result_version = CHANGED, 0
+  local result, version
+  repeat
+    local operation = ARGV[i]
+    local kind = sub(operation, 1, 1)
+    if kind == 'c' then
+      do
+        local connection_user, connection_client, connection_token = unpacked('<Hc0Hc0c8', operation, 2)
+        local user_field = 'u' .. connection_user
+        local owner = 'c' .. connection_user .. '\0' .. connection_client
+        local former = call('HGET', bucket_state, owner)
+        if former then
+          local client_session = unpacked('<c16c8d', former)
+          call('ZREM', bucket_index, 's' .. client_session .. '\0' .. owner)
+        end
+        local client_session, client_token, client_gone = batch_session, connection_token, -1
+        call('HSET', bucket_state, owner, pack('<c16c8d', client_session, client_token, client_gone))
+        call('HDEL', bucket_state, user_field)
+        call('ZADD', bucket_index, 0, 's' .. batch_session .. '\0' .. owner, 0, user_field .. '\0' .. owner)
+        call('ZREM', bucket_due, owner, user_field)
       end
-    else
-      if scope == 'u' then owner = 'u' .. user end
-      local value = string.sub(operation, start + length)
-      append(PUT .. (object and '\0' or '\1') .. pack('<Hc0Hc0', #owner, owner, #key, key) .. value)
-      call('HSET', state, 'k' .. key, pack(OBJECT, version, new_grace, #owner) .. owner .. value)
-      if former ~= owner or grace ~= new_grace then
-        if former then call('ZREM', index, by_grace(former, grace, key)) end
-        call('ZADD', index, 0, by_grace(owner, new_grace, key), 0, 'k' .. key)
-      end
-      result_version = version
+      result, version = 'k', bucket_version
+      break
+    elseif kind == 'd' then
+      local result_2
+      repeat
+        local connection_user, connection_client, connection_token = unpacked('<Hc0Hc0c8', operation, 2)
+        local owner
+        repeat
+          local owner_2 = 'c' .. connection_user .. '\0' .. connection_client
+          local stored = call('HGET', bucket_state, owner_2)
+          if not stored then
+            owner = nil
+            break
+          end
+          local client_session, client_token, client_gone = unpacked('<c16c8d', stored)
+          if client_session == batch_session and client_token == connection_token and client_gone == -1 then
+            owner = owner_2
+            break
+          end
+          owner = nil
+        until true
+        if not owner then
+          result_2 = 'x'
+          break
+        end
+        do
+          local user = match(owner, '^c(%Z*)')
+          call('ZREM', bucket_index, 's' .. batch_session .. '\0' .. owner, 'u' .. user .. '\0' .. owner)
+          local of_client = 'o' .. owner .. '\0'
+          local client_remains
+          repeat
+            local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_client, '(' .. sub(of_client, 1, -2) ..
+              '\1', 'LIMIT', 0, 1)[1]
+            if not next_member then
+              call('HDEL', bucket_state, owner)
+              call('ZREM', bucket_due, owner)
+              client_remains = false
+              break
+            end
+            local next_object_grace = unpacked('>I4', next_member, #owner + 3)
+            call('ZADD', bucket_due, now + next_object_grace, owner)
+            client_remains = true
+          until true
+          if client_remains then
+            local client_session, client_token, client_gone = batch_session, connection_token, now
+            call('HSET', bucket_state, owner, pack('<c16c8d', client_session, client_token, client_gone))
+          end
+          local user_field = 'u' .. user
+          local clients_of_user = user_field .. '\0'
+          local others = call('ZRANGEBYLEX', bucket_index, '[' .. clients_of_user, '(' .. sub(clients_of_user, 1, -2) ..
+            '\1', 'LIMIT', 0, 1)
+          if #others == 0 then
+            local of_user = 'o' .. clients_of_user
+            local user_remains
+            repeat
+              local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_user, '(' .. sub(of_user, 1, -2) .. '\1',
+                'LIMIT', 0, 1)[1]
+              if not next_member then
+                call('HDEL', bucket_state, user_field)
+                call('ZREM', bucket_due, user_field)
+                user_remains = false
+                break
+              end
+              local next_object_grace = unpacked('>I4', next_member, #user_field + 3)
+              call('ZADD', bucket_due, now + next_object_grace, user_field)
+              user_remains = true
+            until true
+            if user_remains then
+              call('HSET', bucket_state, user_field, pack('<d', now))
+            end
+          end
+        end
+        result_2 = 'k'
+      until true
+      result, version = result_2, bucket_version
+      break
+    elseif kind == 'u' then
+      repeat
+        local update_version, update_key_size, update_key_at = unpacked('<dH', operation, 2)
+        local key = sub(operation, update_key_at, update_key_at + update_key_size - 1)
+        local object_version, object_grace, object_owner_size, object_exists, object_owner
+        do
+          object_version, object_grace = 0, 0
+          local stored = call('HGET', bucket_state, 'k' .. key)
+          if stored then
+            object_version, object_grace, object_owner_size = unpacked('<dI4H', stored)
+            object_exists = true
+            object_owner = sub(stored, 15, 14 + object_owner_size)
+          end
+        end
+        if not object_exists or update_version >= 0 and update_version ~= object_version then
+          result, version = 'm', object_version
+          break
+        end
+        local value = sub(operation, update_key_at + update_key_size)
+        do
+          local change = 'p\0' .. pack('<Hc0Hc0', #object_owner, object_owner, #key, key) .. value
+          change = edit_tag .. change
+          bucket_version = bucket_version + 1
+          bucket_bytes = bucket_bytes + #change
+          edit_logged[#edit_logged + 1] = change
+          edit_published[#edit_published + 1] = pack('<I4', #change)
+          edit_published[#edit_published + 1] = change
+        end
+        call('HSET', bucket_state, 'k' .. key, pack('<dI4H', bucket_version, object_grace, #object_owner) ..
+          object_owner .. value)
+        result, version = 'k', bucket_version
+      until true
+      break
+    elseif kind == 'p' then
+      repeat
+        local connection_user, connection_client, connection_token, connection_rest_at = unpacked('<Hc0Hc0c8',
+          operation, 2)
+        local owner
+        repeat
+          local owner_2 = 'c' .. connection_user .. '\0' .. connection_client
+          local stored = call('HGET', bucket_state, owner_2)
+          if not stored then
+            owner = nil
+            break
+          end
+          local client_session, client_token, client_gone = unpacked('<c16c8d', stored)
+          if client_session == batch_session and client_token == connection_token and client_gone == -1 then
+            owner = owner_2
+            break
+          end
+          owner = nil
+        until true
+        if not owner then
+          result, version = 'x', 0
+          break
+        end
+        local put_scope, put_grace, put_only_new, put_key_size, put_key_at = unpacked('<c1I4BH', operation,
+          connection_rest_at)
+        local key = sub(operation, put_key_at, put_key_at + put_key_size - 1)
+        local object_version, object_grace, object_owner_size, object_exists, object_owner
+        do
+          object_version, object_grace = 0, 0
+          local stored = call('HGET', bucket_state, 'k' .. key)
+          if stored then
+            object_version, object_grace, object_owner_size = unpacked('<dI4H', stored)
+            object_exists = true
+            object_owner = sub(stored, 15, 14 + object_owner_size)
+          end
+        end
+        if object_exists and (match(object_owner, '^.(%Z*)') ~= connection_user or put_only_new == 1) then
+          result, version = 't', object_version
+          break
+        end
+        if put_scope == 'u' then
+          owner = 'u' .. connection_user
+        end
+        local value = sub(operation, put_key_at + put_key_size)
+        do
+          local change = 'p' .. (object_exists and '\0' or '\1') .. pack('<Hc0Hc0', #owner, owner, #key, key) .. value
+          change = edit_tag .. change
+          bucket_version = bucket_version + 1
+          bucket_bytes = bucket_bytes + #change
+          edit_logged[#edit_logged + 1] = change
+          edit_published[#edit_published + 1] = pack('<I4', #change)
+          edit_published[#edit_published + 1] = change
+        end
+        call('HSET', bucket_state, 'k' .. key, pack('<dI4H', bucket_version, put_grace, #owner) .. owner .. value)
+        if object_owner ~= owner or object_grace ~= put_grace then
+          if object_exists then
+            call('ZREM', bucket_index, 'o' .. object_owner .. '\0' .. pack('>I4', object_grace) .. key)
+          end
+          call('ZADD', bucket_index, 0, 'o' .. owner .. '\0' .. pack('>I4', put_grace) .. key, 0, 'k' .. key)
+        end
+        result, version = 'k', bucket_version
+      until true
+      break
     end
-  end
-  results[#results + 1] = pack('<c1d', result, result_version)
+    repeat
+      local connection_user, connection_client, connection_token, connection_rest_at = unpacked('<Hc0Hc0c8', operation,
+        2)
+      local owner
+      repeat
+        local owner_2 = 'c' .. connection_user .. '\0' .. connection_client
+        local stored = call('HGET', bucket_state, owner_2)
+        if not stored then
+          owner = nil
+          break
+        end
+        local client_session, client_token, client_gone = unpacked('<c16c8d', stored)
+        if client_session == batch_session and client_token == connection_token and client_gone == -1 then
+          owner = owner_2
+          break
+        end
+        owner = nil
+      until true
+      if not owner then
+        result, version = 'x', 0
+        break
+      end
+      local removal_key_size, removal_key_at = unpacked('<H', operation, connection_rest_at)
+      local key = sub(operation, removal_key_at, removal_key_at + removal_key_size - 1)
+      local object_version, object_grace, object_owner_size, object_exists, object_owner
+      do
+        object_version, object_grace = 0, 0
+        local stored = call('HGET', bucket_state, 'k' .. key)
+        if stored then
+          object_version, object_grace, object_owner_size = unpacked('<dI4H', stored)
+          object_exists = true
+          object_owner = sub(stored, 15, 14 + object_owner_size)
+        end
+      end
+      if not object_exists then
+        result, version = 'm', 0
+        break
+      end
+      if match(object_owner, '^.(%Z*)') ~= connection_user then
+        result, version = 't', object_version
+        break
+      end
+      call('HDEL', bucket_state, 'k' .. key)
+      call('ZREM', bucket_index, 'k' .. key, 'o' .. object_owner .. '\0' .. pack('>I4', object_grace) .. key)
+      do
+        local change = 'er' .. pack('<Hc0Hc0', #object_owner, object_owner, #key, key)
+        change = edit_tag .. change
+        bucket_version = bucket_version + 1
+        bucket_bytes = bucket_bytes + #change
+        edit_logged[#edit_logged + 1] = change
+        edit_published[#edit_published + 1] = pack('<I4', #change)
+        edit_published[#edit_published + 1] = change
+      end
+      result, version = 'k', bucket_version
+    until true
+  until true
+  results[#results + 1] = pack('<c1d', result, version)
 end
-results = table.concat(results)
-call('HSET', state, 's' .. sid, pack(SESSION, number, IN_USE) .. results)
+local reply = concat(results)
+session_last_batch = batch_number
+call('HSET', bucket_state, session_field, pack('<dd', session_last_batch, session_left) .. reply)
+if #edit_logged > 0 then
+  do
+    local channel = KEYS[5]
+    local limits = ARGV[3]
+    local max_count, max_bytes = unpacked('<dd', limits)
+    local before = pack('<c8dc8', bucket_epoch, bucket_version - #edit_logged, bucket_tag)
+    call('RPUSH', bucket_log, unpack(edit_logged))
+    bucket_tag = edit_tag
+    while bucket_first < bucket_version and (bucket_version - bucket_first >= max_count or bucket_bytes > max_bytes) do
+      bucket_bytes = bucket_bytes - #call('LPOP', bucket_log)
+      bucket_first = bucket_first + 1
+    end
+    call('PUBLISH', channel, before .. concat(edit_published))
+  end
+  call('HSET', bucket_state, 'b', pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first,
+    bucket_bytes, bucket_renewed))
+end
+return {'ok', reply}

@@ -1,14 +1,49 @@
--- Begins a session. Follows presence_head.
--- ARGV[3] the session's identifier, 16 characters
--- ARGV[4] ms until it expires without a heartbeat
--- Reply: {'ok'}, or {'lost'}: the session has begun before and has ended, or has run a batch.
-local sid = ARGV[3]
-local session = call('HGET', state, 's' .. sid)
-if session and unpacked(SESSION, session) ~= 0 then
+-- Made from Sources/GameServices/Lua by scripts/lua.
+local call, pack, unpacked = redis.call, struct.pack, struct.unpack
+local epoch, session_field = ARGV[1], 's' .. ARGV[3]
+local now
+do
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
+  bucket_index, bucket_due, bucket_log
+do
+  local state = KEYS[1]
+  local index = KEYS[2]
+  local due = KEYS[3]
+  local log_2 = KEYS[4]
+  bucket_state, bucket_index, bucket_due, bucket_log = state, index, due, log_2
+  local stored = call('HGET', state, 'b')
+  if stored then
+    bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed = unpacked('<c8dc8ddd', stored)
+    bucket_exists = call('LLEN', log_2) == bucket_version - bucket_first + 1
+  end
+end
+if not bucket_exists and epoch ~= '' then
+  local tag = ARGV[2]
+  call('DEL', bucket_state, bucket_index, bucket_due, bucket_log)
+  bucket_exists, bucket_epoch, bucket_version, bucket_tag = true, epoch, 0, tag
+  bucket_first, bucket_bytes, bucket_renewed = 0, 8, 0
+  call('ZADD', bucket_index, 0, 'a')
+  call('ZADD', bucket_due, '+inf', 'a')
+  call('RPUSH', bucket_log, tag)
+end
+local session_last_batch
+local session_text = call('HGET', bucket_state, session_field)
+if session_text then
+  session_last_batch = unpacked('<dd', session_text)
+end
+if session_text and session_last_batch ~= 0 then
   return {'lost'}
 end
-call('ZADD', due, now + ARGV[4], 's' .. sid)
-call('HSET', state, 's' .. sid, pack(SESSION, 0, IN_USE))
-for i = 1, 4 do call('PEXPIRE', KEYS[i], RETENTION) end
-call('HSET', state, 'b', pack(BUCKET, epoch, version, tag, first, bytes, now))
+call('ZADD', bucket_due, now + ARGV[4], session_field)
+call('HSET', bucket_state, session_field, pack('<dd', 0, -1))
+call('PEXPIRE', bucket_state, 7200000)
+call('PEXPIRE', bucket_index, 7200000)
+call('PEXPIRE', bucket_due, 7200000)
+call('PEXPIRE', bucket_log, 7200000)
+bucket_renewed = now
+call('HSET', bucket_state, 'b', pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes,
+  bucket_renewed))
 return {'ok'}

@@ -1,23 +1,33 @@
--- Reads a page of the objects, in the order of their keys. Follows presence_head.
--- ARGV[3] where the page begins: 0KEY at this key (0 alone: at the first one), or 1KEY after this key
--- ARGV[4] maximum number of objects, and of their bytes (one object of any size is returned)
--- Reply: {'ok', the position, 1 if more follow, the objects as key, record, ...}, or {'none'}
-if not bucket then
+-- Made from Sources/GameServices/Lua by scripts/lua.
+local call, sub, unpacked = redis.call, string.sub, struct.unpack
+local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_exists, bucket_state, bucket_index
+do
+  local state = KEYS[1]
+  local index = KEYS[2]
+  local log_2 = KEYS[4]
+  bucket_state, bucket_index = state, index
+  local stored = call('HGET', state, 'b')
+  if stored then
+    bucket_epoch, bucket_version, bucket_tag, bucket_first = unpacked('<c8dc8ddd', stored)
+    bucket_exists = call('LLEN', log_2) == bucket_version - bucket_first + 1
+  end
+end
+if not bucket_exists then
   return {'none'}
 end
+local start = ARGV[3]
 local max_count, max_bytes = unpacked('<dd', ARGV[4])
-local bound = string.sub(ARGV[3], 1, 1) == '0' and '[k' or '(k'
-local keys = call('ZRANGEBYLEX', index, bound .. string.sub(ARGV[3], 2), '(l', 'LIMIT', 0, max_count + 1)
+local bound = sub(start, 1, 1) == '0' and '[k' or '(k'
+local members = call('ZRANGEBYLEX', bucket_index, bound .. sub(start, 2), '(l', 'LIMIT', 0, max_count + 1)
 local size, objects, taken = 0, {}, 0
-local chunk = 32
-while taken < #keys and taken < max_count and (taken == 0 or size < max_bytes) do
-  local last = math.min(taken + chunk, #keys, max_count)
-  local records = call('HMGET', state, unpack(keys, taken + 1, last))
+while taken < #members and taken < max_count and (taken == 0 or size < max_bytes) do
+  local last = math.min(taken + 32, #members, max_count)
+  local records = call('HMGET', bucket_state, unpack(members, taken + 1, last))
   for i = 1, #records do
     taken = taken + 1
     size = size + #records[i]
-    objects[#objects + 1] = string.sub(keys[taken], 2)
+    objects[#objects + 1] = sub(members[taken], 2)
     objects[#objects + 1] = records[i]
   end
 end
-return {'ok', pack('<c8dc8', epoch, version, tag), taken < #keys and 1 or 0, objects}
+return {'ok', struct.pack('<c8dc8', bucket_epoch, bucket_version, bucket_tag), taken < #members and 1 or 0, objects}

@@ -1,75 +1,234 @@
--- A heartbeat, and a bounded part of what is due: the ends of sessions that have expired, and of objects whose grace
--- period is over. Any process may run it at any time. Follows presence_edit, before presence_end.
--- ARGV[4] the session, or empty
--- ARGV[5] number of the last batch of the session that was answered
--- ARGV[6] ms until the session expires without a heartbeat
--- ARGV[7] 'leave': the session ends, and the grace periods of its clients begin
--- ARGV[8] maximum number of clients and objects to end
-local sid, number, budget = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[8])
+-- Made from Sources/GameServices/Lua by scripts/lua.
+local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
+local epoch, tag, session_id = ARGV[1], ARGV[2], ARGV[4]
+local now
+do
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
+  bucket_index, bucket_due, bucket_log
+do
+  local state = KEYS[1]
+  local index = KEYS[2]
+  local due = KEYS[3]
+  local log_2 = KEYS[4]
+  bucket_state, bucket_index, bucket_due, bucket_log = state, index, due, log_2
+  local stored = call('HGET', state, 'b')
+  if stored then
+    bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed = unpacked('<c8dc8ddd', stored)
+    bucket_exists = call('LLEN', log_2) == bucket_version - bucket_first + 1
+  end
+end
+if not bucket_exists then
+  if epoch == '' then
+    return {session_id == '' and 'none' or 'lost'}
+  end
+  call('DEL', bucket_state, bucket_index, bucket_due, bucket_log)
+  bucket_exists, bucket_epoch, bucket_version, bucket_tag = true, epoch, 0, tag
+  bucket_first, bucket_bytes, bucket_renewed = 0, 8, 0
+  call('ZADD', bucket_index, 0, 'a')
+  call('ZADD', bucket_due, '+inf', 'a')
+  call('RPUSH', bucket_log, tag)
+end
 local status = 'ok'
-if not bucket then
-  return {sid == '' and 'none' or 'lost'}
+if session_id ~= '' then
+  local batch, is_leaving = tonumber(ARGV[5]), ARGV[7] == 'leave'
+  repeat
+    local session_field = 's' .. session_id
+    local ttl = ARGV[6]
+    local session_last_batch, session_left
+    local session_text = call('HGET', bucket_state, session_field)
+    if session_text then
+      session_last_batch, session_left = unpacked('<dd', session_text)
+    end
+    if not session_text or not (session_left == -1 and (tonumber(call('ZSCORE', bucket_due, session_field)) or 0) > now)
+      then
+      status = 'lost'
+      break
+    end
+    if session_last_batch < batch then
+      status = 'rolled back'
+      break
+    end
+    if is_leaving then
+      session_left = now
+      call('HSET', bucket_state, session_field, pack('<dd', session_last_batch, session_left) .. sub(session_text, 17))
+      call('ZADD', bucket_due, 0, session_field)
+    else
+      call('ZADD', bucket_due, now + ttl, session_field)
+    end
+    status = 'ok'
+  until true
 end
-if sid ~= '' then
-  local session = call('HGET', state, 's' .. sid)
-  local expires = session and tonumber(call('ZSCORE', due, 's' .. sid)) or 0
-  local last, left = 0, IN_USE
-  if session then last, left = unpacked(SESSION, session) end
-  if not session or left ~= IN_USE or expires <= now then
-    status = 'lost'
-  elseif last < number then
-    status = 'rolled back'
-  elseif ARGV[7] == 'leave' then
-    call('HSET', state, 's' .. sid, pack(SESSION, last, now) .. string.sub(session, 17))
-    call('ZADD', due, 0, 's' .. sid)
-  else
-    call('ZADD', due, now + ARGV[6], 's' .. sid)
+local is_renewed = now - bucket_renewed > 600000 or bucket_renewed > now
+if is_renewed then
+  call('PEXPIRE', bucket_state, 7200000)
+  call('PEXPIRE', bucket_index, 7200000)
+  call('PEXPIRE', bucket_due, 7200000)
+  call('PEXPIRE', bucket_log, 7200000)
+  bucket_renewed = now
+end
+local edit_tag, edit_logged, edit_published = tag, {}, {}
+local ended
+do
+  local budget = tonumber(ARGV[8])
+  ended = 0
+  while budget > 0 do
+    budget = budget - 1
+    local member = call('ZRANGEBYSCORE', bucket_due, '-inf', now, 'LIMIT', 0, 1)[1]
+    if not member then
+      break
+    end
+    if sub(member, 1, 1) == 's' then
+      local session_last_batch, session_left
+      local session_text = call('HGET', bucket_state, member)
+      if session_text then
+        session_last_batch, session_left = unpacked('<dd', session_text)
+      end
+      local gone = 0
+      if session_text and session_left ~= -1 then
+        gone = session_left
+      end
+      call('ZADD', bucket_due, 0, member)
+      local limit = budget + 1
+      local prefix = member .. '\0'
+      local clients = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', 0,
+        limit)
+      for _, member_2 in ipairs(clients) do
+        local owner = sub(member_2, #prefix + 1)
+        local client_session, client_token = unpacked('<c16c8d', call('HGET', bucket_state, owner))
+        local session_id_2 = sub(member, 2)
+        local user = string.match(owner, '^c(%Z*)')
+        call('ZREM', bucket_index, 's' .. session_id_2 .. '\0' .. owner, 'u' .. user .. '\0' .. owner)
+        local of_client = 'o' .. owner .. '\0'
+        local client_remains
+        repeat
+          local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_client, '(' .. sub(of_client, 1, -2) .. '\1',
+            'LIMIT', 0, 1)[1]
+          if not next_member then
+            call('HDEL', bucket_state, owner)
+            call('ZREM', bucket_due, owner)
+            client_remains = false
+            break
+          end
+          local next_object_grace = unpacked('>I4', next_member, #owner + 3)
+          call('ZADD', bucket_due, gone + next_object_grace, owner)
+          client_remains = true
+        until true
+        if client_remains then
+          local client_session_2, client_token_2, client_gone_2 = session_id_2, client_token, gone
+          call('HSET', bucket_state, owner, pack('<c16c8d', client_session_2, client_token_2, client_gone_2))
+        end
+        local user_field = 'u' .. user
+        local clients_of_user = user_field .. '\0'
+        local others = call('ZRANGEBYLEX', bucket_index, '[' .. clients_of_user, '(' .. sub(clients_of_user, 1, -2) ..
+          '\1', 'LIMIT', 0, 1)
+        if #others == 0 then
+          local of_user = 'o' .. clients_of_user
+          local user_remains
+          repeat
+            local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_user, '(' .. sub(of_user, 1, -2) .. '\1',
+              'LIMIT', 0, 1)[1]
+            if not next_member then
+              call('HDEL', bucket_state, user_field)
+              call('ZREM', bucket_due, user_field)
+              user_remains = false
+              break
+            end
+            local next_object_grace = unpacked('>I4', next_member, #user_field + 3)
+            call('ZADD', bucket_due, gone + next_object_grace, user_field)
+            user_remains = true
+          until true
+          if user_remains then
+            call('HSET', bucket_state, user_field, pack('<d', gone))
+          end
+        end
+      end
+      if #clients < limit then
+        call('ZREM', bucket_due, member)
+        call('HDEL', bucket_state, member)
+      end
+      budget = budget - #clients
+    else
+      local count
+      do
+        local budget_2 = budget
+        local gone
+        repeat
+          local stored = call('HGET', bucket_state, member)
+          if not stored then
+            gone = 0
+            break
+          end
+          if sub(member, 1, 1) == 'u' then
+            local user_gone = unpacked('<d', stored)
+            gone = user_gone
+            break
+          end
+          local client_session, client_token, client_gone = unpacked('<c16c8d', stored)
+          gone = client_gone
+        until true
+        local prefix = 'o' .. member .. '\0'
+        local members
+        do
+          local limit = budget_2 + 2
+          members = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', 0,
+            limit)
+        end
+        local reason = gone == 0 and 'd' or 'g'
+        count = 0
+        for _, member_2 in ipairs(members) do
+          local object_grace, object_key_at = unpacked('>I4', member_2, #prefix + 1)
+          if gone + object_grace > now or budget_2 < 0 then
+            break
+          end
+          do
+            local key = sub(member_2, object_key_at)
+            call('HDEL', bucket_state, 'k' .. key)
+            call('ZREM', bucket_index, 'k' .. key, 'o' .. member .. '\0' .. pack('>I4', object_grace) .. key)
+            local change = 'e' .. reason .. pack('<Hc0Hc0', #member, member, #key, key)
+            change = edit_tag .. change
+            bucket_version = bucket_version + 1
+            bucket_bytes = bucket_bytes + #change
+            edit_logged[#edit_logged + 1] = change
+            edit_published[#edit_published + 1] = pack('<I4', #change)
+            edit_published[#edit_published + 1] = change
+          end
+          budget_2, count = budget_2 - 1, count + 1
+        end
+        repeat
+          local next_member = members[count + 1]
+          if not next_member then
+            call('HDEL', bucket_state, member)
+            call('ZREM', bucket_due, member)
+            break
+          end
+          local next_object_grace = unpacked('>I4', next_member, #member + 3)
+          call('ZADD', bucket_due, gone + next_object_grace, member)
+        until true
+      end
+      budget, ended = budget - count, ended + count
+    end
   end
 end
-if now - renewed > RENEWAL or renewed > now then
-  for i = 1, 4 do call('PEXPIRE', KEYS[i], RETENTION) end
-  renewed, is_changed = now, true
-end
-local ended = 0
-while budget > 0 do
-  budget = budget - 1
-  local member = call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, 1)[1]
-  if not member then break end
-  if string.sub(member, 1, 1) == 's' then
-    local session = call('HGET', state, member)
-    local gone = 0
-    if session then
-      local _, left = unpacked(SESSION, session)
-      if left ~= IN_USE then gone = left end
-    end
-    -- Whatever the clock does now, this session has expired.
-    call('ZADD', due, 0, member)
-    local limit = budget + 1
-    local clients = members(member .. '\0', limit)
-    for _, entry in ipairs(clients) do
-      local owner = string.sub(entry, 19)
-      local _, token = unpacked(CLIENT, call('HGET', state, owner))
-      disconnect(owner, string.sub(member, 2), token, gone)
-    end
-    budget = budget - #clients
-    if #clients < limit then
-      call('ZREM', due, member)
-      call('HDEL', state, member)
-    end
-  else
-    local record = call('HGET', state, member)
-    local is_user = string.sub(member, 1, 1) == 'u'
-    local gone = record and (is_user and unpacked('<d', record) or select(3, unpacked(CLIENT, record))) or 0
-    local objects = members('o' .. member .. '\0', budget + 2)
-    local done = 0
-    for _, entry in ipairs(objects) do
-      local grace, start = unpacked('>I4', entry, #member + 3)
-      if gone + grace > now or budget < 0 then break end
-      end_object(string.sub(entry, start), member, grace, gone == 0 and 'd' or 'g')
-      budget, ended, done = budget - 1, ended + 1, done + 1
-    end
-    await_end(member, gone, objects[done + 1])
+local next_due = call('ZRANGEBYSCORE', bucket_due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+if #edit_logged > 0 then
+  local channel = KEYS[5]
+  local limits = ARGV[3]
+  local max_count, max_bytes = unpacked('<dd', limits)
+  local before = pack('<c8dc8', bucket_epoch, bucket_version - #edit_logged, bucket_tag)
+  call('RPUSH', bucket_log, unpack(edit_logged))
+  bucket_tag = edit_tag
+  while bucket_first < bucket_version and (bucket_version - bucket_first >= max_count or bucket_bytes > max_bytes) do
+    bucket_bytes = bucket_bytes - #call('LPOP', bucket_log)
+    bucket_first = bucket_first + 1
   end
+  call('PUBLISH', channel, before .. table.concat(edit_published))
 end
--- The entry that is due first, without the guard.
-local next_due = call('ZRANGEBYSCORE', due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+if is_renewed or #edit_logged > 0 then
+  call('HSET', bucket_state, 'b', pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first,
+    bucket_bytes, bucket_renewed))
+end
+return {status, pack('<c8dc8', bucket_epoch, bucket_version, bucket_tag), next_due and math.max(0, math.ceil(next_due -
+  now)) or -1, ended}

@@ -42,7 +42,7 @@ extension GameServicesTests {
             }
         }
 
-        /// KEYS[1] ranks, [2] stamps: see board_submit.lua. ARGV[1] the first number, [2] the last one.
+        /// KEYS[1] ranks, [2] stamps: see Lua/board.lua. ARGV[1] the first number, [2] the last one.
         private static let fillScript = RedisScript(
             """
             for number = ARGV[1], ARGV[2] do

@@ -95,7 +95,7 @@ struct WaitingTicket: Hashable {
         (self.id, self.properties, self.rating, self.distance, self.stamp) = (id, properties, rating, distance, stamp)
     }
 
-    /// - Parameter member: see match_head.lua. `nil` for the members by node.
+    /// - Parameter member: see Lua/match_tickets.lua. `nil` for the members by node.
     init?(_ member: String, _ window: MatchWindow) {
         guard member.first == "q", let end = member.firstIndex(of: "\n") else { return nil }
         let fields = Array(member[member.index(after: end)...].utf8)

@@ -36,22 +36,9 @@ struct Accounts: Authenticator {
 
     // MARK: Login
 
-    /// KEYS[1] the account. ARGV[1] the hash of the browser's secret, ARGV[2] seconds, ARGV[3] 1 to
-    /// create an account that is missing. Replies 1 if the name is this browser's, 0 if it is another
-    /// player's, -1 if there is no account and none is created.
-    private static let claimScript = RedisScript(
-        """
-        local hash = redis.call('HGET', KEYS[1], 'secret')
-        if not hash and redis.call('EXISTS', KEYS[1]) == 0 then
-          if ARGV[3] == '0' then return -1 end
-          redis.call('HSET', KEYS[1], 'secret', ARGV[1])
-          hash = ARGV[1]
-        end
-        if hash ~= ARGV[1] then return 0 end
-        redis.call('HINCRBY', KEYS[1], 'logins', 1)
-        if redis.call('HEXISTS', KEYS[1], 'password') == 0 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
-        return 1
-        """)
+    /// Replies 1 if the name is this browser's, 0 if it is another player's, -1 if there is no account and none is
+    /// created. Lua/accounts.lua describes the arguments and replies of all scripts.
+    private static let claimScript = RedisScript(embedded: PackageResources.account_claim_lua)
 
     private struct Password: Codable { var password: String }
 
@@ -172,24 +159,11 @@ struct Accounts: Authenticator {
             logins: values.last?.string.flatMap { Int($0) } ?? 0)
     }
 
-    /// KEYS[1] the account. ARGV[1] the hash of the password, ARGV[2] the address. Replies 1 if it was not registered yet.
-    private static let keep = RedisScript(
-        """
-        if redis.call('HSETNX', KEYS[1], 'password', ARGV[1]) == 0 then return 0 end
-        redis.call('HSET', KEYS[1], 'email', ARGV[2])
-        redis.call('PERSIST', KEYS[1])
-        return 1
-        """)
+    /// Replies 1 if the account was not registered yet.
+    private static let keep = RedisScript(embedded: PackageResources.account_register_lua)
 
-    /// KEYS[1] the account, KEYS[2] the code that verifies its address. ARGV[1] another address.
     /// Replies 0 if the account's address is verified: it stays.
-    private static let correct = RedisScript(
-        """
-        if redis.call('HGET', KEYS[1], 'verified') == '1' then return 0 end
-        redis.call('HSET', KEYS[1], 'email', ARGV[1])
-        redis.call('DEL', KEYS[2])
-        return 1
-        """)
+    private static let correct = RedisScript(embedded: PackageResources.account_correct_email_lua)
 
     private func register(_ name: String, _ register: Register) async throws {
         guard name.utf8.count >= 4 else {
@@ -248,18 +222,8 @@ struct Accounts: Authenticator {
         try await mail.send("\(text), \(name): \(code)", to: address)
     }
 
-    /// KEYS[1] the code, KEYS[2] the account. ARGV[1] the hash of the code, ARGV[2] and ARGV[3] a field to set, ARGV[4] a
-    /// field to delete. Replies 1 if it has set the field, 2 if it had done so before, else 0.
-    private static let redeemScript = RedisScript(
-        """
-        local code = redis.call('GET', KEYS[1])
-        if code == 'used ' .. ARGV[1] then return 2 end
-        if code ~= ARGV[1] then return 0 end
-        redis.call('SET', KEYS[1], 'used ' .. code, 'KEEPTTL')
-        redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
-        if ARGV[4] then redis.call('HDEL', KEYS[2], ARGV[4]) end
-        return 1
-        """)
+    /// Replies 1 if it has set the field, 2 if it had done so before, else 0.
+    private static let redeemScript = RedisScript(embedded: PackageResources.account_redeem_lua)
 
     private enum Redemption: Int { case wrong, right, used }
 
@@ -281,12 +245,8 @@ struct Accounts: Authenticator {
 
     // MARK: Leaving
 
-    /// KEYS[1] the account. Deletes it, unless its name is registered.
-    private static let leave = RedisScript(
-        """
-        if redis.call('HEXISTS', KEYS[1], 'password') == 1 then return 0 end
-        return redis.call('DEL', KEYS[1])
-        """)
+    /// Deletes the account, unless its name is registered.
+    private static let leave = RedisScript(embedded: PackageResources.account_leave_lua)
 
     /// Ends the session of a player. A guest leaves nothing behind.
     ///

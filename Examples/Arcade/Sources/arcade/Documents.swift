@@ -28,29 +28,13 @@ struct Documents: Sendable {
 
     private var due: String { prefix + "due" }
 
-    /// KEYS[1] document, KEYS[2] due. ARGV[1] the version that was read, ARGV[2] JSON, ARGV[3] the name.
-    private static let replace = RedisScript(
-        """
-        if (redis.call('HGET', KEYS[1], 'version') or '0') ~= ARGV[1] then return 0 end
-        local time = redis.call('TIME')
-        redis.call('HSET', KEYS[1], 'version', ARGV[1] + 1, 'json', ARGV[2])
-        redis.call('ZADD', KEYS[2], time[1], ARGV[3])
-        return 1
-        """)
+    // Lua/documents.lua describes the arguments and replies.
+    private static let replace = RedisScript(embedded: PackageResources.document_replace_lua)
 
-    /// KEYS[1] document, KEYS[2] due. ARGV[1] the version whose consequences were carried out, ARGV[2] the name.
-    private static let finish = RedisScript(
-        """
-        if redis.call('HGET', KEYS[1], 'version') == ARGV[1] then redis.call('ZREM', KEYS[2], ARGV[2]) end
-        return 1
-        """)
+    private static let finish = RedisScript(embedded: PackageResources.document_finish_lua)
 
-    /// KEYS[1] due. ARGV[1] the age in seconds. Takes no document out: that is done by `finish`.
-    private static let overdue = RedisScript(
-        """
-        local now = redis.call('TIME')[1]
-        return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[1], 'LIMIT', 0, 100)
-        """)
+    /// Takes no document out: that is done by `finish`.
+    private static let overdue = RedisScript(embedded: PackageResources.document_overdue_lua)
 
     func read<Value: Codable & Sendable>(_ name: String, _ type: Value.Type) async throws -> Read<Value>? {
         let values = try await redis.send(RedisCommand("HMGET", .string(prefix + name), "version", "json")).array ?? []
@@ -89,12 +73,7 @@ struct Documents: Sendable {
             Self.finish, keys: [prefix + name, due], arguments: [.string(String(version)), .string(name)])
     }
 
-    /// KEYS[1] document, KEYS[2] due. ARGV[1] the name.
-    private static let delete = RedisScript(
-        """
-        redis.call('ZREM', KEYS[2], ARGV[1])
-        return redis.call('DEL', KEYS[1])
-        """)
+    private static let delete = RedisScript(embedded: PackageResources.document_delete_lua)
 
     /// Removes a document, whatever its version.
     func remove(_ name: String) async throws {

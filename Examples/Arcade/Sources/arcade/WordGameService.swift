@@ -81,16 +81,8 @@ struct WordGameService: Sendable {
         }
     }
 
-    /// KEYS[1] the player's game. ARGV[1] its id, ARGV[2] JSON, ARGV[3] milliseconds.
-    /// Replies the game with this id, which may have begun before, and what is left of its lifetime.
-    private static let startScript = RedisScript(
-        """
-        if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then
-          redis.call('HSET', KEYS[1], 'id', ARGV[1], 'json', ARGV[2])
-          redis.call('PEXPIRE', KEYS[1], ARGV[3])
-        end
-        return {redis.call('HGET', KEYS[1], 'json'), redis.call('PTTL', KEYS[1])}
-        """)
+    /// Replies the game with this id, which may have begun before, and what is left of its lifetime. See Lua/words.lua.
+    private static let startScript = RedisScript(embedded: PackageResources.words_start_lua)
 
     private func start(_ start: Start, _ user: String) async throws -> Game {
         guard (1...64).contains(start.id.utf8.count), !start.id.contains("{"), !start.id.contains("}") else {
@@ -139,12 +131,7 @@ struct WordGameService: Sendable {
 
     private func key(_ user: String) -> String { "{\(namespace):words}:game:\(user)" }
 
-    /// KEYS[1] the player's game. ARGV[1] its id.
-    private static let readScript = RedisScript(
-        """
-        if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then return {} end
-        return {redis.call('HGET', KEYS[1], 'json'), redis.call('PTTL', KEYS[1])}
-        """)
+    private static let readScript = RedisScript(embedded: PackageResources.words_read_lua)
 
     private func read(_ id: String, _ user: String) async throws -> (WordGame, elapsed: Double) {
         try Self.game(in: try await redis.script(Self.readScript, keys: [key(user)], arguments: [.string(id)]))

@@ -1,13 +1,17 @@
--- Ends a session. Its token stays for a while, so that a logout whose reply was lost can be repeated.
--- KEYS[1] session  KEYS[2] device  as in session_login.lua
--- ARGV[1] the session's id  [2] as in session_login.lua, the channel of ended sessions
--- ARGV[3] ms for which the logout can be repeated
+-- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
 local call = redis.call
-local fields = call('HMGET', KEYS[1], 'token', 'ended')
-if fields[1] and not fields[2] then
-  call('HSET', KEYS[1], 'ended', '1')
-  call('HDEL', KEYS[1], 'cookie')
-  if call('PTTL', KEYS[1]) > tonumber(ARGV[3]) then call('PEXPIRE', KEYS[1], ARGV[3]) end
-  redis.pcall('PUBLISH', ARGV[2], ARGV[1])
+local session, device, id, repeatable = KEYS[1], KEYS[2], ARGV[1], ARGV[3]
+local fields = call('HMGET', session, 'token', 'ended')
+local token, ended = fields[1], fields[2]
+if token and not ended then
+  call('HSET', session, 'ended', '1')
+  call('HDEL', session, 'cookie')
+  if call('PTTL', session) > tonumber(repeatable) then
+    call('PEXPIRE', session, repeatable)
+  end
+  local channel = ARGV[2]
+  redis.pcall('PUBLISH', channel, id)
 end
-if call('GET', KEYS[2]) == ARGV[1] then call('DEL', KEYS[2]) end
+if call('GET', device) == id then
+  call('DEL', device)
+end

@@ -77,8 +77,8 @@ private func keys(_ bucket: PresenceBucket) async throws -> [String] { try await
 
 private let hazards: [PresenceHazard] = [
     PresenceHazard(
-        testDescription: "a batch that Redis has lost ends the session", guardian: "if last < number - 1 then",
-        without: "if false then"
+        testDescription: "a batch that Redis has lost ends the session",
+        guardian: "if session_last_batch < batch_number - 1 then", without: "if false then"
     ) { one, _, redis in
         let bucket = try one.bucket("room")
         let alice = try await bucket.connect(user: "alice", client: "phone")
@@ -88,8 +88,8 @@ private let hazards: [PresenceHazard] = [
         return await code { try await bucket.put("next", "", owner: alice) } == .lost
     },
     PresenceHazard(
-        testDescription: "a repeated batch has one effect", guardian: "if last == number then",
-        without: "if false then"
+        testDescription: "a repeated batch has one effect",
+        guardian: "if session_last_batch == batch_number then", without: "if false then"
     ) { one, _, redis in
         let bucket = try one.bucket("room")
         let alice = try await bucket.connect(user: "alice", client: "phone")
@@ -110,7 +110,7 @@ private let hazards: [PresenceHazard] = [
     },
     PresenceHazard(
         testDescription: "a session that has expired is refused before it is swept",
-        guardian: " or (tonumber(call('ZSCORE', due, 's' .. sid)) or 0) <= now then", without: " then"
+        guardian: " and (tonumber(call('ZSCORE', bucket_due, session_field)) or 0) > now", without: ""
     ) { one, _, redis in
         let bucket = try one.bucket("room")
         let alice = try await bucket.connect(user: "alice", client: "phone")
@@ -122,7 +122,8 @@ private let hazards: [PresenceHazard] = [
     },
     PresenceHazard(
         testDescription: "the end of an old connection is not that of the new one",
-        guardian: "its_sid == sid and its_token == token and gone == CONNECTED", without: "its_sid == sid"
+        guardian: "client_session == batch_session and client_token == connection_token and client_gone == -1",
+        without: "client_session == batch_session"
     ) { one, _, _ in
         let bucket = try one.bucket("room")
         let before = try await bucket.connect(user: "alice", client: "phone")
@@ -131,8 +132,8 @@ private let hazards: [PresenceHazard] = [
         return try await bucket.disconnect(before) == false
     },
     PresenceHazard(
-        testDescription: "a key belongs to its user", guardian: "string.match(former, '^.(%Z*)') ~= user",
-        without: "false"
+        testDescription: "a key belongs to its user",
+        guardian: "match(object_owner, '^.(%Z*)') ~= connection_user", without: "false"
     ) { one, _, _ in
         let bucket = try one.bucket("room")
         try await bucket.put("a", "", owner: try await bucket.connect(user: "alice", client: "phone"))
@@ -141,7 +142,7 @@ private let hazards: [PresenceHazard] = [
     },
     PresenceHazard(
         testDescription: "a position that Redis has lost is not followed",
-        guardian: "\n  or string.sub(call('LINDEX', log, its_version - first), 1, 8) ~= its_tag", without: ""
+        guardian: "if string.sub(at_position, 1, 8) ~= position_tag then", without: "if false then"
     ) { one, _, _ in
         let bucket = try one.bucket("room")
         try await bucket.put("a", "", owner: try await bucket.connect(user: "alice", client: "phone"))
@@ -152,7 +153,7 @@ private let hazards: [PresenceHazard] = [
     },
     PresenceHazard(
         testDescription: "each object has a grace period of its own",
-        guardian: "if gone + grace > now or budget < 0", without: "if budget < 0"
+        guardian: "gone + object_grace > now or ", without: ""
     ) { one, _, _ in
         let bucket = try one.bucket("room")
         let alice = try await bucket.connect(user: "alice", client: "phone")
@@ -164,7 +165,7 @@ private let hazards: [PresenceHazard] = [
     },
     PresenceHazard(
         testDescription: "objects of a user stay while a client of the user is connected",
-        guardian: "if #members('u' .. user .. '\\0', 1) == 0 then", without: "if true then"
+        guardian: "if #others == 0 then", without: "if true then"
     ) { one, other, _ in
         let bucket = try one.bucket("room")
         let phone = try await bucket.connect(user: "alice", client: "phone")
@@ -177,7 +178,7 @@ private let hazards: [PresenceHazard] = [
     },
     PresenceHazard(
         testDescription: "a client that has moved does not leave with the session before",
-        guardian: "call('ZREM', index, 's' .. string.sub(record, 1, 16) .. '\\0' .. owner)", without: ""
+        guardian: "call('ZREM', bucket_index, 's' .. client_session .. '\\0' .. owner)", without: ""
     ) { one, other, redis in
         let (bucket, second) = (try one.bucket("room"), try other.bucket("room"))
         let before = try await bucket.connect(user: "alice", client: "phone")

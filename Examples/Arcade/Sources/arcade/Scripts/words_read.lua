@@ -1,0 +1,7 @@
+-- Made from Examples/Arcade/Sources/arcade/Lua by scripts/lua.
+local call = redis.call
+local game = KEYS[1]
+if call('HGET', game, 'id') ~= ARGV[1] then
+  return {}
+end
+return {call('HGET', game, 'json'), call('PTTL', game)}
