@@ -42,12 +42,12 @@ let mediumTTL: CoordinatorConfiguration = {
 /// Runs `body` with a server, a coordinator behind a proxy, another one without, and a client that
 /// observes.
 func withProxiedCoordinator<Result>(
-    configuration: CoordinatorConfiguration = longTTL,
+    configuration: CoordinatorConfiguration = longTTL, configure: (inout RedisConfiguration) -> Void = { _ in },
     _ body: (FaultProxy, _ proxied: Coordinator, _ other: Coordinator, _ redis: RedisClient) async throws -> Result
 ) async throws -> Result {
     try await withServer { server, redis, observer in
         try await withFaultProxy(to: .port(server.port)) { proxy in
-            try await withTestClient(url: "redis://127.0.0.1:\(proxy.port)") { client in
+            try await withTestClient(url: "redis://127.0.0.1:\(proxy.port)", configure: configure) { client in
                 try await withCoordinator(redis: client, configuration: configuration) { proxied in
                     try await withCoordinator(redis: redis, configuration: configuration) { other in
                         try await body(proxy, proxied, other, observer)

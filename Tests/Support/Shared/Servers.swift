@@ -9,9 +9,12 @@ public import RedisDCTesting
 public let patience = Duration.seconds(120)
 
 /// Runs `body` with a client whose commands have the timeout ``patience``.
-public func withTestClient<Result>(url: String, _ body: (RedisClient) async throws -> Result) async throws -> Result {
+public func withTestClient<Result>(
+    url: String, configure: (inout RedisConfiguration) -> Void = { _ in }, _ body: (RedisClient) async throws -> Result
+) async throws -> Result {
     var configuration = try RedisConfiguration(url: url)
     configuration.commandTimeout = patience
+    configure(&configuration)
     return try await withRedisClient(configuration, body)
 }
 

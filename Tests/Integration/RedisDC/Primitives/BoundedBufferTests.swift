@@ -119,6 +119,29 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("a shutdown deletes an item whose retry delay is not over if its buffer was destroyed")
+        func shutdownAfterDestroy() async throws {
+            struct Unlucky: Error {}
+            var configuration = CoordinatorConfiguration()
+            configuration.ttl = .seconds(10 * 3600)
+            // The hash of the values, which always has one field.
+            let values: RedisArgument = "rdc:{default:0}:values"
+            try await withServer { _, redis, other in
+                try await withCoordinator(redis: other, configuration: configuration) { two in
+                    try await withCoordinator(redis: redis, configuration: configuration) { one in
+                        let buffer = try one.boundedBuffer("b", of: Int.self, capacity: 1)
+                        try await buffer.put(1)
+                        await #expect(throws: Unlucky.self) {
+                            try await buffer.withItem(retryDelay: .seconds(3600)) { _ in throw Unlucky() }
+                        }
+                        #expect(try await two.boundedBuffer("b", of: Int.self, capacity: 1).destroy())
+                        #expect(try await other.send("HLEN", values).integer == 2)
+                    }
+                    #expect(try await other.send("HLEN", values).integer == 1)
+                }
+            }
+        }
+
         @Test("a put into the full buffer whose item its task holds throws, unless a timeout lets it wait for others")
         func putInBody() async throws {
             try await withCoordinators { _, one, two, _ in
