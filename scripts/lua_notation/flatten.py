@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from .folding import fold, truth
-from .library import ENTRY_PARAMETERS, GLOBALS, MODULES
+from .library import ENTRY_PARAMETERS, GLOBALS, MODULES, lengths
 from .syntax import (
     KEYWORDS, LITERALS, Assign, Binary, Boolean, Break, Call, CallStatement, Do, Function, GenericFor, If, Index, Lambda,
     Local, Name, Nil, NotationError, Number, NumericFor, Parenthesis, Repeat, Return, String, Table, Unary, Variable, While,
@@ -57,6 +57,7 @@ class Frame:
     function: Function
     results: object  # WHOLE_SCRIPT, or the targets: variables, expressions or bundles
     returned: dict  # locals of the function that are results: a return of them assigns nothing
+    are_fresh: bool  # whether nothing has seen the results before
     is_broken: bool = False  # whether a return breaks out of the block
 
 
@@ -72,7 +73,7 @@ class Flattener:
         scope = Scope()
         for parameter in function.parameters:
             scope.meanings[parameter] = Name(ENTRY_PARAMETERS[parameter])
-        frame = Frame(function, WHOLE_SCRIPT, {})
+        frame = Frame(function, WHOLE_SCRIPT, {}, True)
         return tidied(self.block(function.block, scope, frame, is_tail=True))
 
     # Names
@@ -206,12 +207,15 @@ class Flattener:
                 continue
             targets.append(target)
             values.append(self.value(value, scope))
-        if not node.values and frame.results:
-            for target in frame.results:
-                if isinstance(target, Bundle):
-                    raise NotationError(node.place, "a record is returned on every path")
-                targets.append(target)
-            values.append(Nil())
+        missing = frame.results[len(node.values) :]
+        if missing and any(isinstance(target, Bundle) for target in missing):
+            raise NotationError(node.place, "a record is returned on every path")
+        if missing and node.values and isinstance(node.values[-1], Call):
+            # The call may have more results than one.
+            targets += missing
+        elif missing and not frame.are_fresh:
+            targets += missing
+            values += [Nil()] * len(missing)
         return [Assign(targets, values)] if targets else []
 
     # Locals and assignments
@@ -373,7 +377,7 @@ class Flattener:
                 meaning = variable
             inner.meanings[parameter] = meaning
         returned = self.returned_locals(function, results) if are_fresh else {}
-        frame = Frame(function, results, returned)
+        frame = Frame(function, results, returned, are_fresh)
         flat += self.block(function.block, inner, frame, is_tail=True)
         self.close()
         self.above.pop()
@@ -427,17 +431,17 @@ class Flattener:
                     found[name] = result
         return found
 
-    def result_record(self, function, position):
+    def result_record(self, function, position, above=()):
         """The record that a function returns in this place, if any."""
+        if function.name in above:
+            return None
+        above = (*above, function.name)
         for node in statements_of(function.block):
-            if not isinstance(node, Return) or position >= len(node.values):
-                if isinstance(node, Return) and len(node.values) == 1 and self.is_inlined(node.values, Scope()):
-                    inner = self.library.functions[node.values[0].function.id]
-                    return self.result_record(inner, position)
+            if not isinstance(node, Return):
                 continue
-            value = node.values[position]
-            if isinstance(value, Call) and len(node.values) == 1 and self.is_inlined([value], Scope()):
-                return self.result_record(self.library.functions[value.function.id], position)
+            if self.is_inlined(node.values, Scope()):
+                return self.result_record(self.library.functions[node.values[0].function.id], position, above)
+            value = node.values[position] if position < len(node.values) else None
             if not isinstance(value, Name):
                 continue
             for declaration in statements_of(function.block):
@@ -450,7 +454,7 @@ class Flattener:
                         return record[0]
                     if self.is_inlined([call], Scope()):
                         inner = self.library.functions[call.function.id]
-                        found = self.result_record(inner, declaration.names.index(value.id))
+                        found = self.result_record(inner, declaration.names.index(value.id), above)
                         if found:
                             return found
         return None
@@ -606,25 +610,3 @@ def is_module(node, table, name):
         case Index(table=Name(id=found), key=String(value=key)):
             return found == table and key == name.encode()
     return False
-
-
-def lengths(record):
-    """For each field, whether its length stands before it in the format."""
-    text = record.format.value.decode().lstrip("<>=!")
-    found, position = [], 0
-    while position < len(text):
-        letter = text[position]
-        position += 1
-        digits = ""
-        while position < len(text) and text[position].isdigit():
-            digits += text[position]
-            position += 1
-        if letter in "<>=! x":
-            continue
-        if letter == "c" and digits == "0" and found:
-            found[-1] = True
-        else:
-            found.append(False)
-    if len(found) != len(record.fields):
-        raise NotationError(record.place, f"{record.name}: the format has {len(found)} values, not {len(record.fields)}")
-    return found

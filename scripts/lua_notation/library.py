@@ -122,6 +122,8 @@ class Library:
             value = getattr(record, part)
             if value is not None:
                 setattr(record, part, self.constant(record.name, value, {}, ()))
+        if record.format:
+            lengths(record)
 
     def constant(self, name, value, pending, above):
         """The literal that a constant expression stands for."""
@@ -164,3 +166,25 @@ def text_of(value, statement):
     if not isinstance(value, String):
         raise NotationError(statement.place, "the fields of a record are strings")
     return value.value.decode()
+
+
+def lengths(record):
+    """For each field, whether its length stands before it in the format."""
+    text = record.format.value.decode().lstrip("<>=!")
+    found, position = [], 0
+    while position < len(text):
+        letter = text[position]
+        position += 1
+        digits = ""
+        while position < len(text) and text[position].isdigit():
+            digits += text[position]
+            position += 1
+        if letter in "<>=! x":
+            continue
+        if letter == "c" and digits == "0" and found:
+            found[-1] = True
+        else:
+            found.append(False)
+    if len(found) != len(record.fields):
+        raise NotationError(record.place, f"{record.name}: the format has {len(found)} values, not {len(record.fields)}")
+    return found

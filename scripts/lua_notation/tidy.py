@@ -6,7 +6,7 @@ What is assigned and never read goes, what is never assigned is nil, and a decla
 from collections import Counter
 from dataclasses import fields, is_dataclass
 
-from .folding import fold, is_literal, truth
+from .folding import fold, truth
 from .library import MODULES
 from .syntax import (
     Assign, Binary, Boolean, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, NumericFor,
@@ -98,6 +98,9 @@ def simplified(block, usage):
         flat += simpler(statement, usage)
         if flat and isinstance(flat[-1], (Return, Break)):
             break
+    if flat and isinstance(flat[-1], Do):
+        # Its locals end with the block around it.
+        flat += flat.pop().block
     return flat
 
 
@@ -203,7 +206,7 @@ def rewritten(node, usage):
             targets = [target if isinstance(target, Variable) else rewrite(target) for target in node.targets]
             return Assign(targets, rewrite(node.values))
         case If():
-            return If([(rewrite(condition), block) for condition, block in node.branches], node.otherwise)
+            return If([(condition_of(rewrite(c)), block) for c, block in node.branches], node.otherwise)
         case While():
             return While(rewrite(node.condition), node.block)
         case NumericFor():
@@ -214,6 +217,16 @@ def rewritten(node, usage):
             return CallStatement(rewrite(node.call))
         case Return():
             return Return(rewrite(node.values))
+    return node
+
+
+def condition_of(node):
+    """The same condition, without the operands that do not matter to it."""
+    if isinstance(node, Binary) and node.operator in ("and", "or"):
+        left, right = condition_of(node.left), condition_of(node.right)
+        if truth(right) is (node.operator == "and"):
+            return left
+        return fold(Binary(node.operator, left, right))
     return node
 
 
