@@ -142,11 +142,11 @@ end
 -- Gives a mailbox a new epoch if it has lost the last message that was confirmed to a sender.
 local function check_confirmed(box, mail, state, known, new_epoch)
   if known.index > 0 and known.epoch == state.epoch then
-    local tag = known.index == state.last and state.tag or ''
+    local found = known.index == state.last and state.tag or ''
     if known.index < state.last then
-      tag = find_tag(box, mail, state, known.index)
+      found = find_tag(box, mail, state, known.index)
     end
-    if tag and tag ~= known.tag then state.epoch, state.is_new = new_epoch, true end
+    if found and found ~= known.tag then state.epoch, state.is_new = new_epoch, true end
   end
 end
 

@@ -25,39 +25,35 @@ for i = 2, #KEYS do
     local is_same_2 = (state_due == 0 or state_due > now) and state_last == wait_index and state_epoch == wait_epoch and
       state_tag == wait_tag
     if is_same_2 then
-      do
-        local devices = fields[2] or ''
-        local at, is_current = 1, false
-        while at <= #devices do
-          local device_name, device_index, device_tag, device_seen, device_polls, device_next_at =
-            unpacked('<Bc0dc8dBc0', devices, at)
-          at = device_next_at
-          if device_name == name then
-            is_current = sub(device_polls, 1, 24) == poll and (refresh == 0 or device_seen + refresh > now)
-            break
-          end
+      local devices = fields[2] or ''
+      local at, is_current = 1, false
+      while at <= #devices do
+        local device_name, device_index, device_tag, device_seen, device_polls, device_next_at = unpacked('<Bc0dc8dBc0',
+          devices, at)
+        at = device_next_at
+        if device_name == name then
+          is_current = sub(device_polls, 1, 24) == poll and (refresh == 0 or device_seen + refresh > now)
+          break
         end
-        is_same_2 = is_current
       end
+      is_same_2 = is_current
     end
     if is_same_2 and lifetime > 0 then
-      do
-        local text = fields[1]
-        local waiters, is_registered, at = '', false, state_rest_at + state_own_size
-        while at <= #text do
-          local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', text, at)
-          at = waiter_next_at
-          if waiter_process == process then
-            is_registered = waiter_ends > now + lifetime / 2
-          elseif waiter_ends > now then
-            waiters = waiters .. pack('<c16d', waiter_process, waiter_ends)
-          end
+      local text = fields[1]
+      local waiters, is_registered, at = '', false, state_rest_at + state_own_size
+      while at <= #text do
+        local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', text, at)
+        at = waiter_next_at
+        if waiter_process == process then
+          is_registered = waiter_ends > now + lifetime / 2
+        elseif waiter_ends > now then
+          waiters = waiters .. pack('<c16d', waiter_process, waiter_ends)
         end
-        if not is_registered then
-          call('HDEL', box, '')
-          call('HSET', box, 'm', sub(text, 1, state_rest_at + state_own_size - 1) .. waiters .. pack('<c16d', process,
-            now + lifetime))
-        end
+      end
+      if not is_registered then
+        call('HDEL', box, '')
+        call('HSET', box, 'm', sub(text, 1, state_rest_at + state_own_size - 1) .. waiters .. pack('<c16d', process, now
+          + lifetime))
       end
     end
     is_same = is_same_2

@@ -41,27 +41,25 @@ do
     state_rest = ''
   end
   if count ~= 0 then
-    do
-      if type(count) == 'table' then
+    if type(count) == 'table' then
+      return {'foreign', mail}
+    end
+    local tail = call('LINDEX', mail, '-2')
+    if count % 2 == 1 or #tail ~= 27 then
+      return {'foreign', mail}
+    end
+    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
+    if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
+      local first = call('LRANGE', mail, '0', '1')
+      if #first[1] ~= 27 then
         return {'foreign', mail}
       end
-      local tail = call('LINDEX', mail, '-2')
-      if count % 2 == 1 or #tail ~= 27 then
-        return {'foreign', mail}
-      end
-      local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
-      if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
-        local first = call('LRANGE', mail, '0', '1')
-        if #first[1] ~= 27 then
-          return {'foreign', mail}
-        end
-        local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
-        state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
-          true
-        state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
-          #first[2]
-        state_hollow, state_due = 0, 0
-      end
+      local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
+      state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
+        true
+      state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
+        #first[2]
+      state_hollow, state_due = 0, 0
     end
   elseif state_last > state_from then
     state_from, state_from_tag, state_from_sum, state_hollow = state_last, state_tag, state_sum, 0
@@ -196,22 +194,20 @@ if others_least and others_least < cut then
 end
 cut = min(cut, state_last - request_backlog_count, state_from + 65536)
 if request_backlog_age > 0 and cut > state_from then
-  do
-    local count = cut - state_from
-    local time = now - request_backlog_age
-    local low, high = 0, count
-    while low < high do
-      local middle = floor((low + high) / 2)
-      local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6', call('LINDEX', mail, format('%d', 2 *
-        middle)))
-      if head_sent < time then
-        low = middle + 1
-      else
-        high = middle
-      end
+  local count = cut - state_from
+  local time = now - request_backlog_age
+  local low, high = 0, count
+  while low < high do
+    local middle = floor((low + high) / 2)
+    local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6', call('LINDEX', mail, format('%d', 2 *
+      middle)))
+    if head_sent < time then
+      low = middle + 1
+    else
+      high = middle
     end
-    cut = state_from + low
   end
+  cut = state_from + low
 end
 local deletion_count, deletion_dead_keys, deletion_history
 do
@@ -220,25 +216,23 @@ do
   if cut_2 > state_from then
     if state_keyed > 0 or state_hollow > 0 then
       cut_2 = min(cut_2, state_from + 1024)
-      do
-        local count = cut_2 - state_from
-        local dead_keys, before = nil, state_from_sum
-        for first = 0, count - 1, 128 do
-          local elements = call('LRANGE', mail, format('%d', 2 * first), format('%d', 2 * min(count, first + 128) - 1))
-          for i = 1, #elements, 2 do
-            local head_kind, head_index, head_sum = unpacked('<BI6I6', elements[i])
-            local body_life, body_key = unpacked('<I6Bc0', elements[i + 1])
-            state_hollow = state_hollow - (head_sum - before - 27 - #elements[i + 1])
-            before = head_sum
-            if body_key ~= '' then
-              dead_keys = dead_keys or {}
-              dead_keys[#dead_keys + 1] = body_key
-              dead_keys[#dead_keys + 1] = head_index
-            end
+      local count = cut_2 - state_from
+      local dead_keys, before = nil, state_from_sum
+      for first = 0, count - 1, 128 do
+        local elements = call('LRANGE', mail, format('%d', 2 * first), format('%d', 2 * min(count, first + 128) - 1))
+        for i = 1, #elements, 2 do
+          local head_kind, head_index, head_sum = unpacked('<BI6I6', elements[i])
+          local body_life, body_key = unpacked('<I6Bc0', elements[i + 1])
+          state_hollow = state_hollow - (head_sum - before - 27 - #elements[i + 1])
+          before = head_sum
+          if body_key ~= '' then
+            dead_keys = dead_keys or {}
+            dead_keys[#dead_keys + 1] = body_key
+            dead_keys[#dead_keys + 1] = head_index
           end
         end
-        deletion_dead_keys = dead_keys
       end
+      deletion_dead_keys = dead_keys
     end
     deletion_count = cut_2 - state_from
     do
@@ -269,29 +263,27 @@ end
 local position_epoch, position_index, position_tag, position_now = state_epoch, cursor_index, cursor_tag, now
 local reply = {cursor_status, pack('<c8dc8d', position_epoch, position_index, position_tag, position_now)}
 if cursor_status == 'ok' then
-  do
-    local at = cursor_index - state_from + deletion_count
-    local stop = state_last - state_from + deletion_count
-    local max_messages = request_max_messages
-    local max_bytes = request_max_bytes
-    if at < stop and max_messages > 0 then
-      max_messages, max_bytes = min(max_messages, 1000), min(max_bytes, 1048576)
-      local average = max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
-      local size = 0
-      while at < stop and max_messages > 0 and size < max_bytes do
-        local n = max(1, min(max_messages, floor((max_bytes - size) / average), stop - at))
-        local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))
-        if #elements == 0 then
+  local at = cursor_index - state_from + deletion_count
+  local stop = state_last - state_from + deletion_count
+  local max_messages = request_max_messages
+  local max_bytes = request_max_bytes
+  if at < stop and max_messages > 0 then
+    max_messages, max_bytes = min(max_messages, 1000), min(max_bytes, 1048576)
+    local average = max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
+    local size = 0
+    while at < stop and max_messages > 0 and size < max_bytes do
+      local n = max(1, min(max_messages, floor((max_bytes - size) / average), stop - at))
+      local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))
+      if #elements == 0 then
+        break
+      end
+      for i = 1, #elements, 2 do
+        size = size + #elements[i] + #elements[i + 1]
+        if size > max_bytes and #reply > 2 then
           break
         end
-        for i = 1, #elements, 2 do
-          size = size + #elements[i] + #elements[i + 1]
-          if size > max_bytes and #reply > 2 then
-            break
-          end
-          reply[#reply + 1], reply[#reply + 2] = elements[i], elements[i + 1]
-          at, max_messages = at + 1, max_messages - 1
-        end
+        reply[#reply + 1], reply[#reply + 2] = elements[i], elements[i + 1]
+        at, max_messages = at + 1, max_messages - 1
       end
     end
   end
@@ -312,31 +304,27 @@ if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is
     call('HSET', meta, 'partitions', state_partitions .. ' layout 2')
   end
   if is_waiting then
-    do
-      local ends = now + request_registration
-      local kept, at = sub(state_rest, 1, state_own_size) .. pack('<c16d', request_process, ends), state_own_size + 1
-      while at <= #state_rest do
-        local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', state_rest, at)
-        at = waiter_next_at
-        if waiter_process ~= request_process and waiter_ends > now then
-          kept = kept .. pack('<c16d', waiter_process, waiter_ends)
-        end
+    local ends = now + request_registration
+    local kept, at = sub(state_rest, 1, state_own_size) .. pack('<c16d', request_process, ends), state_own_size + 1
+    while at <= #state_rest do
+      local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', state_rest, at)
+      at = waiter_next_at
+      if waiter_process ~= request_process and waiter_ends > now then
+        kept = kept .. pack('<c16d', waiter_process, waiter_ends)
       end
-      state_rest = kept
     end
+    state_rest = kept
   end
   if (poll_begins or is_mine_new) and not poll_is_current then
-    do
-      local kept, at = pack('<c16d', request_process, request_poll), 1
-      while at <= #mine_polls do
-        local poll_process, poll_number, poll_next_at = unpacked('<c16d', mine_polls, at)
-        at = poll_next_at
-        if poll_process ~= request_process and #kept < 96 then
-          kept = kept .. pack('<c16d', poll_process, poll_number)
-        end
+    local kept, at = pack('<c16d', request_process, request_poll), 1
+    while at <= #mine_polls do
+      local poll_process, poll_number, poll_next_at = unpacked('<c16d', mine_polls, at)
+      at = poll_next_at
+      if poll_process ~= request_process and #kept < 96 then
+        kept = kept .. pack('<c16d', poll_process, poll_number)
       end
-      mine_polls = kept
     end
+    mine_polls = kept
   end
   if is_due then
     state_due = now + floor(request_ttl / 8)
@@ -380,10 +368,8 @@ if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is
       try('PUBLISH', channel .. 'all', pack('<Hc0Hc0', #name, name, #packed, packed))
     end
     if poll_begins and poll_rival then
-      do
-        local channel_2 = channel .. poll_rival
-        try('PUBLISH', channel_2, pack('<Hc0H', #name, name, 0))
-      end
+      local channel_2 = channel .. poll_rival
+      try('PUBLISH', channel_2, pack('<Hc0H', #name, name, 0))
     end
   end
 end

@@ -36,27 +36,25 @@ do
     state_rest = ''
   end
   if count ~= 0 then
-    do
-      if type(count) == 'table' then
+    if type(count) == 'table' then
+      return {'foreign', mail}
+    end
+    local tail = call('LINDEX', mail, '-2')
+    if count % 2 == 1 or #tail ~= 27 then
+      return {'foreign', mail}
+    end
+    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
+    if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
+      local first = call('LRANGE', mail, '0', '1')
+      if #first[1] ~= 27 then
         return {'foreign', mail}
       end
-      local tail = call('LINDEX', mail, '-2')
-      if count % 2 == 1 or #tail ~= 27 then
-        return {'foreign', mail}
-      end
-      local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
-      if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
-        local first = call('LRANGE', mail, '0', '1')
-        if #first[1] ~= 27 then
-          return {'foreign', mail}
-        end
-        local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
-        state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
-          true
-        state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
-          #first[2]
-        state_hollow, state_due = 0, 0
-      end
+      local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
+      state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
+        true
+      state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
+        #first[2]
+      state_hollow, state_due = 0, 0
     end
   elseif state_last > state_from then
     state_from, state_from_tag, state_from_sum, state_hollow = state_last, state_tag, state_sum, 0
@@ -65,24 +63,24 @@ end
 if confirmed ~= '' then
   local known_epoch, known_index, known_tag = unpacked('<c8dc8', confirmed)
   if known_index > 0 and known_epoch == state_epoch then
-    local tag = known_index == state_last and state_tag or ''
+    local found = known_index == state_last and state_tag or ''
     if known_index < state_last then
       repeat
         if known_index > state_from then
           local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
             format('%d', 2 * (known_index - state_from - 1))))
-          tag = head_tag
+          found = head_tag
           break
         elseif known_index == state_from then
-          tag = state_from_tag
+          found = state_from_tag
           break
         end
         local history = call('HGET', box, 'h') or ''
         local at = #history - 8 * (state_from - known_index) - 7
-        tag = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
+        found = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
       until true
     end
-    if tag and tag ~= known_tag then
+    if found and found ~= known_tag then
       state_epoch, state_is_new = target_new_epoch, true
     end
   end
@@ -113,9 +111,7 @@ if state_is_new then
     call('HSET', box, 'd', devices)
   end
   local name = sub(box, #meta + 1)
-  do
-    local channel = sub(meta, 1, -5) .. 'wake:all'
-    try('PUBLISH', channel, pack('<Hc0H', #name, name, 0))
-  end
+  local channel = sub(meta, 1, -5) .. 'wake:all'
+  try('PUBLISH', channel, pack('<Hc0H', #name, name, 0))
 end
 return {'ok'}

@@ -50,151 +50,144 @@ for number = 1, recipients do
     end
     seen[box] = true
   end
+  local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
+    state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_is_new, state_is_partition_new
+  local text
   do
-    local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
-      state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_is_new, state_is_partition_new
-    local text
-    do
-      local count
-      text, count = try('HGET', box, 'm'), try('LLEN', mail)
-      if text then
-        if text.err then
-          return {'foreign', box}
-        end
-        state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
-          state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
-        if state_partitions ~= request_partitions then
-          return {'partitions', format('%d', state_partitions)}
-        end
-        state_is_new, state_is_partition_new = false, false
-      else
-        do
-          local epoch = sub(request_text, request_tags_at, request_tags_at + 7)
-          do
-            local layout = try('HGET', meta, 'partitions')
-            if type(layout) == 'table' then
-              return {'foreign', meta}
-            end
-            if layout and layout ~= request_partitions .. ' layout 2' then
-              return {'partitions', layout}
-            end
-            state_is_partition_new = not layout
-          end
-          state_partitions, state_epoch, state_is_new = request_partitions, epoch, true
-          state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum = 0, '\0\0\0\0\0\0\0\0', 0,
-            '\0\0\0\0\0\0\0\0', 0, 0
-          state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
-        end
-        text, state_rest_at = '', 1
+    local count
+    text, count = try('HGET', box, 'm'), try('LLEN', mail)
+    if text then
+      if text.err then
+        return {'foreign', box}
       end
-      if count ~= 2 * (state_last - state_from) then
-        if type(count) == 'table' then
-          return {'foreign', mail}
-        end
-        return {'damaged', number}
+      state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
+        state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
+      if state_partitions ~= request_partitions then
+        return {'partitions', format('%d', state_partitions)}
       end
-      local known_at = request_tags_at + 8 * request_messages
-      if known_at <= #request_text and unpacked('c8', request_text, known_at + 24 * number - 8) ~= state_tag then
-        local known_epoch, known_index, known_tag = unpacked('<c8dc8', request_text, known_at + 24 * (number - 1))
-        if known_index > 0 and known_epoch == state_epoch then
-          if known_index >= state_last then
-            return {'damaged', number}
-          end
-          local tag
-          repeat
-            if known_index > state_from then
-              local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
-                format('%d', 2 * (known_index - state_from - 1))))
-              tag = head_tag
-              break
-            elseif known_index == state_from then
-              tag = state_from_tag
-              break
-            end
-            local history = call('HGET', box, 'h') or ''
-            local at = #history - 8 * (state_from - known_index) - 7
-            tag = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
-          until true
-          if tag and tag ~= known_tag then
-            return {'damaged', number}
-          end
-        end
-      end
-    end
-    if state_is_partition_new then
-      plan_is_partition_new = true
-    end
-    local limits_max_messages, limits_max_bytes, limits_when_full, limits_max_age, limits_ttl = request_max_messages,
-      request_max_bytes, request_when_full, request_max_age, request_ttl
-    if state_own_size > 0 then
-      limits_max_messages, limits_max_bytes, limits_when_full, limits_max_age, limits_ttl = unpacked('<ddBddddd', text,
-        state_rest_at)
-    end
-    do
-      local index = state_last + 1
-      local result = pack('<dc8', index, state_epoch)
-      if number == 1 then
-        plan_reply = result
-      else
-        plan_results = plan_results or {plan_reply}
-        plan_results[number] = result
-      end
-    end
-    local base, base_tag, base_sum = state_last, state_tag, state_sum
-    local elements
-    repeat
-      if request_messages == 1 and limits_max_age == 0 then
-        state_tag = unpacked('c8', request_text, request_tags_at)
-        state_last, state_sum = state_last + 1, state_sum + 27 + #ARGV[2]
-        elements = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
-        break
-      end
-      do
-        local list = ARGV[1 + request_messages + number]
-        local numbers, elements_2 = nil, {}
-        if list and list ~= '' then
-          do
-            local numbers_2 = {}
-            for word in string.gmatch(list, '%d+') do
-              numbers_2[#numbers_2 + 1] = tonumber(word)
-            end
-            numbers = numbers_2
-          end
-        end
-        for i = 1, numbers and #numbers or request_messages do
-          local position = numbers and numbers[i] or i
-          local body = ARGV[1 + position]
-          if limits_max_age > 0 then
-            local life = unpacked('<I6', body)
-            if life == 0 or limits_max_age < life then
-              body = pack('<I6', limits_max_age) .. sub(body, 7)
-            end
-          end
-          state_tag = unpacked('c8', request_text, request_tags_at + 8 * (position - 1))
-          state_last, state_sum = state_last + 1, state_sum + 27 + #body
-          elements_2[2 * i - 1] = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
-          elements_2[2 * i] = body
-        end
-        elements = elements_2
-      end
-    until true
-    plan_writes[2 * number - 1] = elements
-    local is_over = request_mode ~= 2 and (state_last - state_from > limits_max_messages or state_sum - state_from_sum -
-      state_hollow > limits_max_bytes)
-    if base == state_from or is_over or state_rest_at <= #text or request_has_keys == 1 or limits_ttl > 0 and state_due
-      <= now or limits_ttl == 0 and state_due > 0 then
-      plan_boxes = plan_boxes or {}
-      plan_boxes[number] = {number = number, box = box, mail = mail, epoch = state_epoch, last = state_last, tag =
-        state_tag, from = state_from, from_tag = state_from_tag, sum = state_sum, from_sum = state_from_sum, hollow =
-        state_hollow, keyed = state_keyed, due = state_due, own_size = state_own_size, rest = sub(text, state_rest_at),
-        is_new = state_is_new, is_over = is_over, base = base, base_tag = base_tag, base_sum = base_sum, drop = 0,
-        max_messages = limits_max_messages, max_bytes = limits_max_bytes, when_full = limits_when_full, ttl =
-        limits_ttl}
-      plan_writes[2 * number] = false
+      state_is_new, state_is_partition_new = false, false
     else
-      plan_writes[2 * number] = pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag,
-        state_from, state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size)
+      do
+        local epoch = sub(request_text, request_tags_at, request_tags_at + 7)
+        do
+          local layout = try('HGET', meta, 'partitions')
+          if type(layout) == 'table' then
+            return {'foreign', meta}
+          end
+          if layout and layout ~= request_partitions .. ' layout 2' then
+            return {'partitions', layout}
+          end
+          state_is_partition_new = not layout
+        end
+        state_partitions, state_epoch, state_is_new = request_partitions, epoch, true
+        state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum = 0, '\0\0\0\0\0\0\0\0', 0,
+          '\0\0\0\0\0\0\0\0', 0, 0
+        state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
+      end
+      text, state_rest_at = '', 1
     end
+    if count ~= 2 * (state_last - state_from) then
+      if type(count) == 'table' then
+        return {'foreign', mail}
+      end
+      return {'damaged', number}
+    end
+    local known_at = request_tags_at + 8 * request_messages
+    if known_at <= #request_text and unpacked('c8', request_text, known_at + 24 * number - 8) ~= state_tag then
+      local known_epoch, known_index, known_tag = unpacked('<c8dc8', request_text, known_at + 24 * (number - 1))
+      if known_index > 0 and known_epoch == state_epoch then
+        if known_index >= state_last then
+          return {'damaged', number}
+        end
+        local tag
+        repeat
+          if known_index > state_from then
+            local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
+              format('%d', 2 * (known_index - state_from - 1))))
+            tag = head_tag
+            break
+          elseif known_index == state_from then
+            tag = state_from_tag
+            break
+          end
+          local history = call('HGET', box, 'h') or ''
+          local at = #history - 8 * (state_from - known_index) - 7
+          tag = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
+        until true
+        if tag and tag ~= known_tag then
+          return {'damaged', number}
+        end
+      end
+    end
+  end
+  if state_is_partition_new then
+    plan_is_partition_new = true
+  end
+  local limits_max_messages, limits_max_bytes, limits_when_full, limits_max_age, limits_ttl = request_max_messages,
+    request_max_bytes, request_when_full, request_max_age, request_ttl
+  if state_own_size > 0 then
+    limits_max_messages, limits_max_bytes, limits_when_full, limits_max_age, limits_ttl = unpacked('<ddBddddd', text,
+      state_rest_at)
+  end
+  do
+    local index = state_last + 1
+    local result = pack('<dc8', index, state_epoch)
+    if number == 1 then
+      plan_reply = result
+    else
+      plan_results = plan_results or {plan_reply}
+      plan_results[number] = result
+    end
+  end
+  local base, base_tag, base_sum = state_last, state_tag, state_sum
+  local elements
+  repeat
+    if request_messages == 1 and limits_max_age == 0 then
+      state_tag = unpacked('c8', request_text, request_tags_at)
+      state_last, state_sum = state_last + 1, state_sum + 27 + #ARGV[2]
+      elements = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
+      break
+    end
+    local list = ARGV[1 + request_messages + number]
+    local numbers, elements_2 = nil, {}
+    if list and list ~= '' then
+      local numbers_2 = {}
+      for word in string.gmatch(list, '%d+') do
+        numbers_2[#numbers_2 + 1] = tonumber(word)
+      end
+      numbers = numbers_2
+    end
+    for i = 1, numbers and #numbers or request_messages do
+      local position = numbers and numbers[i] or i
+      local body = ARGV[1 + position]
+      if limits_max_age > 0 then
+        local life = unpacked('<I6', body)
+        if life == 0 or limits_max_age < life then
+          body = pack('<I6', limits_max_age) .. sub(body, 7)
+        end
+      end
+      state_tag = unpacked('c8', request_text, request_tags_at + 8 * (position - 1))
+      state_last, state_sum = state_last + 1, state_sum + 27 + #body
+      elements_2[2 * i - 1] = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
+      elements_2[2 * i] = body
+    end
+    elements = elements_2
+  until true
+  plan_writes[2 * number - 1] = elements
+  local is_over = request_mode ~= 2 and (state_last - state_from > limits_max_messages or state_sum - state_from_sum -
+    state_hollow > limits_max_bytes)
+  if base == state_from or is_over or state_rest_at <= #text or request_has_keys == 1 or limits_ttl > 0 and state_due <=
+    now or limits_ttl == 0 and state_due > 0 then
+    plan_boxes = plan_boxes or {}
+    plan_boxes[number] = {number = number, box = box, mail = mail, epoch = state_epoch, last = state_last, tag =
+      state_tag, from = state_from, from_tag = state_from_tag, sum = state_sum, from_sum = state_from_sum, hollow =
+      state_hollow, keyed = state_keyed, due = state_due, own_size = state_own_size, rest = sub(text, state_rest_at),
+      is_new = state_is_new, is_over = is_over, base = base, base_tag = base_tag, base_sum = base_sum, drop = 0,
+      max_messages = limits_max_messages, max_bytes = limits_max_bytes, when_full = limits_when_full, ttl = limits_ttl}
+    plan_writes[2 * number] = false
+  else
+    plan_writes[2 * number] = pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+      state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size)
   end
 end
 if plan_boxes then
@@ -212,63 +205,59 @@ if plan_boxes then
           local bytes = box.sum - box.from_sum - box.hollow - box.max_bytes
           if box.when_full ~= 1 or request_mode ~= 1 then
             if box.when_full == 1 and box.keyed == 0 and box.hollow == 0 then
+              local last
               do
-                local last
-                do
-                  local low, is_found
-                  low, last, is_found = 1, 1, false
-                  while low < last or not is_found do
-                    local middle = is_found and floor((low + last) / 2) or last
-                    local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail, format('%d', 2 *
-                      (middle - 1))))
-                    local dropped = head_sum - box.from_sum
-                    if middle >= count and dropped >= bytes or dropped >= budget_bytes or middle == left then
-                      last, is_found = middle, true
-                    else
-                      low = middle + 1
-                      if not is_found then
-                        last = math.min(2 * middle, left)
-                      end
+                local low, is_found
+                low, last, is_found = 1, 1, false
+                while low < last or not is_found do
+                  local middle = is_found and floor((low + last) / 2) or last
+                  local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail, format('%d', 2 *
+                    (middle - 1))))
+                  local dropped = head_sum - box.from_sum
+                  if middle >= count and dropped >= bytes or dropped >= budget_bytes or middle == left then
+                    last, is_found = middle, true
+                  else
+                    low = middle + 1
+                    if not is_found then
+                      last = math.min(2 * middle, left)
                     end
                   end
                 end
-                local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX',
-                  box.mail, format('%d', 2 * (last - 1))))
-                local dropped = head_sum - box.from_sum
-                budget_bytes = budget_bytes - dropped
-                box.drop, box.from, box.from_tag, box.from_sum = last, head_index, head_tag, head_sum
-                has_room = last >= count and dropped >= bytes
               end
+              local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX',
+                box.mail, format('%d', 2 * (last - 1))))
+              local dropped = head_sum - box.from_sum
+              budget_bytes = budget_bytes - dropped
+              box.drop, box.from, box.from_tag, box.from_sum = last, head_index, head_tag, head_sum
+              has_room = last >= count and dropped >= bytes
             else
-              do
-                local count_2 = count
-                local bytes_2 = bytes
-                while (count_2 > 0 or bytes_2 > 0) and budget_looks > 0 and box.drop < left do
-                  local elements = call('LRANGE', box.mail, format('%d', 2 * box.drop), format('%d', 2 * box.drop + 63))
-                  for i = 1, #elements, 2 do
-                    if count_2 <= 0 and bytes_2 <= 0 or budget_looks <= 0 or box.drop >= left then
-                      break
-                    end
-                    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', elements[i])
-                    local body_life, body_key = unpacked('<I6Bc0', elements[i + 1])
-                    local is_needed = head_kind == 77 and (body_life == 0 or head_sent + body_life > now)
-                    if is_needed and box.when_full == 0 then
-                      return {'full', box.number}
-                    end
-                    local size = 27 + #elements[i + 1]
-                    box.hollow = box.hollow - (head_sum - box.from_sum - size)
-                    box.from, box.from_tag, box.from_sum, box.drop = head_index, head_tag, head_sum, box.drop + 1
-                    if body_key ~= '' and box.keyed > 0 then
-                      box.old_keys = box.old_keys or {}
-                      box.old_keys[#box.old_keys + 1] = body_key
-                      box.old_keys[#box.old_keys + 1] = head_index
-                    end
-                    count_2, bytes_2, budget_looks, budget_bytes = count_2 - 1, bytes_2 - size, budget_looks - 1,
-                      budget_bytes - size
+              local count_2 = count
+              local bytes_2 = bytes
+              while (count_2 > 0 or bytes_2 > 0) and budget_looks > 0 and box.drop < left do
+                local elements = call('LRANGE', box.mail, format('%d', 2 * box.drop), format('%d', 2 * box.drop + 63))
+                for i = 1, #elements, 2 do
+                  if count_2 <= 0 and bytes_2 <= 0 or budget_looks <= 0 or box.drop >= left then
+                    break
                   end
+                  local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', elements[i])
+                  local body_life, body_key = unpacked('<I6Bc0', elements[i + 1])
+                  local is_needed = head_kind == 77 and (body_life == 0 or head_sent + body_life > now)
+                  if is_needed and box.when_full == 0 then
+                    return {'full', box.number}
+                  end
+                  local size = 27 + #elements[i + 1]
+                  box.hollow = box.hollow - (head_sum - box.from_sum - size)
+                  box.from, box.from_tag, box.from_sum, box.drop = head_index, head_tag, head_sum, box.drop + 1
+                  if body_key ~= '' and box.keyed > 0 then
+                    box.old_keys = box.old_keys or {}
+                    box.old_keys[#box.old_keys + 1] = body_key
+                    box.old_keys[#box.old_keys + 1] = head_index
+                  end
+                  count_2, bytes_2, budget_looks, budget_bytes = count_2 - 1, bytes_2 - size, budget_looks - 1,
+                    budget_bytes - size
                 end
-                has_room = count_2 <= 0 and bytes_2 <= 0
               end
+              has_room = count_2 <= 0 and bytes_2 <= 0
             end
           end
           box.is_over = false
@@ -312,18 +301,16 @@ if not plan_is_step then
   if plan_is_partition_new then
     call('HSET', meta, 'partitions', request_partitions .. ' layout 2')
   end
-  do
-    local body = ARGV[2]
-    for number = 1, recipients do
-      local elements, state = plan_writes[2 * number - 1], plan_writes[2 * number]
-      if #elements == 27 then
-        call('RPUSH', KEYS[2 * number + 2], elements, body)
-      else
-        call('RPUSH', KEYS[2 * number + 2], unpack(elements))
-      end
-      if state then
-        call('HSET', KEYS[2 * number + 1], 'm', state)
-      end
+  local body = ARGV[2]
+  for number = 1, recipients do
+    local elements, state = plan_writes[2 * number - 1], plan_writes[2 * number]
+    if #elements == 27 then
+      call('RPUSH', KEYS[2 * number + 2], elements, body)
+    else
+      call('RPUSH', KEYS[2 * number + 2], unpack(elements))
+    end
+    if state then
+      call('HSET', KEYS[2 * number + 1], 'm', state)
     end
   end
 end
@@ -360,19 +347,17 @@ if plan_boxes then
             local field, index = 'k:' .. body_key, box.base + i / 2
             local older = tonumber(call('HGET', box.box, field) or 0) or 0
             if older > box.from and older < index then
-              do
-                local at = 2 * (box.drop + older - box.from - 1)
-                local found = call('LRANGE', box.mail, format('%d', at), format('%d', at + 1))
-                local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', found[1])
-                local body_life_2, body_key_2 = unpacked('<I6Bc0', found[2])
-                if head_kind == 77 and head_index == older and body_key_2 == body_key then
-                  local empty = pack('<I6Bc0', 0, 0, '')
-                  head_kind = 88
-                  call('LSET', box.mail, format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum,
-                    head_sent, head_tag))
-                  call('LSET', box.mail, format('%d', at + 1), empty)
-                  box.hollow = box.hollow + #found[2] - #empty
-                end
+              local at = 2 * (box.drop + older - box.from - 1)
+              local found = call('LRANGE', box.mail, format('%d', at), format('%d', at + 1))
+              local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', found[1])
+              local body_life_2, body_key_2 = unpacked('<I6Bc0', found[2])
+              if head_kind == 77 and head_index == older and body_key_2 == body_key then
+                local empty = pack('<I6Bc0', 0, 0, '')
+                head_kind = 88
+                call('LSET', box.mail, format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum, head_sent,
+                  head_tag))
+                call('LSET', box.mail, format('%d', at + 1), empty)
+                box.hollow = box.hollow + #found[2] - #empty
               end
             end
             box.keys = true
@@ -382,94 +367,88 @@ if plan_boxes then
       end
     end
   end
-  do
-    local body = ARGV[2]
-    local wake_ups_lists
-    local wake_ups_bytes = 0
-    for number, box in pairs(plan_boxes) do
+  local body = ARGV[2]
+  local wake_ups_lists
+  local wake_ups_bytes = 0
+  for number, box in pairs(plan_boxes) do
+    do
+      local is_due, is_freed = box.ttl > 0 and box.due <= now, box.ttl == 0 and box.due > 0
+      if is_due then
+        box.due = now + floor(box.ttl / 8)
+      elseif is_freed then
+        box.due = 0
+      end
+      if box.drop > 0 then
+        call('LTRIM', box.mail, format('%d', 2 * box.drop), '-1')
+      end
+      local has_list = box.last > box.from
+      if box.last > 0 then
+        call('HSET', box.box, 'm', pack('<Hc8dc8dc8dddddB', request_partitions, box.epoch, box.last, box.tag, box.from,
+          box.from_tag, box.sum, box.from_sum, box.hollow, box.keyed, box.due, box.own_size) .. box.rest)
+      end
+      if is_due then
+        local until_ms = format('%d', now + box.ttl + floor(box.ttl / 8))
+        call('PEXPIREAT', box.box, until_ms)
+        if has_list then
+          call('PEXPIREAT', box.mail, until_ms)
+        end
+      elseif is_freed then
+        call('PERSIST', box.box)
+        if has_list then
+          call('PERSIST', box.mail)
+        end
+      elseif box.ttl > 0 and box.base == box.from and has_list then
+        call('PEXPIREAT', box.mail, format('%d', box.due + box.ttl))
+      end
+    end
+    if box.last > box.base and (box.is_new or #box.rest > box.own_size) then
+      local elements = plan_writes[2 * number - 1]
+      local name
       do
-        local is_due, is_freed = box.ttl > 0 and box.due <= now, box.ttl == 0 and box.due > 0
-        if is_due then
-          box.due = now + floor(box.ttl / 8)
-        elseif is_freed then
-          box.due = 0
+        local box_2 = box.box
+        name = sub(box_2, #meta + 1)
+      end
+      local growth_epoch, growth_start_index, growth_start_tag, growth_end_index, growth_end_tag = box.epoch, box.base,
+        box.base_tag, box.last, box.tag
+      local packed, full = pack('<c8I6c8I6c8', growth_epoch, growth_start_index, growth_start_tag, growth_end_index,
+        growth_end_tag), nil
+      local short = pack('<Hc0Hc0', #name, name, #packed, packed)
+      wake_ups_lists = wake_ups_lists or {}
+      if box.is_new then
+        wake_ups_lists.all = wake_ups_lists.all or {}
+        wake_ups_lists.all[#wake_ups_lists.all + 1] = short
+      elseif box.sum - box.base_sum <= 1024 then
+        if type(elements) == 'string' then
+          elements = {elements, body}
         end
-        if box.drop > 0 then
-          call('LTRIM', box.mail, format('%d', 2 * box.drop), '-1')
-        end
-        local has_list = box.last > box.from
-        if box.last > 0 then
-          call('HSET', box.box, 'm', pack('<Hc8dc8dc8dddddB', request_partitions, box.epoch, box.last, box.tag,
-            box.from, box.from_tag, box.sum, box.from_sum, box.hollow, box.keyed, box.due, box.own_size) .. box.rest)
-        end
-        if is_due then
-          local until_ms = format('%d', now + box.ttl + floor(box.ttl / 8))
-          call('PEXPIREAT', box.box, until_ms)
-          if has_list then
-            call('PEXPIREAT', box.mail, until_ms)
+        if #elements == 2 or not box.keys then
+          do
+            local growth = packed
+            for _, element in ipairs(elements) do
+              growth = growth .. pack('<Hc0', #element, element)
+            end
+            packed = growth
           end
-        elseif is_freed then
-          call('PERSIST', box.box)
-          if has_list then
-            call('PERSIST', box.mail)
-          end
-        elseif box.ttl > 0 and box.base == box.from and has_list then
-          call('PEXPIREAT', box.mail, format('%d', box.due + box.ttl))
+          full = pack('<Hc0Hc0', #name, name, #packed, packed)
         end
       end
-      if box.last > box.base and (box.is_new or #box.rest > box.own_size) then
-        do
-          local elements = plan_writes[2 * number - 1]
-          local name
-          do
-            local box_2 = box.box
-            name = sub(box_2, #meta + 1)
-          end
-          local growth_epoch, growth_start_index, growth_start_tag, growth_end_index, growth_end_tag = box.epoch,
-            box.base, box.base_tag, box.last, box.tag
-          local packed, full = pack('<c8I6c8I6c8', growth_epoch, growth_start_index, growth_start_tag, growth_end_index,
-            growth_end_tag), nil
-          local short = pack('<Hc0Hc0', #name, name, #packed, packed)
-          wake_ups_lists = wake_ups_lists or {}
-          if box.is_new then
-            wake_ups_lists.all = wake_ups_lists.all or {}
-            wake_ups_lists.all[#wake_ups_lists.all + 1] = short
-          elseif box.sum - box.base_sum <= 1024 then
-            if type(elements) == 'string' then
-              elements = {elements, body}
-            end
-            if #elements == 2 or not box.keys then
-              do
-                local growth = packed
-                for _, element in ipairs(elements) do
-                  growth = growth .. pack('<Hc0', #element, element)
-                end
-                packed = growth
-              end
-              full = pack('<Hc0Hc0', #name, name, #packed, packed)
-            end
-          end
-          do
-            local at = box.own_size + 1
-            while at <= #box.rest do
-              local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', box.rest, at)
-              at = waiter_next_at
-              if waiter_ends > now then
-                local list = wake_ups_lists[waiter_process] or {}
-                wake_ups_lists[waiter_process] = list
-                list[#list + 1] = full and wake_ups_bytes < 65536 and full or short
-                wake_ups_bytes = wake_ups_bytes + #list[#list]
-              end
-            end
-          end
+      local at = box.own_size + 1
+      while at <= #box.rest do
+        local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', box.rest, at)
+        at = waiter_next_at
+        if waiter_ends > now then
+          local list = wake_ups_lists[waiter_process] or {}
+          wake_ups_lists[waiter_process] = list
+          list[#list + 1] = full and wake_ups_bytes < 65536 and full or short
+          wake_ups_bytes = wake_ups_bytes + #list[#list]
         end
       end
     end
-    if wake_ups_lists then
-      local channel = sub(meta, 1, -5) .. 'wake:'
-      for process, list in pairs(wake_ups_lists) do
-        try('PUBLISH', channel .. process, concat(list))
-      end
+  end
+  if wake_ups_lists then
+    local channel = sub(meta, 1, -5) .. 'wake:'
+    for process, list in pairs(wake_ups_lists) do
+      try('PUBLISH', channel .. process, concat(list))
     end
   end
 end

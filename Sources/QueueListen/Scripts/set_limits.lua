@@ -35,27 +35,25 @@ do
     state_rest = ''
   end
   if count ~= 0 then
-    do
-      if type(count) == 'table' then
+    if type(count) == 'table' then
+      return {'foreign', mail}
+    end
+    local tail = call('LINDEX', mail, '-2')
+    if count % 2 == 1 or #tail ~= 27 then
+      return {'foreign', mail}
+    end
+    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
+    if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
+      local first = call('LRANGE', mail, '0', '1')
+      if #first[1] ~= 27 then
         return {'foreign', mail}
       end
-      local tail = call('LINDEX', mail, '-2')
-      if count % 2 == 1 or #tail ~= 27 then
-        return {'foreign', mail}
-      end
-      local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
-      if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
-        local first = call('LRANGE', mail, '0', '1')
-        if #first[1] ~= 27 then
-          return {'foreign', mail}
-        end
-        local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
-        state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
-          true
-        state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
-          #first[2]
-        state_hollow, state_due = 0, 0
-      end
+      local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
+      state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
+        true
+      state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
+        #first[2]
+      state_hollow, state_due = 0, 0
     end
   elseif state_last > state_from then
     state_from, state_from_tag, state_from_sum, state_hollow = state_last, state_tag, state_sum, 0
@@ -89,9 +87,7 @@ if state_is_new then
     call('HSET', box, 'd', devices)
   end
   local name = sub(box, #meta + 1)
-  do
-    local channel = sub(meta, 1, -5) .. 'wake:all'
-    try('PUBLISH', channel, pack('<Hc0H', #name, name, 0))
-  end
+  local channel = sub(meta, 1, -5) .. 'wake:all'
+  try('PUBLISH', channel, pack('<Hc0H', #name, name, 0))
 end
 return {'ok'}

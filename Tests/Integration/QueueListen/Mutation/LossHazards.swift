@@ -85,8 +85,8 @@ extension MailHazard {
         ),
         MailHazard(
             invariant: "M2", testDescription: "a process that begins without a cursor is notified of a loss",
-            guardian: "if mine_index == -1 then\n    cursor_status = 'reset'",
-            without: "if mine_index == -1 then\n    cursor_index, cursor_tag = state_from, state_from_tag",
+            guardian: "if mine_index == -1 then",
+            without: "if mine_index == -1 then cursor_index, cursor_tag = state_from, state_from_tag end if false then",
             scenario: lossIsReported
         ),
         MailHazard(
@@ -150,8 +150,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "a repair reports no loss of a message that the history does not reach",
-            guardian: "if tag and tag ~= known_tag then\n      state_epoch",
-            without: "if tag ~= known_tag then\n      state_epoch"
+            guardian: "if found and found ~= known_tag then", without: "if found ~= known_tag then"
         ) { node, redis in
             _ = try await node.send(["a", "b", "c"], to: ["alice"], number: 1)
             let cursor = ForeignNode.end(try await node.listen(to: "alice"))
