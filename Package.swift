@@ -163,6 +163,7 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"),
                 logging, metrics, lifecycle,
             ],
+            exclude: ["Lua"],
             resources: [.embedInCode("Scripts")],
             swiftSettings: settings
         ),

@@ -71,7 +71,7 @@ public struct MailboxLimits: Sendable, Hashable {
     static let sendPart = 0..<33
     static let listenPart = 25..<57
 
-    /// LIMITS of mail_head.lua.
+    /// Limits of Lua/records.lua.
     var packed: [UInt8] {
         var packed = PackedBytes()
         packed.number(maxMessages)

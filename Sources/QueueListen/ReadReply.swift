@@ -1,6 +1,6 @@
 import Hiredis
 
-/// The reply of mail_listen.lua and mail_peek.lua.
+/// The reply of the scripts `listen` and `peek`.
 struct ReadReply: Sendable {
     enum Status: String {
         case ok, reset, forked, truncated, superseded

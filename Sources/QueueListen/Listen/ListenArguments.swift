@@ -1,4 +1,4 @@
-// The arguments of mail_listen.lua and mail_check.lua.
+// The arguments of the scripts `listen` and `check`.
 import Hiredis
 
 extension Partition {
@@ -14,7 +14,7 @@ extension Partition {
         case registers = 3
     }
 
-    /// The arguments of mail_listen.lua.
+    /// The arguments of the script `listen`.
     ///
     /// - Parameters:
     ///   - readsAhead: whether the cursor is only the position after which to read, and acknowledges nothing.
@@ -38,7 +38,7 @@ extension Partition {
         return [.bytes(request.bytes), .string(device)]
     }
 
-    /// One of the arguments of mail_check.lua for a call that waits.
+    /// One of the arguments of the script `check` for a call that waits.
     func checkArgument(_ device: String, poll: UInt64, cursor: Cursor) -> RedisArgument {
         var wait = PackedBytes()
         wait.cursor(cursor)

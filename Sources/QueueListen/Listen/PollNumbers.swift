@@ -10,7 +10,7 @@ import Synchronization
 /// Makes the numbers of calls and polls, on any thread.
 ///
 /// A number is the time in microseconds since 1970, or one more than the last. So the numbers of a process grow, and
-/// those of several processes can be compared if their clocks agree. mail_listen.lua does that where it cannot know
+/// those of several processes can be compared if their clocks agree. The script `listen` does that where it cannot know
 /// whether Redis has lost the beginning of a poll or has forgotten it.
 final class PollNumbers: Sendable {
     private let last = Atomic<UInt64>(0)

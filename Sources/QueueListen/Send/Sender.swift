@@ -20,7 +20,7 @@ final class Sender: Sendable {
         self.clock = clock
     }
 
-    /// The mode of mail_send_check.lua.
+    /// The mode of the script `send`.
     private enum Mode {
         case send
         /// Checks whether a part of a cross-partition send would be accepted.
@@ -30,7 +30,7 @@ final class Sender: Sendable {
         case part(until: Int)
     }
 
-    /// The arguments of mail_send_check.lua except the messages.
+    /// The arguments of the script `send` except the messages.
     private struct ScriptRequest {
         var sender: String
         var number = 1

@@ -11,16 +11,12 @@ import Testing
 /// Its scripts can be altered, to test what depends on a line.
 struct ForeignNode: Sendable {
     static let process = "0123456789abcdef"
-    static let send = [
-        "mail_head", "mail_send_check", "mail_send_room", "mail_send_store", "mail_send_collapse", "mail_send_end",
-    ]
-    static let repair = ["mail_head", "mail_open", "mail_repair", "mail_rewind", "mail_renew"]
-    static let listen = ["mail_head", "mail_open", "mail_rewind", "mail_listen", "mail_page", "mail_listen_end"]
-    static let files = send + repair + listen + ["mail_check", "mail_begin", "mail_finish", "mail_take_over"]
+    /// The scripts that it runs.
+    static let scripts = ["send", "repair", "listen", "begin", "finish", "take_over"]
     let redis: RedisClient
     var process = Self.process
     var alter: @Sendable (String) -> String = { $0 }
-    /// LIMITS of mail_head.lua; `whenFull` is 0 to reject.
+    /// Limits of Lua/records.lua; `whenFull` is 0 to reject.
     struct Limits {
         var maxMessages = 1000
         var maxBytes = 1_000_000
@@ -75,13 +71,13 @@ struct ForeignNode: Sendable {
             RedisArgument([UInt8](repeating: 0, count: 7) + Array("id=\(number)/\(position)\n\n\(text)".utf8))
         }
         let keys = [key("meta"), key("sent:\(sender)")] + names.flatMap { [key("box:\($0)"), key("mail:\($0)")] }
-        var reply = try await reply(Self.send, keys, [RedisArgument(header + knowledge)] + bodies)
+        var reply = try await reply("send", keys, [RedisArgument(header + knowledge)] + bodies)
         if let parts = reply.array, parts.first?.string == "damaged", let damaged = parts.last?.integer {
             let own = knowledge.isEmpty ? [] : Array(knowledge[(24 * damaged - 24)..<(24 * damaged)])
             _ = try await run(
-                Self.repair, [key("meta"), key("box:\(names[damaged - 1])"), key("mail:\(names[damaged - 1])")],
+                "repair", [key("meta"), key("box:\(names[damaged - 1])"), key("mail:\(names[damaged - 1])")],
                 [RedisArgument(Packed.short(1) + Array("epoch-8\(number)".utf8)), RedisArgument(own)])
-            reply = try await self.reply(Self.send, keys, [RedisArgument(header + knowledge)] + bodies)
+            reply = try await self.reply("send", keys, [RedisArgument(header + knowledge)] + bodies)
         }
         guard let results = reply.bytes else { return Self.words(reply) }
         return ["ok"]
@@ -102,7 +98,7 @@ struct ForeignNode: Sendable {
         request += Array((cursor?.epoch ?? "no epoch").utf8) + Array((cursor?.tag ?? "no tag..").utf8)
         request += Packed.doubles(100, 100_000) + limits.packed[25...]
         let reply = try await reply(
-            Self.listen, [key("meta"), key("box:\(name)"), key("mail:\(name)")],
+            "listen", [key("meta"), key("box:\(name)"), key("mail:\(name)")],
             [RedisArgument(request), .string(device)])
         guard let parts = reply.array, let position = parts.dropFirst().first?.bytes, position.count == 32 else {
             return Self.words(reply)
@@ -120,16 +116,16 @@ struct ForeignNode: Sendable {
 
     func begin(_ id: String, fingerprint: String = "f") async throws -> Reply {
         try await run(
-            ["mail_begin"], [key("meta"), key("split:\(id)"), key("splits")],
+            "begin", [key("meta"), key("split:\(id)"), key("splits")],
             ["1", .string(id), .string(fingerprint), "encodedSend", "60000"])
     }
 
     func finish(_ id: String, indices: String) async throws {
         _ = try await run(
-            ["mail_finish"], [key("split:\(id)"), key("splits")], [.string(id), .string(indices), "60000"])
+            "finish", [key("split:\(id)"), key("splits")], [.string(id), .string(indices), "60000"])
     }
 
-    func takeOver() async throws -> Reply { try await run(["mail_take_over"], [key("splits")], ["1000000", "10"]) }
+    func takeOver() async throws -> Reply { try await run("take_over", [key("splits")], ["1000000", "10"]) }
 
     /// The cursor after the last message of a reply.
     static func end(_ reply: Reply) -> (index: String, epoch: String, tag: String) {
@@ -153,14 +149,14 @@ struct ForeignNode: Sendable {
         return try String(contentsOf: folder.appendingPathComponent("\(name).lua"), encoding: .utf8)
     }
 
-    private func run(_ parts: [String], _ keys: [String], _ arguments: [RedisArgument]) async throws -> Reply {
-        Self.words(try await reply(parts, keys, arguments))
+    private func run(_ name: String, _ keys: [String], _ arguments: [RedisArgument]) async throws -> Reply {
+        Self.words(try await reply(name, keys, arguments))
     }
 
     private func reply(
-        _ parts: [String], _ keys: [String], _ arguments: [RedisArgument]
+        _ name: String, _ keys: [String], _ arguments: [RedisArgument]
     ) async throws -> RESPValue {
-        let source = try parts.map { try Self.source($0) }.joined()
+        let source = try Self.source(name)
         do throws(RedisError) {
             return try await redis.script(RedisScript(alter(source)), keys: keys, arguments: arguments)
         } catch {

@@ -23,10 +23,7 @@ extension Plan {
 
     /// Returns the words of a send for redis-benchmark.
     private func sendWords(_ server: LocalRedis, _ recipients: Int) throws -> [String] {
-        let parts = [
-            "mail_head", "mail_send_check", "mail_send_room", "mail_send_store", "mail_send_collapse", "mail_send_end",
-        ]
-        let folder = root.appendingPathComponent("Sources/QueueListen/Scripts")
+        let script = root.appendingPathComponent("Sources/QueueListen/Scripts/send.lua")
         // Arguments of redis-benchmark cannot contain a zero byte, so the script composes its first arguments itself. The
         // time serves as the request's number, which has to grow. The same limits as MailboxLimits.bench.
         let compose = """
@@ -36,11 +33,7 @@ extension Plan {
             ARGV[2] = '\\0\\0\\0\\0\\0\\0\\0' .. ARGV[2]
 
             """
-        let source =
-            try compose
-            + parts.map {
-                try String(contentsOf: folder.appendingPathComponent("\($0).lua"), encoding: .utf8)
-            }.joined()
+        let source = try compose + String(contentsOf: script, encoding: .utf8)
         let hash = try Program.output(nil, "redis-cli", ["-p", "\(server.port)", "SCRIPT", "LOAD", source])
         let prefix = "ql:{\(randomPrefix()):0}:"
         var words = ["EVALSHA", hash, "\(2 + 2 * recipients)", prefix + "meta", prefix + "sent:benchmark"]

@@ -8,7 +8,7 @@ extension MailHazard {
     static let losses: [MailHazard] = [
         MailHazard(
             invariant: "M1", testDescription: "a list that another program has replaced is reported",
-            guardian: "or index ~= last or tag ~= last_tag then", without: "then"
+            guardian: "or head_index ~= state_last or head_tag ~= state_tag then", without: "then"
         ) { node, redis in
             _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
             let cursor = ForeignNode.end(try await node.listen(to: "alice"))
@@ -19,7 +19,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "another epoch is reported",
-            guardian: "elseif cursor_epoch ~= epoch then",
+            guardian: "elseif request_cursor_epoch ~= state_epoch then",
             without: "elseif false then"
         ) { node, redis in
             _ = try await node.send(["a"], to: ["alice"], number: 1, tag: "the-same-one-")
@@ -31,7 +31,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "a cursor ahead of the mailbox is reported",
-            guardian: "if index > last then",
+            guardian: "if cursor_index > state_last then",
             without: "if false then"
         ) { node, redis in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
@@ -40,7 +40,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "a lost end with other messages in its place is reported",
-            guardian: "if found ~= tag then status = 'forked' end", without: ""
+            guardian: "if tag ~= cursor_tag then", without: "if false then"
         ) { node, redis in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             for kind in ["box", "mail"] {
@@ -59,7 +59,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "a lost unread message is reported when its sender sends again",
-            guardian: "if found ~= tag then epoch, is_new = new_epoch, true end", without: ""
+            guardian: "state_epoch, state_is_new = target_new_epoch, true", without: ""
         ) { node, redis in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             let cursor = ForeignNode.end(try await node.listen(to: "alice"))
@@ -69,8 +69,8 @@ extension MailHazard {
             return try await node.listen(to: "alice", after: cursor).first == "reset"
         },
         MailHazard(
-            invariant: "M2", testDescription: "deleted messages are reported", guardian: "elseif index < from then",
-            without: "elseif false then"
+            invariant: "M2", testDescription: "deleted messages are reported",
+            guardian: "elseif cursor_index < state_from then", without: "elseif false then"
         ) { node, redis in
             _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
             let start = try await node.listen(to: "alice")
@@ -80,23 +80,26 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "a device that has not read a lost message is unaware of the loss",
-            guardian: "name, UNAWARE, NO_TAG, seen", without: "name, from, from_tag, seen", scenario: lossIsReported
+            guardian: "device_index, device_tag = -1,",
+            without: "device_index, device_tag = state_from, state_from_tag or", scenario: lossIsReported
         ),
         MailHazard(
             invariant: "M2", testDescription: "a process that begins without a cursor is notified of a loss",
-            guardian: "if mine_index == UNAWARE then status = 'reset' end",
-            without: "if mine_index == UNAWARE then index, tag = from, from_tag end", scenario: lossIsReported
+            guardian: "if mine_index == -1 then",
+            without: "if mine_index == -1 then cursor_index, cursor_tag = state_from, state_from_tag end if false then",
+            scenario: lossIsReported
         ),
         MailHazard(
             invariant: "M2",
             testDescription: "a device is unaware of a loss until it has acknowledged a later position",
-            guardian: "if status ~= 'truncated' and phase < ACKNOWLEDGES and mine_index ~= UNAWARE then",
-            without: "mine_index, mine_tag, has_moved = from, from_tag, true if false then", scenario: lossIsReported
+            guardian: "if cursor_status ~= 'truncated' and request_phase < 2 and mine_index ~= -1 then",
+            without: "mine_index, mine_tag, has_moved = state_from, state_from_tag, true if false then",
+            scenario: lossIsReported
         ),
         MailHazard(
             invariant: "M2", testDescription: "a process that begins without a cursor is notified of dropped messages",
-            guardian: "index, tag = mine_index or from, mine_tag or from_tag",
-            without: "index, tag = math.max(mine_index or from, from), from_tag"
+            guardian: "cursor_index, cursor_tag = mine_index or state_from, mine_tag or state_from_tag",
+            without: "cursor_index, cursor_tag = math.max(mine_index or state_from, state_from), state_from_tag"
         ) { node, _ in
             var node = node
             (node.limits.maxMessages, node.limits.whenFull) = (2, 1)
@@ -107,7 +110,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "a lost message is reported after others in its place were acknowledged",
-            guardian: "if history then call('HSET', box, 'h', history) end", without: ""
+            guardian: "if deletion_history then", without: "if false then"
         ) { node, _ in
             _ = try await node.send(["a", "b", "c"], to: ["alice"], number: 1)
             try await acknowledge(node, poll: 1)
@@ -117,7 +120,8 @@ extension MailHazard {
         MailHazard(
             invariant: "M2",
             testDescription: "no loss is reported if limits dropped messages after the last acknowledged one",
-            guardian: "sub(history, -8) == from_tag and sub(history, at, at + 7)", without: "sub(history, at, at + 7)"
+            guardian: "sub(history, -8) == state_from_tag and sub(history, at, at + 7)",
+            without: "sub(history, at, at + 7)"
         ) { node, _ in
             var node = node
             (node.limits.maxMessages, node.limits.whenFull) = (2, 1)
@@ -130,7 +134,7 @@ extension MailHazard {
         MailHazard(
             invariant: "M2",
             testDescription: "no loss is reported if limits dropped messages between acknowledged ones",
-            guardian: "if sub(history, -8) ~= from_tag then history = from_tag end", without: ""
+            guardian: "if sub(history, -8) ~= state_from_tag then", without: "if false then"
         ) { node, _ in
             var node = node
             (node.limits.maxMessages, node.limits.whenFull) = (2, 1)
@@ -146,7 +150,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M2", testDescription: "a repair reports no loss of a message that the history does not reach",
-            guardian: "sub(history, at, at + 7) or tag", without: "sub(history, at, at + 7)"
+            guardian: "if found and found ~= known_tag then", without: "if found ~= known_tag then"
         ) { node, redis in
             _ = try await node.send(["a", "b", "c"], to: ["alice"], number: 1)
             let cursor = ForeignNode.end(try await node.listen(to: "alice"))
@@ -168,7 +172,7 @@ private func lossIsReported(_ node: ForeignNode, _ redis: RedisClient) async thr
     return words == ["reset", "reset"]
 }
 
-/// A sender's knowledge of a mailbox that the first send created: KNOWN of mail_send_check.lua.
+/// A sender's knowledge of a mailbox that the first send created: Known of Lua/records.lua.
 private func knowledge(_ index: Int, tag: String) -> [UInt8] {
     Array("-of-it10".utf8) + ForeignNode.Packed.doubles(index) + Array(tag.utf8)
 }

@@ -25,7 +25,7 @@ extension QueueListenTests {
             for isMutated in [false, true] {
                 try await withServer { _, redis, _ in
                     var found = false
-                    for name in ForeignNode.files {
+                    for name in ForeignNode.scripts {
                         found = try ForeignNode.source(name).contains(hazard.guardian) || found
                     }
                     try #require(found, "the scripts do not contain \(hazard.guardian)")

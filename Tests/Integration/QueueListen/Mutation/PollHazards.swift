@@ -22,8 +22,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M6", testDescription: "a process that waits for a lost mailbox is notified of the new one",
-            guardian: "if b.is_new then\n        wake_ups_of.all = wake_ups_of.all or {}",
-            without: "if false then\n        wake_ups_of.all = {}"
+            guardian: "if box.is_new then", without: "if false then"
         ) { node, redis in
             try await redis.withSubscription(to: [.channel(node.key("wake:all")), "end"]) { events in
                 _ = try await node.send(["a"], to: ["alice"], number: 1)
@@ -34,7 +33,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M6", testDescription: "an older poll of a device is superseded by a newer one",
-            guardian: "if not is_current and (phase == CONTINUES and not begins or", without: "if (false or"
+            guardian: "if not poll_is_current and (request_phase == 0 and not poll_begins or", without: "if (false or"
         ) { node, _ in
             _ = try await node.listen(to: "alice", poll: 1)
             _ = try await node.listen(to: "alice", poll: 2)
@@ -42,7 +41,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M6", testDescription: "an older poll whose first reply was lost does not supersede a newer one",
-            guardian: "or begins and has_begun)", without: "or false)"
+            guardian: "or poll_begins and has_begun)", without: "or false)"
         ) { node, redis in
             var other = node
             other.process = "fedcba9876543210"
@@ -56,7 +55,7 @@ extension MailHazard {
         MailHazard(
             invariant: "M6",
             testDescription: "a poll whose beginning Redis has lost is not superseded, whoever has read before it",
-            guardian: "(is_known or #polls", without: "(#polls"
+            guardian: "(is_known or #mine_polls", without: "(#mine_polls"
         ) { node, redis in
             // Newer by the others' clocks, so that only the process itself is known.
             try await othersRead(node, polls: 10)
@@ -70,7 +69,7 @@ extension MailHazard {
             invariant: "M6",
             testDescription:
                 "the first poll of a process, whose beginning Redis has lost, is not superseded by older ones",
-            guardian: " or oldest < poll) then", without: ") then"
+            guardian: " or oldest < request_poll) then", without: ") then"
         ) { node, redis in
             try await othersRead(node, polls: 1)
             let devices = try #require(try await redis.send("HGET", .string(node.key("box:alice")), "d").bytes)
@@ -81,7 +80,7 @@ extension MailHazard {
         MailHazard(
             invariant: "M6",
             testDescription: "a poll that Redis has forgotten, because others have begun since, is superseded",
-            guardian: "(is_known or #polls < MAX_POLLS * POLL_SIZE or oldest < poll)", without: "true"
+            guardian: "(is_known or #mine_polls < 96 or oldest < request_poll)", without: "true"
         ) { node, _ in
             _ = try await node.listen(to: "alice", poll: 1)
             try await othersRead(node, polls: 2)

@@ -7,15 +7,15 @@ import TestSupport
 extension MailHazard {
     static let sends: [MailHazard] = [
         MailHazard(
-            invariant: "M4", testDescription: "a repeated send has one effect", guardian: "if request == number then",
-            without: "if false then"
+            invariant: "M4", testDescription: "a repeated send has one effect",
+            guardian: "if request_number == answer_number then", without: "if false then"
         ) { node, _ in
             for _ in 0..<2 { _ = try await node.send(["a"], to: ["alice"], number: 1) }
             return try await node.texts(in: "alice") == ["a"]
         },
         MailHazard(
             invariant: "M4", testDescription: "a repeated send whose answer was deleted is refused",
-            guardian: "if request < number then return {'stale'} end", without: ""
+            guardian: "if request_number < answer_number then", without: "if false then"
         ) { node, _ in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             _ = try await node.send(["b"], to: ["alice"], number: 2)
@@ -24,7 +24,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M4", testDescription: "an id that was used for another send is refused",
-            guardian: "if print ~= fingerprint then return {'conflict'} end", without: ""
+            guardian: "if answer_fingerprint ~= request_fingerprint then", without: "if false then"
         ) { node, _ in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             return try await node.send(["b"], to: ["bob"], number: 1, fingerprint: "another.") == ["conflict"]
@@ -40,7 +40,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M5", testDescription: "one full recipient refuses the send for all",
-            guardian: "if b.is_over then return {'full', number} end", without: ""
+            guardian: "if box.is_over then", without: "if false then"
         ) { node, redis in
             var node = node
             node.limits.maxMessages = 1
@@ -57,7 +57,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M5", testDescription: "at maxmemory reading works, because it frees memory",
-            guardian: "else call('HDEL', box, '') end", without: "end"
+            guardian: "call('HDEL', box, '')", without: ""
         ) { node, redis in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             try await exhaust(redis)
@@ -65,21 +65,21 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M4", testDescription: "a part of a cross-partition send that arrives too late has no effect",
-            guardian: "if mode == PART and now > deadline then return {'late'} end", without: ""
+            guardian: "if request_mode == 2 and now > request_deadline then", without: "if false then"
         ) { node, _ in
             _ = try await node.send(["a"], to: ["alice"], number: 1, part: .deliver(until: 1))
             return try await node.texts(in: "alice").isEmpty
         },
         MailHazard(
             invariant: "M5", testDescription: "probing whether a part would be accepted sends nothing",
-            guardian: "if mode == PROBE then return {'ok', format('%d', now)} end", without: ""
+            guardian: "if request_mode == 1 then", without: "if false then"
         ) { node, redis in
             _ = try await node.send(["a"], to: ["alice"], number: 1, part: .probe)
             return try await redis.send("DBSIZE").integer == 0
         },
         MailHazard(
             invariant: "M5", testDescription: "a part of a recorded send is not refused by a full mailbox",
-            guardian: "local is_over = mode ~= PART and", without: "local is_over ="
+            guardian: "local is_over = request_mode ~= 2 and", without: "local is_over ="
         ) { node, _ in
             var node = node
             node.limits.maxMessages = 1
@@ -90,14 +90,14 @@ extension MailHazard {
         MailHazard(
             invariant: "M4",
             testDescription: "an id of a cross-partition send that was used for another send is refused",
-            guardian: "if known ~= fingerprint then return {'conflict'} end", without: ""
+            guardian: "if known ~= fingerprint then", without: "if false then"
         ) { node, _ in
             _ = try await node.begin("x")
             return try await node.begin("x", fingerprint: "g") == ["conflict"]
         },
         MailHazard(
             invariant: "M4", testDescription: "a cross-partition send is finished once",
-            guardian: "if redis.call('HDEL', split, ENCODED) == 0 then return 0 end", without: ""
+            guardian: "if call('HDEL', split, 'p') == 0 then", without: "if false then"
         ) { node, _ in
             _ = try await node.begin("x")
             try await node.finish("x", indices: "1")

@@ -1,0 +1,73 @@
+-- Sends across partitions. Such a send is recorded in the partition of its id, its home, before any part of it is
+-- delivered, so that whoever finds it unfinished can finish it.
+
+-- The fields of the record of a send.
+--   FINGERPRINT  of messages and recipients
+--   ENCODED      the encoded send, until it is finished
+--   INDICES      then the indices of each recipient's first message, separated by spaces
+local FINGERPRINT, ENCODED, INDICES = 'f', 'p', 'i'
+
+-- Records a cross-partition send in its home partition, before any part of it is delivered.
+-- KEYS   [1] meta  [2] split: the record of the send, a hash  [3] splits: the unfinished sends, a sorted set of their
+--        ids by ms when they were begun or last taken over
+-- ARGV   [1] partitions  [2] id  [3] fingerprint of messages and recipients  [4] the encoded send  [5] ms after which
+--        it is given up
+-- Reply  {'ok'}: it must be delivered, now or again; {'ok', indices}: it is finished
+-- Refuses {'conflict'}: the id was used for another send; and as described at LAYOUT
+function entry.begin(keys, arguments)
+  local meta, split, splits = keys[1], keys[2], keys[3]
+  local partitions, id, fingerprint, encoded = arguments[1], arguments[2], arguments[3], arguments[4]
+  local lifetime = arguments[5]
+  local is_partition_new = check_layout(meta, partitions)
+  local fields = redis.pcall('HMGET', split, FINGERPRINT, INDICES)
+  if fields.err then return {'foreign', split} end
+  local known, indices = fields[1], fields[2]
+  if known then
+    if known ~= fingerprint then return {'conflict'} end
+    return {'ok', indices or nil}
+  end
+  if type(redis.pcall('ZCARD', splits)) == 'table' then return {'foreign', splits} end
+  local now = read_time()
+  redis.call('HSET', split, FINGERPRINT, fingerprint, ENCODED, encoded)
+  redis.call('PEXPIRE', split, lifetime)
+  redis.call('ZADD', splits, string.format('%d', now), id)
+  if is_partition_new then write_layout(meta, partitions) end
+  return {'ok'}
+end
+
+-- Records that all parts of a cross-partition send are delivered.
+-- KEYS   [1] split: the record of the send  [2] splits: the unfinished sends
+-- ARGV   [1] id  [2] indices of each recipient's first message, separated by spaces  [3] ms that these are kept
+-- Reply  1; 0 if it was finished or given up before
+function entry.finish(keys, arguments)
+  local split, splits = keys[1], keys[2]
+  local id, indices, lifetime = arguments[1], arguments[2], arguments[3]
+  -- The first write removes something: Redis allows that at maxmemory.
+  redis.call('ZREM', splits, id)
+  if redis.call('HDEL', split, ENCODED) == 0 then return 0 end
+  redis.call('HSET', split, INDICES, indices)
+  redis.call('PEXPIRE', split, lifetime)
+  return 1
+end
+
+-- Returns unfinished cross-partition sends that were begun or last taken over ARGV[1] ms ago or earlier, for the caller
+-- to finish. They are not returned again until as much time has passed once more.
+-- KEYS   [1] splits: the unfinished sends
+-- ARGV   [1] ms after which a send is taken over  [2] the maximum number of sends
+-- Reply  their ids
+function entry.take_over(keys, arguments)
+  local splits, age, maximum = keys[1], arguments[1], arguments[2]
+  local now = read_time()
+  local ids = redis.call('ZRANGEBYSCORE', splits, '-inf', string.format('%d', now - age), 'LIMIT', 0, maximum)
+  for _, id in ipairs(ids) do redis.call('ZADD', splits, string.format('%d', now), id) end
+  return ids
+end
+
+-- Returns the time by the clock of a partition's server.
+-- KEYS   [1] meta
+-- ARGV   none
+-- Reply  {'ok', ms since 1970}
+function entry.time(keys, arguments)
+  local now = read_time()
+  return {'ok', string.format('%d', now)}
+end

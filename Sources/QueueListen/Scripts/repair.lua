@@ -1,0 +1,117 @@
+-- Made from Sources/QueueListen/Lua by scripts/lua.
+local call, format, pack, sub, try, unpacked = redis.call, string.format, struct.pack, string.sub, redis.pcall,
+  struct.unpack
+local meta, box, mail, confirmed = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
+local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
+local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
+  state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
+do
+  local text, count = try('HGET', box, 'm'), try('LLEN', mail)
+  if text then
+    if text.err then
+      return {'foreign', box}
+    end
+    state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
+      state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
+    if state_partitions ~= target_partitions then
+      return {'partitions', format('%d', state_partitions)}
+    end
+    state_is_new, state_is_partition_new = false, false
+    state_rest = state_rest_at <= #text and sub(text, state_rest_at) or ''
+  else
+    do
+      local layout = try('HGET', meta, 'partitions')
+      if type(layout) == 'table' then
+        return {'foreign', meta}
+      end
+      if layout and layout ~= target_partitions .. ' layout 2' then
+        return {'partitions', layout}
+      end
+      state_is_partition_new = not layout
+    end
+    state_partitions, state_epoch, state_is_new = target_partitions, target_new_epoch, true
+    state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum = 0, '\0\0\0\0\0\0\0\0', 0,
+      '\0\0\0\0\0\0\0\0', 0, 0
+    state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
+    state_rest = ''
+  end
+  if count ~= 0 then
+    if type(count) == 'table' then
+      return {'foreign', mail}
+    end
+    local tail = call('LINDEX', mail, '-2')
+    if count % 2 == 1 or #tail ~= 27 then
+      return {'foreign', mail}
+    end
+    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
+    if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
+      local first = call('LRANGE', mail, '0', '1')
+      if #first[1] ~= 27 then
+        return {'foreign', mail}
+      end
+      local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
+      state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
+        true
+      state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
+        #first[2]
+      state_hollow, state_due = 0, 0
+    end
+  elseif state_last > state_from then
+    state_from, state_from_tag, state_from_sum, state_hollow = state_last, state_tag, state_sum, 0
+  end
+end
+if confirmed ~= '' then
+  local known_epoch, known_index, known_tag = unpacked('<c8dc8', confirmed)
+  if known_index > 0 and known_epoch == state_epoch then
+    local found = known_index == state_last and state_tag or ''
+    if known_index < state_last then
+      repeat
+        if known_index > state_from then
+          local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
+            format('%d', 2 * (known_index - state_from - 1))))
+          found = head_tag
+          break
+        elseif known_index == state_from then
+          found = state_from_tag
+          break
+        end
+        local history = call('HGET', box, 'h') or ''
+        local at = #history - 8 * (state_from - known_index) - 7
+        found = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
+      until true
+    end
+    if found and found ~= known_tag then
+      state_epoch, state_is_new = target_new_epoch, true
+    end
+  end
+end
+if state_last == 0 then
+  return {'ok'}
+end
+call('HSET', box, 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+  state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size) .. state_rest)
+if state_is_partition_new then
+  call('HSET', meta, 'partitions', state_partitions .. ' layout 2')
+end
+if state_is_new then
+  local devices = call('HGET', box, 'd') or ''
+  if state_is_new then
+    local all, at = '', 1
+    while at <= #devices do
+      local device_name, device_index, device_tag, device_seen, device_polls, device_next_at = unpacked('<Bc0dc8dBc0',
+        devices, at)
+      at = device_next_at
+      device_index, device_tag = -1, '\0\0\0\0\0\0\0\0'
+      all = all .. pack('<Bc0dc8dBc0', #device_name, device_name, device_index, device_tag, device_seen, #device_polls,
+        device_polls)
+    end
+    devices = all
+  end
+  if devices ~= '' then
+    call('HSET', box, 'd', devices)
+  end
+  local name = sub(box, #meta + 1)
+  local channel = sub(meta, 1, -5) .. 'wake:all'
+  try('PUBLISH', channel, pack('<Hc0H', #name, name, 0))
+end
+return {'ok'}
