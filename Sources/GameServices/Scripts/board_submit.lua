@@ -1,5 +1,5 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, format, sub = redis.call, string.format, string.sub
+local call, format = redis.call, string.format
 local meta, answer_key = KEYS[1], KEYS[2]
 local score, answer_ttl = ARGV[2], ARGV[5]
 local submit_value
@@ -10,10 +10,10 @@ do
   local earlier = call('GET', answer_key)
   if earlier then
     local line_end = string.find(earlier, '\n', 1, true) or 0
-    if sub(earlier, 1, line_end - 1) ~= request then
+    if string.sub(earlier, 1, line_end - 1) ~= request then
       return {'conflict'}
     end
-    return {'ok', sub(earlier, line_end + 1)}
+    return {'ok', string.sub(earlier, line_end + 1)}
   end
 end
 local now

@@ -1,5 +1,5 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, concat, format = redis.call, table.concat, string.format
+local call = redis.call
 local state, id = KEYS[1], ARGV[7]
 do
   local rules = ARGV[1]
@@ -24,7 +24,7 @@ repeat
     ticket_2.owner, ticket_2.level, ticket_2.stamp = lines[5], tonumber(lines[6]), lines[7]
     ticket_2.joined, ticket_2.timeout = tonumber(lines[8]), tonumber(lines[9])
   else
-    ticket_2.outcome = concat(lines, '\n', 5) .. '\n'
+    ticket_2.outcome = table.concat(lines, '\n', 5) .. '\n'
   end
   ticket = ticket_2
 until true
@@ -49,20 +49,20 @@ if ticket.state == 'waiting' and ARGV[8] == '1' then
       lines[#lines + 1] = ticket_2.id
       lines[#lines + 1] = ticket_2.player
       local number = ticket_2.rating
-      lines[#lines + 1] = format('%.0f', number)
+      lines[#lines + 1] = string.format('%.0f', number)
     end
-    outcome = concat(lines, '\n') .. '\n'
+    outcome = table.concat(lines, '\n') .. '\n'
     for _, ticket_2 in ipairs(tickets) do
       if ticket_2.owner then
-        call('ZREM', matchmaker_index, 'q' .. ticket_2.properties .. '\n' .. format('%02x%012x', ticket_2.level,
+        call('ZREM', matchmaker_index, 'q' .. ticket_2.properties .. '\n' .. string.format('%02x%012x', ticket_2.level,
           ticket_2.rating + 4398046511104) .. ticket_2.stamp .. ticket_2.owner .. ticket_2.id, 'o' .. ticket_2.owner ..
           '\n' .. ticket_2.id)
         call('ZREM', matchmaker_due, 't' .. ticket_2.id)
         call('HDEL', matchmaker_state, 'p:' .. ticket_2.player)
       end
       call('HSET', matchmaker_state, 't:' .. ticket_2.id, 'cancelled\n' .. ticket_2.player .. '\n' ..
-        ticket_2.properties .. '\n' .. format('%.0f', ticket_2.rating) .. '\n' .. outcome)
-      call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_2.id)
+        ticket_2.properties .. '\n' .. string.format('%.0f', ticket_2.rating) .. '\n' .. outcome)
+      call('ZADD', matchmaker_due, string.format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_2.id)
     end
   end
   return {'cancelled', outcome}

@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, concat, format, gmatch, match, max, min, sort, sub = redis.call, table.concat, string.format, string.gmatch,
-  string.match, math.max, math.min, table.sort, string.sub
+local call, concat, format, gmatch, min, sort, sub = redis.call, table.concat, string.format, string.gmatch, math.min,
+  table.sort, string.sub
 local state, node, lease = KEYS[1], ARGV[3], tonumber(ARGV[4])
 local id, player, properties = ARGV[7], ARGV[8], ARGV[10]
 local rating, timeout = tonumber(ARGV[9]), tonumber(ARGV[11])
@@ -40,7 +40,7 @@ if known then
   if not known.outcome then
     return {known.state, ''}
   end
-  local untold = call('HGET', state, 'm:' .. match(known.outcome, '([^\n]*)\n'))
+  local untold = call('HGET', state, 'm:' .. string.match(known.outcome, '([^\n]*)\n'))
   return {known.state, known.outcome, untold or nil}
 end
 local other = call('HGET', state, 'p:' .. player)
@@ -81,7 +81,7 @@ end
 local rules_size, rules_start, rules_step, rules_interval, rules_widest, rules_last_level
 do
   local text = ARGV[1]
-  local size, start, step, interval, widest = match(text, '(%d+) (%d+) (%d+) (%d+) (%d+)')
+  local size, start, step, interval, widest = string.match(text, '(%d+) (%d+) (%d+) (%d+) (%d+)')
   rules_size, rules_start, rules_step, rules_interval, rules_widest = tonumber(size), tonumber(start), tonumber(step),
     tonumber(interval), tonumber(widest)
   rules_last_level = rules_step > 0 and math.ceil((rules_widest - rules_start) / rules_step) or 0
@@ -95,7 +95,7 @@ call('ZADD', matchmaker_nodes, format('%.0f', matchmaker_now + lease), node)
 local stamp
 do
   local last = tonumber(call('HGET', matchmaker_state, 'stamp') or 0)
-  local stamp_2 = max(matchmaker_microseconds, last + 1)
+  local stamp_2 = math.max(matchmaker_microseconds, last + 1)
   call('HSET', matchmaker_state, 'stamp', format('%.0f', stamp_2))
   stamp = format('%014x', stamp_2)
 end
@@ -320,7 +320,7 @@ while not outcome do
     local stamp_2
     do
       local last = tonumber(call('HGET', matchmaker_state, 'stamp') or 0)
-      local stamp_3 = max(matchmaker_microseconds, last + 1)
+      local stamp_3 = math.max(matchmaker_microseconds, last + 1)
       call('HSET', matchmaker_state, 'stamp', format('%.0f', stamp_3))
       stamp_2 = format('%014x', stamp_3)
     end

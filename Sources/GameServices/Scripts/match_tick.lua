@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, concat, floor, format, gmatch, match, max, min, sort, sub = redis.call, table.concat, math.floor,
-  string.format, string.gmatch, string.match, math.max, math.min, table.sort, string.sub
+local call, concat, format, gmatch, min, sub = redis.call, table.concat, string.format, string.gmatch, math.min,
+  string.sub
 local state, due, node = KEYS[1], KEYS[3], ARGV[3]
 do
   local rules = ARGV[1]
@@ -12,7 +12,7 @@ end
 local rules_size, rules_start, rules_step, rules_interval, rules_widest, rules_last_level
 do
   local text = ARGV[1]
-  local size, start, step, interval, widest = match(text, '(%d+) (%d+) (%d+) (%d+) (%d+)')
+  local size, start, step, interval, widest = string.match(text, '(%d+) (%d+) (%d+) (%d+) (%d+)')
   rules_size, rules_start, rules_step, rules_interval, rules_widest = tonumber(size), tonumber(start), tonumber(step),
     tonumber(interval), tonumber(widest)
   rules_last_level = rules_step > 0 and math.ceil((rules_widest - rules_start) / rules_step) or 0
@@ -23,7 +23,7 @@ local matchmaker_state, matchmaker_index, matchmaker_due, matchmaker_nodes, matc
   tonumber(ARGV[6]), {}, {[node] = true}
 do
   local time = call('TIME')
-  matchmaker_now = floor(time[1] * 1000 + time[2] / 1000)
+  matchmaker_now = math.floor(time[1] * 1000 + time[2] / 1000)
   matchmaker_microseconds = time[1] * 1000000 + time[2]
 end
 local now = matchmaker_now
@@ -171,8 +171,8 @@ for _, item in ipairs(items) do
       else
         call('ZREM', matchmaker_index, 'q' .. ticket.properties .. '\n' .. format('%02x%012x', ticket.level,
           ticket.rating + 4398046511104) .. ticket.stamp .. ticket.owner .. ticket.id)
-        local level = floor((matchmaker_now - ticket.joined) / rules_interval)
-        ticket.level = min(rules_last_level, max(ticket.level, level))
+        local level = math.floor((matchmaker_now - ticket.joined) / rules_interval)
+        ticket.level = min(rules_last_level, math.max(ticket.level, level))
         local outcome = nil
         while not outcome do
           local candidates
@@ -287,8 +287,8 @@ for _, item in ipairs(items) do
             for number, candidate in ipairs(candidates) do
               by_limit[number] = candidate
             end
-            sort(candidates, function(one, other) return one.rating < other.rating end)
-            sort(by_limit, function(one, other) return one.limit < other.limit end)
+            table.sort(candidates, function(one, other) return one.rating < other.rating end)
+            table.sort(by_limit, function(one, other) return one.limit < other.limit end)
             local sweep_inside, sweep_count, sweep_next_in, sweep_next_out
             local sweep_by_rating, sweep_by_limit = candidates, by_limit
             for lowest = 0, #candidates do
@@ -330,7 +330,7 @@ for _, item in ipairs(items) do
                           group_2[#group_2 + 1] = candidate
                         end
                       end
-                      sort(group_2, function(one, other) return one.stamp < other.stamp end)
+                      table.sort(group_2, function(one, other) return one.stamp < other.stamp end)
                       for number = #group_2, needed + 1, -1 do
                         group_2[number] = nil
                       end
@@ -394,7 +394,7 @@ for _, item in ipairs(items) do
             local stamp
             do
               local last = tonumber(call('HGET', matchmaker_state, 'stamp') or 0)
-              local stamp_2 = max(matchmaker_microseconds, last + 1)
+              local stamp_2 = math.max(matchmaker_microseconds, last + 1)
               call('HSET', matchmaker_state, 'stamp', format('%.0f', stamp_2))
               stamp = format('%014x', stamp_2)
             end
@@ -447,7 +447,7 @@ for _, item in ipairs(items) do
     local count
     repeat
       local outcome = call('HGET', matchmaker_state, 'm:' .. id)
-      local first = outcome and match(outcome, '[^\n]*\n[^\n]*\n([^\n]*)\n')
+      local first = outcome and string.match(outcome, '[^\n]*\n[^\n]*\n([^\n]*)\n')
       if outcome and call('HEXISTS', matchmaker_state, 't:' .. first) == 1 then
         call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_retell), item)
         matchmaker_outcomes[#matchmaker_outcomes + 1] = outcome
@@ -465,6 +465,6 @@ for _, item in ipairs(items) do
   end
 end
 local first = call('ZRANGEBYSCORE', due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-local wait = first[2] and max(0, tonumber(first[2]) - now) or -1
+local wait = first[2] and math.max(0, tonumber(first[2]) - now) or -1
 local has_more = (steps <= 0 or #items >= steps) and 1 or 0
 return {format('%.0f', wait), has_more, given_up, unpack(matchmaker_outcomes)}

@@ -1,6 +1,5 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, concat, match, pack, sub, unpacked = redis.call, table.concat, string.match, struct.pack, string.sub,
-  struct.unpack
+local call, match, pack, sub, unpacked = redis.call, string.match, struct.pack, string.sub, struct.unpack
 local batch_session, batch_number = unpacked('<c16d', ARGV[4])
 local session_field = 's' .. batch_session
 local now
@@ -299,7 +298,7 @@ for i = 5, #ARGV do
   until true
   results[#results + 1] = pack('<c1d', result, version)
 end
-local reply = concat(results)
+local reply = table.concat(results)
 session_last_batch = batch_number
 call('HSET', bucket_state, session_field, pack('<dd', session_last_batch, session_left) .. reply)
 if #edit_logged > 0 then
@@ -314,7 +313,7 @@ if #edit_logged > 0 then
       bucket_bytes = bucket_bytes - #call('LPOP', bucket_log)
       bucket_first = bucket_first + 1
     end
-    call('PUBLISH', channel, before .. concat(edit_published))
+    call('PUBLISH', channel, before .. table.concat(edit_published))
   end
   call('HSET', bucket_state, 'b', pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first,
     bucket_bytes, bucket_renewed))

@@ -1,5 +1,5 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, pack, unpacked = redis.call, struct.pack, struct.unpack
+local call = redis.call
 local epoch, session_field = ARGV[1], 's' .. ARGV[3]
 local now
 do
@@ -16,7 +16,8 @@ do
   bucket_state, bucket_index, bucket_due, bucket_log = state, index, due, log_2
   local stored = call('HGET', state, 'b')
   if stored then
-    bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed = unpacked('<c8dc8ddd', stored)
+    bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed = struct.unpack('<c8dc8ddd',
+      stored)
     bucket_exists = call('LLEN', log_2) == bucket_version - bucket_first + 1
   end
 end
@@ -32,18 +33,18 @@ end
 local session_last_batch
 local session_text = call('HGET', bucket_state, session_field)
 if session_text then
-  session_last_batch = unpacked('<dd', session_text)
+  session_last_batch = struct.unpack('<dd', session_text)
 end
 if session_text and session_last_batch ~= 0 then
   return {'lost'}
 end
 call('ZADD', bucket_due, now + ARGV[4], session_field)
-call('HSET', bucket_state, session_field, pack('<dd', 0, -1))
+call('HSET', bucket_state, session_field, struct.pack('<dd', 0, -1))
 call('PEXPIRE', bucket_state, 7200000)
 call('PEXPIRE', bucket_index, 7200000)
 call('PEXPIRE', bucket_due, 7200000)
 call('PEXPIRE', bucket_log, 7200000)
 bucket_renewed = now
-call('HSET', bucket_state, 'b', pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes,
-  bucket_renewed))
+call('HSET', bucket_state, 'b', struct.pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first,
+  bucket_bytes, bucket_renewed))
 return {'ok'}

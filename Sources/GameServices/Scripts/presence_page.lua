@@ -1,5 +1,5 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, sub, unpacked = redis.call, string.sub, struct.unpack
+local call, sub = redis.call, string.sub
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_exists, bucket_state, bucket_index
 do
   local state = KEYS[1]
@@ -8,7 +8,7 @@ do
   bucket_state, bucket_index = state, index
   local stored = call('HGET', state, 'b')
   if stored then
-    bucket_epoch, bucket_version, bucket_tag, bucket_first = unpacked('<c8dc8ddd', stored)
+    bucket_epoch, bucket_version, bucket_tag, bucket_first = struct.unpack('<c8dc8ddd', stored)
     bucket_exists = call('LLEN', log_2) == bucket_version - bucket_first + 1
   end
 end
@@ -16,7 +16,7 @@ if not bucket_exists then
   return {'none'}
 end
 local start = ARGV[3]
-local max_count, max_bytes = unpacked('<dd', ARGV[4])
+local max_count, max_bytes = struct.unpack('<dd', ARGV[4])
 local bound = sub(start, 1, 1) == '0' and '[k' or '(k'
 local members = call('ZRANGEBYLEX', bucket_index, bound .. sub(start, 2), '(l', 'LIMIT', 0, max_count + 1)
 local size, objects, taken = 0, {}, 0

@@ -1,9 +1,9 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
+local pack, sub, unpacked = struct.pack, string.sub, struct.unpack
 local process, lifetime, refresh = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local now
 do
-  local time = call('TIME')
+  local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local reply = {}
@@ -51,9 +51,9 @@ for i = 2, #KEYS do
         end
       end
       if not is_registered then
-        call('HDEL', box, '')
-        call('HSET', box, 'm', sub(text, 1, state_rest_at + state_own_size - 1) .. waiters .. pack('<c16d', process, now
-          + lifetime))
+        redis.call('HDEL', box, '')
+        redis.call('HSET', box, 'm', sub(text, 1, state_rest_at + state_own_size - 1) .. waiters .. pack('<c16d',
+          process, now + lifetime))
       end
     end
     is_same = is_same_2

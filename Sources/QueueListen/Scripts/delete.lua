@@ -1,5 +1,5 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, sub, try, unpacked = redis.call, string.sub, redis.pcall, struct.unpack
+local sub, try, unpacked = string.sub, redis.pcall, struct.unpack
 local meta, box, mail = KEYS[1], KEYS[2], KEYS[3]
 local target_partitions = unpacked('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
@@ -35,13 +35,13 @@ do
     if type(count) == 'table' then
       return {'foreign', mail}
     end
-    local tail = call('LINDEX', mail, '-2')
+    local tail = redis.call('LINDEX', mail, '-2')
     if count % 2 == 1 or #tail ~= 27 then
       return {'foreign', mail}
     end
     local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
     if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
-      local first = call('LRANGE', mail, '0', '1')
+      local first = redis.call('LRANGE', mail, '0', '1')
       if #first[1] ~= 27 then
         return {'foreign', mail}
       end
@@ -53,7 +53,7 @@ do
     state_from = state_last
   end
 end
-local existed = call('UNLINK', box, mail)
+local existed = redis.call('UNLINK', box, mail)
 local name, channel, at = sub(box, #meta + 1), sub(meta, 1, -5) .. 'wake:', state_own_size + 1
 while at <= #state_rest do
   local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', state_rest, at)

@@ -1,5 +1,5 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, sub, try, unpacked = redis.call, string.sub, redis.pcall, struct.unpack
+local call, try, unpacked = redis.call, redis.pcall, struct.unpack
 local meta, box, mail, forgotten, expected = KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3]
 local target_partitions = unpacked('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
@@ -16,7 +16,7 @@ do
       return {'partitions', string.format('%d', state_partitions)}
     end
     state_is_new = false
-    state_rest = state_rest_at <= #text and sub(text, state_rest_at) or ''
+    state_rest = state_rest_at <= #text and string.sub(text, state_rest_at) or ''
   else
     do
       local layout = try('HGET', meta, 'partitions')
@@ -62,7 +62,7 @@ while at <= #devices do
     devices, at)
   at = device_next_at
   if device_name ~= forgotten or expected ~= '' and device_seen ~= tonumber(expected) then
-    kept = kept .. sub(devices, start, at - 1)
+    kept = kept .. string.sub(devices, start, at - 1)
   end
 end
 if #kept == #devices then

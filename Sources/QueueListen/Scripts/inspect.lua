@@ -1,5 +1,5 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, format, sub, try, unpacked = redis.call, string.format, string.sub, redis.pcall, struct.unpack
+local call, format, try, unpacked = redis.call, string.format, redis.pcall, struct.unpack
 local meta, box, mail = KEYS[1], KEYS[2], KEYS[3]
 local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
 local now
@@ -21,7 +21,7 @@ do
       return {'partitions', format('%d', state_partitions)}
     end
     state_is_new = false
-    state_rest = state_rest_at <= #text and sub(text, state_rest_at) or ''
+    state_rest = state_rest_at <= #text and string.sub(text, state_rest_at) or ''
   else
     do
       local layout = try('HGET', meta, 'partitions')
@@ -95,4 +95,4 @@ do
   end
 end
 return {'ok', format('%d', now), state_epoch, format('%d', state_last), format('%d', state_from), format('%d', state_sum
-  - state_from_sum - state_hollow), sub(state_rest, 1, state_own_size), call('PTTL', box), waiters, devices}
+  - state_from_sum - state_hollow), string.sub(state_rest, 1, state_own_size), call('PTTL', box), waiters, devices}

@@ -1,12 +1,11 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, floor, format, max, min, pack, sub, try, unpacked = redis.call, math.floor, string.format, math.max,
-  math.min, struct.pack, string.sub, redis.pcall, struct.unpack
+local call, format, pack, try, unpacked = redis.call, string.format, struct.pack, redis.pcall, struct.unpack
 local meta, box, mail, text = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local target_partitions, target_new_epoch, target_request_at = unpacked('<Hc8', text)
 local now
 do
   local time = call('TIME')
-  now = time[1] * 1000 + floor(time[2] / 1000)
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
@@ -22,7 +21,7 @@ do
       return {'partitions', format('%d', state_partitions)}
     end
     state_is_new, state_is_partition_new = false, false
-    state_rest = state_rest_at <= #text_2 and sub(text_2, state_rest_at) or ''
+    state_rest = state_rest_at <= #text_2 and string.sub(text_2, state_rest_at) or ''
   else
     do
       local layout = try('HGET', meta, 'partitions')
@@ -106,7 +105,7 @@ do
     if device_name == mine_name then
       mine_index, mine_tag, mine_seen, mine_polls = device_index, device_tag, device_seen, device_polls
     elseif request_device_ttl == 0 or device_seen + request_device_ttl > now then
-      others_text, others_count = others_text .. sub(devices, start, at - 1), others_count + 1
+      others_text, others_count = others_text .. string.sub(devices, start, at - 1), others_count + 1
       if not others_least or device_index < others_least then
         others_least = device_index
       end
@@ -192,13 +191,13 @@ local cut = mine_index
 if others_least and others_least < cut then
   cut = others_least
 end
-cut = min(cut, state_last - request_backlog_count, state_from + 65536)
+cut = math.min(cut, state_last - request_backlog_count, state_from + 65536)
 if request_backlog_age > 0 and cut > state_from then
   local count = cut - state_from
   local time = now - request_backlog_age
   local low, high = 0, count
   while low < high do
-    local middle = floor((low + high) / 2)
+    local middle = math.floor((low + high) / 2)
     local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6', call('LINDEX', mail, format('%d', 2 *
       middle)))
     if head_sent < time then
@@ -215,11 +214,12 @@ do
   deletion_count = 0
   if cut_2 > state_from then
     if state_keyed > 0 or state_hollow > 0 then
-      cut_2 = min(cut_2, state_from + 1024)
+      cut_2 = math.min(cut_2, state_from + 1024)
       local count = cut_2 - state_from
       local dead_keys, before = nil, state_from_sum
       for first = 0, count - 1, 128 do
-        local elements = call('LRANGE', mail, format('%d', 2 * first), format('%d', 2 * min(count, first + 128) - 1))
+        local elements = call('LRANGE', mail, format('%d', 2 * first), format('%d', 2 * math.min(count, first + 128) -
+          1))
         for i = 1, #elements, 2 do
           local head_kind, head_index, head_sum = unpacked('<BI6I6', elements[i])
           local body_life, body_key = unpacked('<I6Bc0', elements[i + 1])
@@ -237,10 +237,10 @@ do
     deletion_count = cut_2 - state_from
     do
       local history = call('HGET', box, 'h') or ''
-      if sub(history, -8) ~= state_from_tag then
+      if string.sub(history, -8) ~= state_from_tag then
         history = state_from_tag
       end
-      for number = max(1, deletion_count - 32 + 1), deletion_count - 1 do
+      for number = math.max(1, deletion_count - 32 + 1), deletion_count - 1 do
         local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
           format('%d', 2 * (number - 1))))
         history = history .. head_tag
@@ -254,7 +254,7 @@ do
         format('%d', 2 * (deletion_count - 1))))
       state_from, state_from_tag, state_from_sum = head_index, head_tag, head_sum
     end
-    deletion_history = sub(deletion_history .. state_from_tag, -256)
+    deletion_history = string.sub(deletion_history .. state_from_tag, -256)
   end
   if cursor_index < state_from then
     cursor_index, cursor_tag = state_from, state_from_tag
@@ -268,11 +268,11 @@ if cursor_status == 'ok' then
   local max_messages = request_max_messages
   local max_bytes = request_max_bytes
   if at < stop and max_messages > 0 then
-    max_messages, max_bytes = min(max_messages, 1000), min(max_bytes, 1048576)
-    local average = max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
+    max_messages, max_bytes = math.min(max_messages, 1000), math.min(max_bytes, 1048576)
+    local average = math.max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
     local size = 0
     while at < stop and max_messages > 0 and size < max_bytes do
-      local n = max(1, min(max_messages, floor((max_bytes - size) / average), stop - at))
+      local n = math.max(1, math.min(max_messages, math.floor((max_bytes - size) / average), stop - at))
       local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))
       if #elements == 0 then
         break
@@ -305,7 +305,8 @@ if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is
   end
   if is_waiting then
     local ends = now + request_registration
-    local kept, at = sub(state_rest, 1, state_own_size) .. pack('<c16d', request_process, ends), state_own_size + 1
+    local kept, at = string.sub(state_rest, 1, state_own_size) .. pack('<c16d', request_process, ends), state_own_size +
+      1
     while at <= #state_rest do
       local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', state_rest, at)
       at = waiter_next_at
@@ -327,7 +328,7 @@ if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is
     mine_polls = kept
   end
   if is_due then
-    state_due = now + floor(request_ttl / 8)
+    state_due = now + math.floor(request_ttl / 8)
   elseif is_freed then
     state_due = 0
   end
@@ -341,13 +342,13 @@ if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is
     end
     state_keyed = state_keyed - deleted
   end
-  mine_seen = max(now, mine_seen + 1)
+  mine_seen = math.max(now, mine_seen + 1)
   call('HSET', box, 'd', others_text .. pack('<Bc0dc8dBc0', #mine_name, mine_name, mine_index, mine_tag, mine_seen,
     #mine_polls, mine_polls), 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag,
     state_from, state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size) ..
     state_rest)
   if is_due then
-    local until_ms = format('%d', now + request_ttl + floor(request_ttl / 8))
+    local until_ms = format('%d', now + request_ttl + math.floor(request_ttl / 8))
     call('PEXPIREAT', box, until_ms)
     if state_last > state_from then
       call('PEXPIREAT', mail, until_ms)
@@ -359,7 +360,7 @@ if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is
     end
   end
   if state_is_new or poll_begins and poll_rival then
-    local name, channel = sub(box, #meta + 1), sub(meta, 1, -5) .. 'wake:'
+    local name, channel = string.sub(box, #meta + 1), string.sub(meta, 1, -5) .. 'wake:'
     if state_is_new then
       local growth_epoch, growth_start_index, growth_start_tag, growth_end_index, growth_end_tag = state_epoch,
         state_last, state_tag, state_last, state_tag

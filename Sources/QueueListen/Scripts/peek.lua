@@ -1,13 +1,12 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, floor, format, max, min, try, unpacked = redis.call, math.floor, string.format, math.max, math.min,
-  redis.pcall, struct.unpack
+local try = redis.pcall
 local meta, box, mail = KEYS[1], KEYS[2], KEYS[3]
 local after, max_messages, max_bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
+local target_partitions, target_new_epoch = struct.unpack('<Hc8', ARGV[1])
 local now
 do
-  local time = call('TIME')
-  now = time[1] * 1000 + floor(time[2] / 1000)
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest
@@ -18,9 +17,9 @@ do
       return {'foreign', box}
     end
     state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
-      state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
+      state_hollow, state_keyed, state_due, state_own_size, state_rest_at = struct.unpack('<Hc8dc8dc8dddddB', text)
     if state_partitions ~= target_partitions then
-      return {'partitions', format('%d', state_partitions)}
+      return {'partitions', string.format('%d', state_partitions)}
     end
     state_rest = state_rest_at <= #text and string.sub(text, state_rest_at) or ''
   else
@@ -42,17 +41,17 @@ do
     if type(count) == 'table' then
       return {'foreign', mail}
     end
-    local tail = call('LINDEX', mail, '-2')
+    local tail = redis.call('LINDEX', mail, '-2')
     if count % 2 == 1 or #tail ~= 27 then
       return {'foreign', mail}
     end
-    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
+    local head_kind, head_index, head_sum, head_sent, head_tag = struct.unpack('<BI6I6I6c8', tail)
     if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
-      local first = call('LRANGE', mail, '0', '1')
+      local first = redis.call('LRANGE', mail, '0', '1')
       if #first[1] ~= 27 then
         return {'foreign', mail}
       end
-      local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
+      local first_head_kind, first_head_index, first_head_sum = struct.unpack('<BI6I6', first[1])
       state_epoch, state_last, state_tag, state_sum = target_new_epoch, head_index, head_tag, head_sum
       state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
         #first[2]
@@ -64,7 +63,7 @@ do
 end
 local position_index, position_tag
 local position_epoch, position_now = state_epoch, now
-position_index = max(after or state_from, state_from)
+position_index = math.max(after or state_from, state_from)
 position_tag = position_index == state_from and state_from_tag or '\0\0\0\0\0\0\0\0'
 local reply = {'ok', struct.pack('<c8dc8d', position_epoch, position_index, position_tag, position_now)}
 do
@@ -73,12 +72,12 @@ do
   local max_messages_2 = max_messages
   local max_bytes_2 = max_bytes
   if at < stop and max_messages_2 > 0 then
-    max_messages_2, max_bytes_2 = min(max_messages_2, 1000), min(max_bytes_2, 1048576)
-    local average = max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
+    max_messages_2, max_bytes_2 = math.min(max_messages_2, 1000), math.min(max_bytes_2, 1048576)
+    local average = math.max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
     local size = 0
     while at < stop and max_messages_2 > 0 and size < max_bytes_2 do
-      local n = max(1, min(max_messages_2, floor((max_bytes_2 - size) / average), stop - at))
-      local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))
+      local n = math.max(1, math.min(max_messages_2, math.floor((max_bytes_2 - size) / average), stop - at))
+      local elements = redis.call('LRANGE', mail, string.format('%d', 2 * at), string.format('%d', 2 * (at + n) - 1))
       if #elements == 0 then
         break
       end

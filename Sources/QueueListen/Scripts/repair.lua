@@ -1,6 +1,5 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, format, pack, sub, try, unpacked = redis.call, string.format, struct.pack, string.sub, redis.pcall,
-  struct.unpack
+local call, try, unpacked = redis.call, redis.pcall, struct.unpack
 local meta, box, mail, confirmed = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
@@ -14,10 +13,10 @@ do
     state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
       state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
     if state_partitions ~= target_partitions then
-      return {'partitions', format('%d', state_partitions)}
+      return {'partitions', string.format('%d', state_partitions)}
     end
     state_is_new, state_is_partition_new = false, false
-    state_rest = state_rest_at <= #text and sub(text, state_rest_at) or ''
+    state_rest = state_rest_at <= #text and string.sub(text, state_rest_at) or ''
   else
     do
       local layout = try('HGET', meta, 'partitions')
@@ -68,7 +67,7 @@ if confirmed ~= '' then
       repeat
         if known_index > state_from then
           local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
-            format('%d', 2 * (known_index - state_from - 1))))
+            string.format('%d', 2 * (known_index - state_from - 1))))
           found = head_tag
           break
         elseif known_index == state_from then
@@ -77,7 +76,7 @@ if confirmed ~= '' then
         end
         local history = call('HGET', box, 'h') or ''
         local at = #history - 8 * (state_from - known_index) - 7
-        found = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
+        found = at > 0 and string.sub(history, -8) == state_from_tag and string.sub(history, at, at + 7)
       until true
     end
     if found and found ~= known_tag then
@@ -88,7 +87,7 @@ end
 if state_last == 0 then
   return {'ok'}
 end
-call('HSET', box, 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+call('HSET', box, 'm', struct.pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
   state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size) .. state_rest)
 if state_is_partition_new then
   call('HSET', meta, 'partitions', state_partitions .. ' layout 2')
@@ -102,16 +101,16 @@ if state_is_new then
         devices, at)
       at = device_next_at
       device_index, device_tag = -1, '\0\0\0\0\0\0\0\0'
-      all = all .. pack('<Bc0dc8dBc0', #device_name, device_name, device_index, device_tag, device_seen, #device_polls,
-        device_polls)
+      all = all .. struct.pack('<Bc0dc8dBc0', #device_name, device_name, device_index, device_tag, device_seen,
+        #device_polls, device_polls)
     end
     devices = all
   end
   if devices ~= '' then
     call('HSET', box, 'd', devices)
   end
-  local name = sub(box, #meta + 1)
-  local channel = sub(meta, 1, -5) .. 'wake:all'
-  try('PUBLISH', channel, pack('<Hc0H', #name, name, 0))
+  local name = string.sub(box, #meta + 1)
+  local channel = string.sub(meta, 1, -5) .. 'wake:all'
+  try('PUBLISH', channel, struct.pack('<Hc0H', #name, name, 0))
 end
 return {'ok'}

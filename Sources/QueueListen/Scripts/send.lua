@@ -1,6 +1,5 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, concat, error_reply, floor, format, pack, sub, try, unpacked = redis.call, table.concat, redis.error_reply,
-  math.floor, string.format, struct.pack, string.sub, redis.pcall, struct.unpack
+local call, pack, sub, try, unpacked = redis.call, struct.pack, string.sub, redis.pcall, struct.unpack
 local meta, sent, recipients, seen = KEYS[1], KEYS[2], (#KEYS - 2) / 2, nil
 local request_text
 local request_mode, request_partitions, request_has_keys, request_messages, request_place, request_number,
@@ -28,7 +27,7 @@ do
       if answer_fingerprint ~= request_fingerprint then
         return {'conflict'}
       end
-      return {'ok', request_mode == 1 and format('%d', now) or sub(earlier, answer_results_at)}
+      return {'ok', request_mode == 1 and string.format('%d', now) or sub(earlier, answer_results_at)}
     end
     expiry_set = answer_expiry_set
   end
@@ -36,7 +35,7 @@ do
     return {'late'}
   end
   if request_messages > 768 then
-    return error_reply('RDC too many messages')
+    return redis.error_reply('RDC too many messages')
   end
 end
 local plan_boxes, plan_reply, plan_results
@@ -46,7 +45,7 @@ for number = 1, recipients do
   if recipients > 1 then
     seen = seen or {}
     if seen[box] then
-      return error_reply('RDC a recipient is named twice')
+      return redis.error_reply('RDC a recipient is named twice')
     end
     seen[box] = true
   end
@@ -63,7 +62,7 @@ for number = 1, recipients do
       state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
         state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
       if state_partitions ~= request_partitions then
-        return {'partitions', format('%d', state_partitions)}
+        return {'partitions', string.format('%d', state_partitions)}
       end
       state_is_new, state_is_partition_new = false, false
     else
@@ -103,7 +102,7 @@ for number = 1, recipients do
         repeat
           if known_index > state_from then
             local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
-              format('%d', 2 * (known_index - state_from - 1))))
+              string.format('%d', 2 * (known_index - state_from - 1))))
             tag = head_tag
             break
           elseif known_index == state_from then
@@ -210,9 +209,9 @@ if plan_boxes then
                 local low, is_found
                 low, last, is_found = 1, 1, false
                 while low < last or not is_found do
-                  local middle = is_found and floor((low + last) / 2) or last
-                  local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail, format('%d', 2 *
-                    (middle - 1))))
+                  local middle = is_found and math.floor((low + last) / 2) or last
+                  local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail,
+                    string.format('%d', 2 * (middle - 1))))
                   local dropped = head_sum - box.from_sum
                   if middle >= count and dropped >= bytes or dropped >= budget_bytes or middle == left then
                     last, is_found = middle, true
@@ -225,7 +224,7 @@ if plan_boxes then
                 end
               end
               local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX',
-                box.mail, format('%d', 2 * (last - 1))))
+                box.mail, string.format('%d', 2 * (last - 1))))
               local dropped = head_sum - box.from_sum
               budget_bytes = budget_bytes - dropped
               box.drop, box.from, box.from_tag, box.from_sum = last, head_index, head_tag, head_sum
@@ -234,7 +233,8 @@ if plan_boxes then
               local count_2 = count
               local bytes_2 = bytes
               while (count_2 > 0 or bytes_2 > 0) and budget_looks > 0 and box.drop < left do
-                local elements = call('LRANGE', box.mail, format('%d', 2 * box.drop), format('%d', 2 * box.drop + 63))
+                local elements = call('LRANGE', box.mail, string.format('%d', 2 * box.drop), string.format('%d', 2 *
+                  box.drop + 63))
                 for i = 1, #elements, 2 do
                   if count_2 <= 0 and bytes_2 <= 0 or budget_looks <= 0 or box.drop >= left then
                     break
@@ -284,10 +284,10 @@ if plan_boxes then
   end
 end
 if request_mode == 1 then
-  return {'ok', format('%d', now)}
+  return {'ok', string.format('%d', now)}
 end
 if plan_results then
-  plan_reply = concat(plan_results)
+  plan_reply = table.concat(plan_results)
 end
 if not plan_is_step then
   do
@@ -295,7 +295,7 @@ if not plan_is_step then
     call('HSET', sent, request_place, pack('<ddc8', request_number, is_renewed and now or expiry_set,
       request_fingerprint) .. plan_reply)
     if is_renewed then
-      call('PEXPIRE', sent, format('%d', request_answer_ttl))
+      call('PEXPIRE', sent, string.format('%d', request_answer_ttl))
     end
   end
   if plan_is_partition_new then
@@ -348,20 +348,20 @@ if plan_boxes then
             local older = tonumber(call('HGET', box.box, field) or 0) or 0
             if older > box.from and older < index then
               local at = 2 * (box.drop + older - box.from - 1)
-              local found = call('LRANGE', box.mail, format('%d', at), format('%d', at + 1))
+              local found = call('LRANGE', box.mail, string.format('%d', at), string.format('%d', at + 1))
               local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', found[1])
               local body_life_2, body_key_2 = unpacked('<I6Bc0', found[2])
               if head_kind == 77 and head_index == older and body_key_2 == body_key then
                 local empty = pack('<I6Bc0', 0, 0, '')
                 head_kind = 88
-                call('LSET', box.mail, format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum, head_sent,
-                  head_tag))
-                call('LSET', box.mail, format('%d', at + 1), empty)
+                call('LSET', box.mail, string.format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum,
+                  head_sent, head_tag))
+                call('LSET', box.mail, string.format('%d', at + 1), empty)
                 box.hollow = box.hollow + #found[2] - #empty
               end
             end
             box.keys = true
-            box.keyed = box.keyed + call('HSET', box.box, field, format('%d', index))
+            box.keyed = box.keyed + call('HSET', box.box, field, string.format('%d', index))
           end
         end
       end
@@ -374,12 +374,12 @@ if plan_boxes then
     do
       local is_due, is_freed = box.ttl > 0 and box.due <= now, box.ttl == 0 and box.due > 0
       if is_due then
-        box.due = now + floor(box.ttl / 8)
+        box.due = now + math.floor(box.ttl / 8)
       elseif is_freed then
         box.due = 0
       end
       if box.drop > 0 then
-        call('LTRIM', box.mail, format('%d', 2 * box.drop), '-1')
+        call('LTRIM', box.mail, string.format('%d', 2 * box.drop), '-1')
       end
       local has_list = box.last > box.from
       if box.last > 0 then
@@ -387,7 +387,7 @@ if plan_boxes then
           box.from_tag, box.sum, box.from_sum, box.hollow, box.keyed, box.due, box.own_size) .. box.rest)
       end
       if is_due then
-        local until_ms = format('%d', now + box.ttl + floor(box.ttl / 8))
+        local until_ms = string.format('%d', now + box.ttl + math.floor(box.ttl / 8))
         call('PEXPIREAT', box.box, until_ms)
         if has_list then
           call('PEXPIREAT', box.mail, until_ms)
@@ -398,7 +398,7 @@ if plan_boxes then
           call('PERSIST', box.mail)
         end
       elseif box.ttl > 0 and box.base == box.from and has_list then
-        call('PEXPIREAT', box.mail, format('%d', box.due + box.ttl))
+        call('PEXPIREAT', box.mail, string.format('%d', box.due + box.ttl))
       end
     end
     if box.last > box.base and (box.is_new or #box.rest > box.own_size) then
@@ -448,7 +448,7 @@ if plan_boxes then
   if wake_ups_lists then
     local channel = sub(meta, 1, -5) .. 'wake:'
     for process, list in pairs(wake_ups_lists) do
-      try('PUBLISH', channel .. process, concat(list))
+      try('PUBLISH', channel .. process, table.concat(list))
     end
   end
 end

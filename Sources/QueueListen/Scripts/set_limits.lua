@@ -1,7 +1,7 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, pack, sub, try, unpacked = redis.call, struct.pack, string.sub, redis.pcall, struct.unpack
+local call, try = redis.call, redis.pcall
 local meta, box, mail, own_limits = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
-local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
+local target_partitions, target_new_epoch = struct.unpack('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
 do
@@ -11,12 +11,12 @@ do
       return {'foreign', box}
     end
     state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
-      state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
+      state_hollow, state_keyed, state_due, state_own_size, state_rest_at = struct.unpack('<Hc8dc8dc8dddddB', text)
     if state_partitions ~= target_partitions then
       return {'partitions', string.format('%d', state_partitions)}
     end
     state_is_new, state_is_partition_new = false, false
-    state_rest = state_rest_at <= #text and sub(text, state_rest_at) or ''
+    state_rest = state_rest_at <= #text and string.sub(text, state_rest_at) or ''
   else
     do
       local layout = try('HGET', meta, 'partitions')
@@ -42,13 +42,13 @@ do
     if count % 2 == 1 or #tail ~= 27 then
       return {'foreign', mail}
     end
-    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
+    local head_kind, head_index, head_sum, head_sent, head_tag = struct.unpack('<BI6I6I6c8', tail)
     if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
       local first = call('LRANGE', mail, '0', '1')
       if #first[1] ~= 27 then
         return {'foreign', mail}
       end
-      local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
+      local first_head_kind, first_head_index, first_head_sum = struct.unpack('<BI6I6', first[1])
       state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
         true
       state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
@@ -59,9 +59,9 @@ do
     state_from, state_from_tag, state_from_sum, state_hollow = state_last, state_tag, state_sum, 0
   end
 end
-local waiters = sub(state_rest, state_own_size + 1)
+local waiters = string.sub(state_rest, state_own_size + 1)
 state_due, state_own_size = 0, #own_limits
-call('HSET', box, 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+call('HSET', box, 'm', struct.pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
   state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size) .. own_limits ..
   waiters)
 if state_is_partition_new then
@@ -74,20 +74,20 @@ if state_is_new then
   if state_is_new then
     local all, at = '', 1
     while at <= #devices do
-      local device_name, device_index, device_tag, device_seen, device_polls, device_next_at = unpacked('<Bc0dc8dBc0',
-        devices, at)
+      local device_name, device_index, device_tag, device_seen, device_polls, device_next_at =
+        struct.unpack('<Bc0dc8dBc0', devices, at)
       at = device_next_at
       device_index, device_tag = -1, '\0\0\0\0\0\0\0\0'
-      all = all .. pack('<Bc0dc8dBc0', #device_name, device_name, device_index, device_tag, device_seen, #device_polls,
-        device_polls)
+      all = all .. struct.pack('<Bc0dc8dBc0', #device_name, device_name, device_index, device_tag, device_seen,
+        #device_polls, device_polls)
     end
     devices = all
   end
   if devices ~= '' then
     call('HSET', box, 'd', devices)
   end
-  local name = sub(box, #meta + 1)
-  local channel = sub(meta, 1, -5) .. 'wake:all'
-  try('PUBLISH', channel, pack('<Hc0H', #name, name, 0))
+  local name = string.sub(box, #meta + 1)
+  local channel = string.sub(meta, 1, -5) .. 'wake:all'
+  try('PUBLISH', channel, struct.pack('<Hc0H', #name, name, 0))
 end
 return {'ok'}

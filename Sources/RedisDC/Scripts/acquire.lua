@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local request_slot_field, request_number, request_number_text, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[2],
   ARGV[3]
@@ -13,7 +12,7 @@ if slot_stored and #slot_stored >= 9 then
     return {'stale'}
   end
 else
-  local sid, slot_of_session = match(request_slot_field, '^c:(.*):(%d+)$')
+  local sid, slot_of_session = string.match(request_slot_field, '^c:(.*):(%d+)$')
   slot_session_field = 's:' .. sid
   local stored = call('HGET', partition_state, slot_session_field)
   if not stored or #stored ~= 24 then
@@ -54,7 +53,7 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
     return {'occupied'}
   end
   local held = call('HGET', partition_state, sub(slot_stored, 28))
-  local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+  local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
   if held and (sub(held, 60) == holder or call('ZSCORE', partition_index, 'h' .. sub(slot_stored, 30) .. '\0' ..
     holder)) then
     return {'occupied'}
@@ -71,7 +70,7 @@ do
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
       resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
     if slot_state == 'h' then
-      local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+      local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
       if sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored, 60) == holder or resource_family == 'g' and
         call('ZSCORE', partition_index, 'h' .. sub(resource_field, 3) .. '\0' .. holder) then
         return {'occupied'}
@@ -131,7 +130,7 @@ do
   end
   if not passes then
     if resource_kind == 'mf' and resource_signalled > 0 and resource_waiting == 0 then
-      local sid, number = match(sub(resource_stored, 60), '^(%w+):%d+:(%d+)$')
+      local sid, number = string.match(sub(resource_stored, 60), '^(%w+):%d+:(%d+)$')
       if sid then
         call('PUBLISH', sub(partition_state, 1, -5) .. 'wake:' .. sid, '0 ' .. number .. ' recall')
       end

@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
 local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local request_slot_field, request_number, request_number_text, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[2],
   ARGV[3]
@@ -13,7 +12,7 @@ if slot_stored and #slot_stored >= 9 then
     return {'stale'}
   end
 else
-  local sid, slot_of_session = match(request_slot_field, '^c:(.*):(%d+)$')
+  local sid, slot_of_session = string.match(request_slot_field, '^c:(.*):(%d+)$')
   slot_session_field = 's:' .. sid
   local stored = call('HGET', partition_state, slot_session_field)
   if not stored or #stored ~= 24 then
@@ -54,7 +53,7 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
     return {'occupied'}
   end
   local held = call('HGET', partition_state, sub(slot_stored, 28))
-  local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+  local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
   if held and (sub(held, 60) == holder or call('ZSCORE', partition_index, 'h' .. sub(slot_stored, 30) .. '\0' ..
     holder)) then
     return {'occupied'}
@@ -71,7 +70,7 @@ do
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
       resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
     if slot_state == 'h' then
-      local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+      local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
       if sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored, 60) == holder or resource_family == 'g' and
         call('ZSCORE', partition_index, 'h' .. sub(resource_field, 3) .. '\0' .. holder) then
         return {'occupied'}
@@ -192,7 +191,7 @@ do
             writes_zrem[#writes_zrem + 1] = line
           end
           do
-            local field = 'c:' .. match(claim_id, '^(.*):%d+$')
+            local field = 'c:' .. string.match(claim_id, '^(.*):%d+$')
             writes_hdel[#writes_hdel + 1] = field
           end
           if resource_kind == 'eo' then
@@ -228,7 +227,7 @@ do
         if not removed[lines[i]] then
           local line = lines[i]
           local claim_id = sub(line, round_claim_at)
-          local sid, slot_of_sid, number = match(claim_id, '^(%w+):(%d+):(%d+)$')
+          local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
           local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
           local session = writes_sessions[sid]
           if not session then
@@ -283,7 +282,7 @@ do
                   writes_zadd[#writes_zadd + 1] = '0'
                   writes_zadd[#writes_zadd + 1] = line_2
                 end
-                fence, note = format('%d', clock_tick), '\0' .. round_meeting
+                fence, note = string.format('%d', clock_tick), '\0' .. round_meeting
               else
                 claim_state, claim_tick = 'g', resource_created
               end
@@ -294,7 +293,7 @@ do
               writes_hset[#writes_hset + 1] = record
             end
             session.notices, session.is_changed = session.notices + 1, true
-            local word = fence .. '/' .. format('%d', arrival)
+            local word = fence .. '/' .. string.format('%d', arrival)
             writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. word
           end
         end
@@ -382,7 +381,8 @@ if writes_wakeups then
   local channel = sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+      text)
   end
 end
 return is_left_over and {'more', 0} or 0

@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, min = redis.call, string.format, math.min
+local call = redis.call
 local permits_key, meta_key = KEYS[1], KEYS[2]
 local permits, adds_step_only = tonumber(ARGV[1]), ARGV[2]
 do
@@ -18,22 +18,22 @@ if not existing then
   if adds_step_only then
     return {0, permits, 0}
   end
-  call('HSET', meta_key, 'permits', format('%d', permits))
+  call('HSET', meta_key, 'permits', string.format('%d', permits))
   call('DEL', KEYS[3])
   missing = permits
 end
 if missing > 0 then
-  local step = min(missing, 10000)
+  local step = math.min(missing, 10000)
   missing = missing - step
   if missing > 0 then
-    call('HSET', meta_key, 'missing', format('%d', missing))
+    call('HSET', meta_key, 'missing', string.format('%d', missing))
   else
     call('HDEL', meta_key, 'missing')
   end
   local count = step
   while count > 0 do
     local batch = {}
-    for i = 1, min(count, 4000) do
+    for i = 1, math.min(count, 4000) do
       batch[i] = '1'
     end
     call('LPUSH', permits_key, unpack(batch))

@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
+local call, sub = redis.call, string.sub
 local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
@@ -9,7 +9,7 @@ do
   resource_stored = call('HGET', partition_state, resource_field)
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
     resource_tail = sub(resource_stored, 60)
     local needed = (resource_kind == 'xf' or resource_kind == 'zf') and 'x' or resource_family
     if needed ~= 'x' then
@@ -38,7 +38,7 @@ do
       local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
       if stored and sub(stored, 1, 1) == 'w' then
         claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
-          unpacked('<c1dddc1c1', stored)
+          struct.unpack('<c1dddc1c1', stored)
       end
       if claim_number == tonumber(number) then
         if claim_mode == 'e' then
@@ -51,7 +51,7 @@ do
           writes_zrem[#writes_zrem + 1] = line_2
         end
         do
-          local record = pack('<c1d', 'd', claim_number) .. verdict
+          local record = struct.pack('<c1d', 'd', claim_number) .. verdict
           writes_hset[#writes_hset + 1] = slot_field
           writes_hset[#writes_hset + 1] = record
         end
@@ -60,7 +60,7 @@ do
           session = {expires = 0}
           local stored_2 = call('HGET', partition_state, 's:' .. sid)
           if stored_2 and #stored_2 == 24 then
-            session.expires, session.notices, session.slots = unpacked('<ddd', stored_2)
+            session.expires, session.notices, session.slots = struct.unpack('<ddd', stored_2)
           end
           writes_sessions[sid] = session
         end
@@ -108,7 +108,7 @@ do
   if resource_kind == 'xf' and is_done then
     writes_hdel[#writes_hdel + 1] = resource_field
   elseif resource_kind then
-    local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+    local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
       resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
     writes_hset[#writes_hset + 1] = resource_field
     writes_hset[#writes_hset + 1] = record
@@ -120,7 +120,7 @@ end
 for sid, session in pairs(writes_sessions) do
   if session.is_changed then
     local field = 's:' .. sid
-    local record = pack('<ddd', session.expires, session.notices, session.slots)
+    local record = struct.pack('<ddd', session.expires, session.notices, session.slots)
     writes_hset[#writes_hset + 1] = field
     writes_hset[#writes_hset + 1] = record
   end

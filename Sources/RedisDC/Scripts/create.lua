@@ -1,12 +1,12 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, pack, sub, unpacked = redis.call, string.format, struct.pack, string.sub, struct.unpack
+local call, pack, sub = redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
 if slot_stored and #slot_stored >= 9 then
-  slot_state, slot_number = unpacked('<c1d', slot_stored)
+  slot_state, slot_number = struct.unpack('<c1d', slot_stored)
   if request_number < slot_number then
     return {'stale'}
   end
@@ -17,7 +17,7 @@ else
   if not stored or #stored ~= 24 then
     return {'lost'}
   end
-  local session_expires, session_notices, session_slots = unpacked('<ddd', stored)
+  local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored)
   if not clock_now then
     local time = call('TIME')
     clock_now = time[1] * 1000000 + time[2]
@@ -45,7 +45,7 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
     return {'occupied'}
   end
   local held = call('HGET', partition_state, sub(slot_stored, 28))
-  local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+  local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
   if held and (sub(held, 60) == holder or call('ZSCORE', partition_index, 'h' .. sub(slot_stored, 30) .. '\0' ..
     holder)) then
     return {'occupied'}
@@ -60,9 +60,9 @@ do
     request_resource_field)
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
     if slot_state == 'h' then
-      local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+      local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
       if sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored, 60) == holder or resource_family == 'g' and
         call('ZSCORE', partition_index, 'h' .. sub(resource_field, 3) .. '\0' .. holder) then
         return {'occupied'}
@@ -107,7 +107,7 @@ do
       local time = call('TIME')
       clock_now = time[1] * 1000000 + time[2]
     end
-    clock_tick = unpacked('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0') + 1
+    clock_tick = struct.unpack('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0') + 1
     if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
       clock_tick = clock_now
     end
@@ -136,7 +136,7 @@ end
 if slot_session_record then
   local session = writes_sessions[sub(slot_session_field, 3)]
   if session and session.is_changed then
-    local own_expires, own_notices, own_slots = unpacked('<ddd', slot_session_record)
+    local own_expires, own_notices, own_slots = struct.unpack('<ddd', slot_session_record)
     session.slots, slot_session_record = own_slots, nil
   end
 end

@@ -1,24 +1,23 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, max, pack, sub, unpacked = redis.call, string.format, string.match, math.max, struct.pack,
-  string.sub, struct.unpack
+local call, pack, sub = redis.call, struct.pack, string.sub
 local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
 if slot_stored and #slot_stored >= 9 then
-  slot_state, slot_number = unpacked('<c1d', slot_stored)
+  slot_state, slot_number = struct.unpack('<c1d', slot_stored)
   if request_number < slot_number then
     return {'stale'}
   end
 else
-  local sid, slot_of_session = match(request_slot_field, '^c:(.*):(%d+)$')
+  local sid, slot_of_session = string.match(request_slot_field, '^c:(.*):(%d+)$')
   slot_session_field = 's:' .. sid
   local stored = call('HGET', partition_state, slot_session_field)
   if not stored or #stored ~= 24 then
     return {'lost'}
   end
-  local session_expires, session_notices, session_slots = unpacked('<ddd', stored)
+  local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored)
   if not clock_now then
     local time = call('TIME')
     clock_now = time[1] * 1000000 + time[2]
@@ -46,7 +45,7 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
     return {'occupied'}
   end
   local held = call('HGET', partition_state, sub(slot_stored, 28))
-  local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+  local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
   if held and (sub(held, 60) == holder or call('ZSCORE', partition_index, 'h' .. sub(slot_stored, 30) .. '\0' ..
     holder)) then
     return {'occupied'}
@@ -61,14 +60,14 @@ local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_se
 if resource_stored then
   local kind = ARGV[4]
   resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits, resource_limit,
-    resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+    resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
   resource_tail = sub(resource_stored, 60)
   if resource_kind ~= 'xf' and resource_kind ~= 'zf' and sub(resource_kind, 1, 1) ~= sub(kind, 1, 1) then
     return {'conflict', resource_kind, resource_limit}
   end
   if resource_kind == 'mf' and resource_signalled > 0 then
-    local last = unpacked('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0')
-    clock_tick, resource_signalled = max(resource_signalled, last), 0
+    local last = struct.unpack('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0')
+    clock_tick, resource_signalled = math.max(resource_signalled, last), 0
   end
   if sub(resource_kind, 1, 1) == 'k' then
     local items_field = resource_field .. '#items'
@@ -102,14 +101,14 @@ do
     for i = 1, #lines do
       local line = lines[i]
       local claim_id = sub(line, #resource_name + 12)
-      local sid, slot_of_sid, number = match(claim_id, '^(%w+):(%d+):(%d+)$')
+      local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
       local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
       local stored = call('HGET', partition_state, slot_field)
       writes_zrem[#writes_zrem + 1] = line
       local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
       if stored and sub(stored, 1, 1) == 'w' then
         claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
-          unpacked('<c1dddc1c1', stored)
+          struct.unpack('<c1dddc1c1', stored)
       end
       if claim_number == tonumber(number) then
         if claim_mode == 'e' then
@@ -131,7 +130,7 @@ do
           session = {expires = 0}
           local stored_2 = call('HGET', partition_state, 's:' .. sid)
           if stored_2 and #stored_2 == 24 then
-            session.expires, session.notices, session.slots = unpacked('<ddd', stored_2)
+            session.expires, session.notices, session.slots = struct.unpack('<ddd', stored_2)
           end
           writes_sessions[sid] = session
         end
@@ -141,7 +140,7 @@ do
         writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. verdict
       end
     end
-    resource_waiting = #lines < 160 and 0 or max(0, resource_waiting - 160)
+    resource_waiting = #lines < 160 and 0 or math.max(0, resource_waiting - 160)
     is_done = #lines < 160
   end
   if resource_kind == 'xf' then
@@ -191,7 +190,7 @@ end
 if slot_session_record then
   local session = writes_sessions[sub(slot_session_field, 3)]
   if session and session.is_changed then
-    local own_expires, own_notices, own_slots = unpacked('<ddd', slot_session_record)
+    local own_expires, own_notices, own_slots = struct.unpack('<ddd', slot_session_record)
     session.slots, slot_session_record = own_slots, nil
   end
 end
@@ -236,7 +235,8 @@ if writes_wakeups then
   local channel = sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+      text)
   end
 end
 return is_left_over and {'more', 1} or resource_stored and 1 or 0

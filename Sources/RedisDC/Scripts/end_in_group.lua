@@ -1,11 +1,10 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call, sub, unpacked = redis.call, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local ending_sid, ending_stored, ending_is_named, ending_ended_slot, ending_by_other, ending_word, ending_session
 local ending_slot_field, ending_claim_number, ending_claim_id = ARGV[1], tonumber(ARGV[4]), sub(ARGV[1], 3) .. ':' ..
   ARGV[4]
-ending_sid = match(ending_claim_id, '^[^:]+')
+ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
@@ -42,7 +41,7 @@ do
     ending_stored)
   ending_by_other = true
   if ending_word ~= '' then
-    ending_ended_slot = pack('<c1d', 'd', claim_number) .. ending_word
+    ending_ended_slot = struct.pack('<c1d', 'd', claim_number) .. ending_word
   end
 end
 local reply
@@ -57,7 +56,7 @@ do
   local has_freed = false
   if claim_state == 'w' then
     do
-      local line = 'q' .. resource_name .. '\0' .. claim_priority .. pack('>I8', claim_tick) .. ending_claim_id
+      local line = 'q' .. resource_name .. '\0' .. claim_priority .. struct.pack('>I8', claim_tick) .. ending_claim_id
       writes_zrem[#writes_zrem + 1] = line
     end
     if claim_mode == 't' then
@@ -88,7 +87,7 @@ do
       end
       if group_created <= claim_tick and group_members > 1 then
         group_members = group_members - 1
-        local record = pack('<dd', group_members, group_created)
+        local record = struct.pack('<dd', group_members, group_created)
         writes_hset[#writes_hset + 1] = group_field
         writes_hset[#writes_hset + 1] = record
       elseif group_created <= claim_tick then
@@ -106,7 +105,7 @@ do
     writes_hset[#writes_hset + 1] = ending_slot_field
     writes_hset[#writes_hset + 1] = ending_ended_slot
     if ending_by_other then
-      writes_wakeups = {[ending_sid] = format('%d', ending_claim_number) .. ' ' .. ending_word}
+      writes_wakeups = {[ending_sid] = string.format('%d', ending_claim_number) .. ' ' .. ending_word}
       if ending_session and #ending_session == 24 then
         local session_expires, session_notices, session_slots = unpacked('<ddd', ending_session)
         writes_sessions[ending_sid] = {expires = session_expires, notices = session_notices + 1, slots = session_slots,
@@ -136,7 +135,7 @@ do
           '2')
         local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
         if line then
-          local sid, _, number = match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+          local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
           writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
           writes_zadd[#writes_zadd + 1] = '0'
           writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -181,7 +180,7 @@ do
                 local line = lines[i]
                 local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
                 local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, sub(line, claim_at), '', false
-                local sid, slot_of_sid, number = match(waiter_id, '^(%w+):(%d+):(%d+)$')
+                local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
                 waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
                 local session = writes_sessions[sid]
                 if not session then
@@ -203,8 +202,8 @@ do
                 if waiter_is_waiting and claim_mode_2 == 't' then
                   waiter_note = sub(stored, claim_name_at_2 + #resource_field)
                   if group then
-                    waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority_2 .. pack('>I8', claim_tick_2) ..
-                      waiter_id
+                    waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority_2 .. struct.pack('>I8',
+                      claim_tick_2) .. waiter_id
                   else
                     waiter_other_line = 'g' .. resource_name .. waiter_note .. '\0' .. waiter_id
                   end
@@ -267,13 +266,13 @@ do
                     end
                   end
                   do
-                    local record = pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
+                    local record = struct.pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
                       claim_mode_2, claim_priority_2) .. resource_field .. waiter_note
                     writes_hset[#writes_hset + 1] = waiter_slot_field
                     writes_hset[#writes_hset + 1] = record
                   end
                   session.notices, session.is_changed = session.notices + 1, true
-                  local word = format('%d', clock_tick)
+                  local word = string.format('%d', clock_tick)
                   writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '')
                     .. waiter_number .. ' ' .. word
                 end
@@ -289,7 +288,7 @@ do
         for note_2, count in pairs(admission_members) do
           if count > 0 then
             local field = 'g:' .. resource_name .. note_2
-            local record = pack('<dd', count, resource_created)
+            local record = struct.pack('<dd', count, resource_created)
             writes_hset[#writes_hset + 1] = field
             writes_hset[#writes_hset + 1] = record
           end
@@ -318,21 +317,21 @@ do
       (resource_kind == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
       writes_hdel[#writes_hdel + 1] = resource_field
     else
-      local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+      local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
         resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
       writes_hset[#writes_hset + 1] = resource_field
       writes_hset[#writes_hset + 1] = record
     end
   end
   if clock_tick then
-    local record = pack('<d', clock_tick)
+    local record = struct.pack('<d', clock_tick)
     writes_hset[#writes_hset + 1] = 'clock'
     writes_hset[#writes_hset + 1] = record
   end
   for sid, session in pairs(writes_sessions) do
     if session.is_changed then
       local field = 's:' .. sid
-      local record = pack('<ddd', session.expires, session.notices, session.slots)
+      local record = struct.pack('<ddd', session.expires, session.notices, session.slots)
       writes_hset[#writes_hset + 1] = field
       writes_hset[#writes_hset + 1] = record
     end
@@ -361,7 +360,8 @@ do
     local channel = sub(partition_state, 1, -5) .. 'wake:'
     for owner, text in pairs(writes_wakeups) do
       local session = writes_sessions[owner]
-      call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
     end
   end
 end

@@ -1,11 +1,10 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call, sub, unpacked = redis.call, string.sub, struct.unpack
 local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local ending_sid, ending_stored, ending_is_named, ending_ended_slot, ending_by_other, ending_word, ending_session
 local ending_slot_field, ending_claim_number, ending_claim_id = ARGV[1], tonumber(ARGV[4]), sub(ARGV[1], 3) .. ':' ..
   ARGV[4]
-ending_sid = match(ending_claim_id, '^[^:]+')
+ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
@@ -42,7 +41,7 @@ do
     ending_stored)
   ending_by_other = true
   if ending_word ~= '' then
-    ending_ended_slot = pack('<c1d', 'd', claim_number) .. ending_word
+    ending_ended_slot = struct.pack('<c1d', 'd', claim_number) .. ending_word
   end
 end
 local reply
@@ -54,7 +53,7 @@ do
   local has_freed = false
   if claim_state == 'w' then
     do
-      local queue_tick, has_passed = pack('>I8', claim_tick), false
+      local queue_tick, has_passed = struct.pack('>I8', claim_tick), false
       if resource_stored and resource_free > 0 and queue_tick <= resource_tail and resource_kind ~= 'xf' and
         resource_kind ~= 'zf' then
         if only_waiting then
@@ -101,7 +100,7 @@ do
       local unread, parties_at = unpacked('<d', meeting)
       local parties = sub(meeting, parties_at)
       if unread > 1 then
-        local record = pack('<d', unread - 1) .. parties
+        local record = struct.pack('<d', unread - 1) .. parties
         writes_hset[#writes_hset + 1] = meeting_field
         writes_hset[#writes_hset + 1] = record
       else
@@ -118,7 +117,7 @@ do
     writes_hset[#writes_hset + 1] = ending_slot_field
     writes_hset[#writes_hset + 1] = ending_ended_slot
     if ending_by_other then
-      writes_wakeups = {[ending_sid] = format('%d', ending_claim_number) .. ' ' .. ending_word}
+      writes_wakeups = {[ending_sid] = string.format('%d', ending_claim_number) .. ' ' .. ending_word}
       if ending_session and #ending_session == 24 then
         local session_expires, session_notices, session_slots = unpacked('<ddd', ending_session)
         writes_sessions[ending_sid] = {expires = session_expires, notices = session_notices + 1, slots = session_slots,
@@ -185,7 +184,7 @@ do
               writes_zrem[#writes_zrem + 1] = line
             end
             do
-              local field = 'c:' .. match(claim_id, '^(.*):%d+$')
+              local field = 'c:' .. string.match(claim_id, '^(.*):%d+$')
               writes_hdel[#writes_hdel + 1] = field
             end
             if resource_kind == 'eo' then
@@ -196,7 +195,7 @@ do
           resource_waiting = resource_waiting - #dead
           if living == resource_limit then
             resource_free, resource_signalled = resource_limit, resource_signalled + 1
-            resource_tail = sub(last, round_tick_at, round_tick_at + 7) .. pack('<d', resource_limit)
+            resource_tail = sub(last, round_tick_at, round_tick_at + 7) .. struct.pack('<d', resource_limit)
             if #lines > 256 then
               round_budget = 0
             end
@@ -221,7 +220,7 @@ do
           if not removed[lines[i]] then
             local line = lines[i]
             local claim_id = sub(line, round_claim_at)
-            local sid, slot_of_sid, number = match(claim_id, '^(%w+):(%d+):(%d+)$')
+            local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
             local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
             local session = writes_sessions[sid]
             if not session then
@@ -266,7 +265,7 @@ do
                     if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                       clock_tick = clock_now
                     end
-                    round_meeting, round_parties = pack('>I8', clock_tick), {}
+                    round_meeting, round_parties = struct.pack('>I8', clock_tick), {}
                   end
                   clock_tick = clock_tick + 1
                   round_parties[#round_parties + 1] = claim_id
@@ -276,18 +275,18 @@ do
                     writes_zadd[#writes_zadd + 1] = '0'
                     writes_zadd[#writes_zadd + 1] = line_2
                   end
-                  fence, note = format('%d', clock_tick), '\0' .. round_meeting
+                  fence, note = string.format('%d', clock_tick), '\0' .. round_meeting
                 else
                   claim_state_2, claim_tick_2 = 'g', resource_created
                 end
                 claim_count_2 = arrival
-                local record = pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
+                local record = struct.pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
                   claim_mode_2, claim_priority_2) .. resource_field .. note
                 writes_hset[#writes_hset + 1] = slot_field
                 writes_hset[#writes_hset + 1] = record
               end
               session.notices, session.is_changed = session.notices + 1, true
-              local word = fence .. '/' .. format('%d', arrival)
+              local word = fence .. '/' .. string.format('%d', arrival)
               writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. word
             end
           end
@@ -297,7 +296,7 @@ do
         end
         if round_meeting then
           local field = 'e:' .. resource_name .. '\0' .. round_meeting
-          local record = pack('<d', #round_parties) .. table.concat(round_parties, ' ')
+          local record = struct.pack('<d', #round_parties) .. table.concat(round_parties, ' ')
           writes_hset[#writes_hset + 1] = field
           writes_hset[#writes_hset + 1] = record
         end
@@ -322,21 +321,21 @@ do
       (resource_kind == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
       writes_hdel[#writes_hdel + 1] = resource_field
     else
-      local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+      local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
         resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
       writes_hset[#writes_hset + 1] = resource_field
       writes_hset[#writes_hset + 1] = record
     end
   end
   if clock_tick then
-    local record = pack('<d', clock_tick)
+    local record = struct.pack('<d', clock_tick)
     writes_hset[#writes_hset + 1] = 'clock'
     writes_hset[#writes_hset + 1] = record
   end
   for sid, session in pairs(writes_sessions) do
     if session.is_changed then
       local field = 's:' .. sid
-      local record = pack('<ddd', session.expires, session.notices, session.slots)
+      local record = struct.pack('<ddd', session.expires, session.notices, session.slots)
       writes_hset[#writes_hset + 1] = field
       writes_hset[#writes_hset + 1] = record
     end
@@ -365,7 +364,8 @@ do
     local channel = sub(partition_state, 1, -5) .. 'wake:'
     for owner, text in pairs(writes_wakeups) do
       local session = writes_sessions[owner]
-      call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
     end
   end
 end

@@ -1,12 +1,11 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, find, format, match, pack, sub, unpacked = redis.call, string.find, string.format, string.match,
-  struct.pack, string.sub, struct.unpack
+local call, sub, unpacked = redis.call, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local ending_sid, ending_stored, ending_is_named, ending_is_cohort, ending_ended_slot, ending_by_other, ending_word,
   ending_session
 local ending_slot_field, ending_claim_number, ending_claim_id = ARGV[1], tonumber(ARGV[4]), sub(ARGV[1], 3) .. ':' ..
   ARGV[4]
-ending_sid = match(ending_claim_id, '^[^:]+')
+ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
@@ -44,7 +43,7 @@ do
     ending_stored)
   ending_by_other = true
   if ending_word ~= '' then
-    ending_ended_slot = pack('<c1d', 'd', claim_number) .. ending_word
+    ending_ended_slot = struct.pack('<c1d', 'd', claim_number) .. ending_word
   end
 end
 local reply
@@ -64,7 +63,7 @@ do
   local writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions = {}, {}, {}, {}, {}
   local has_freed = false
   if claim_state == 'w' then
-    writes_zrem[1] = 'q' .. resource_name .. '\0' .. claim_priority .. pack('>I8', claim_tick) .. ending_claim_id
+    writes_zrem[1] = 'q' .. resource_name .. '\0' .. claim_priority .. struct.pack('>I8', claim_tick) .. ending_claim_id
     if resource_stored then
       resource_waiting, has_freed = resource_waiting - 1, true
     end
@@ -90,7 +89,7 @@ do
     writes_hset[#writes_hset + 1] = ending_slot_field
     writes_hset[#writes_hset + 1] = ending_ended_slot
     if ending_by_other then
-      writes_wakeups = {[ending_sid] = format('%d', ending_claim_number) .. ' ' .. ending_word}
+      writes_wakeups = {[ending_sid] = string.format('%d', ending_claim_number) .. ' ' .. ending_word}
       if ending_session and #ending_session == 24 then
         local session_expires, session_notices, session_slots = unpacked('<ddd', ending_session)
         writes_sessions[ending_sid] = {expires = session_expires, notices = session_notices + 1, slots = session_slots,
@@ -112,7 +111,7 @@ do
           '2')
         local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
         if line then
-          local sid, _, number = match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+          local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
           writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
           writes_zadd[#writes_zadd + 1] = '0'
           writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -142,8 +141,8 @@ do
                 local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
                 do
                   waiter_line, waiter_id = line, sub(line, queue_claim_at)
-                  local colon = find(waiter_id, ':', 1, true)
-                  local second_colon = find(waiter_id, ':', colon + 1, true)
+                  local colon = string.find(waiter_id, ':', 1, true)
+                  local second_colon = string.find(waiter_id, ':', colon + 1, true)
                   waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
                   waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
                 end
@@ -194,7 +193,7 @@ do
                     if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                       clock_tick = clock_now
                     end
-                    local fence_2 = format('%d', clock_tick)
+                    local fence_2 = string.format('%d', clock_tick)
                     claim_state_2, claim_tick_2 = 'h', clock_tick
                     if claim_mode_2 == 'm' then
                       resource_tail = waiter_id
@@ -209,7 +208,7 @@ do
                     fence = fence_2
                   end
                   do
-                    local record = pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
+                    local record = struct.pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
                       claim_mode_2, claim_priority_2) .. resource_field
                     writes_hset[#writes_hset + 1] = waiter_slot_field
                     writes_hset[#writes_hset + 1] = record
@@ -245,21 +244,21 @@ do
       (resource_kind == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
       writes_hdel[#writes_hdel + 1] = resource_field
     else
-      local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+      local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
         resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
       writes_hset[#writes_hset + 1] = resource_field
       writes_hset[#writes_hset + 1] = record
     end
   end
   if clock_tick then
-    local record = pack('<d', clock_tick)
+    local record = struct.pack('<d', clock_tick)
     writes_hset[#writes_hset + 1] = 'clock'
     writes_hset[#writes_hset + 1] = record
   end
   for sid, session in pairs(writes_sessions) do
     if session.is_changed then
       local field = 's:' .. sid
-      local record = pack('<ddd', session.expires, session.notices, session.slots)
+      local record = struct.pack('<ddd', session.expires, session.notices, session.slots)
       writes_hset[#writes_hset + 1] = field
       writes_hset[#writes_hset + 1] = record
     end
@@ -288,7 +287,8 @@ do
     local channel = sub(partition_state, 1, -5) .. 'wake:'
     for owner, text in pairs(writes_wakeups) do
       local session = writes_sessions[owner]
-      call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
     end
   end
 end

@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, floor, format, max, pack, sub, unpacked = redis.call, math.floor, string.format, math.max, struct.pack,
-  string.sub, struct.unpack
+local call, format, sub, unpacked = redis.call, string.format, string.sub, struct.unpack
 local partition_state, partition_index, partition_sessions = KEYS[1], KEYS[2], KEYS[3]
 local sid, ttl, changed_slot = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local stored = call('HMGET', partition_state, 's:' .. sid, 'watchers', 'rechecked')
@@ -17,7 +16,7 @@ end
 call('HDEL', partition_state, '')
 if session_expires <= now then
   session_expires = 0
-  call('HSET', partition_state, 's:' .. sid, pack('<ddd', session_expires, session_notices, session_slots))
+  call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots))
   call('ZADD', partition_sessions, '0', sid)
   return {'lost', 'ended'}
 end
@@ -30,7 +29,7 @@ repeat
   end
   session_notices = first_notice
 until true
-call('HSET', partition_state, 's:' .. sid, pack('<ddd', session_expires, session_notices, session_slots))
+call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots))
 local is_unlisted = call('ZADD', partition_sessions, format('%d', session_expires), sid)
 do
   local fence = tonumber(ARGV[6] or 0)
@@ -43,7 +42,7 @@ do
     if not (tick >= 0 and tick < 9007199254740992) then
       tick = now
     end
-    call('HSET', partition_state, 'clock', pack('<d', max(tick, fence)))
+    call('HSET', partition_state, 'clock', struct.pack('<d', math.max(tick, fence)))
   end
 end
 local is_data_lost = false
@@ -126,13 +125,13 @@ do
     table.remove(list, shortest)
     is_watcher = true
   end
-  local wait, usual_wait = 0, floor(ttl / 3)
+  local wait, usual_wait = 0, math.floor(ttl / 3)
   if is_watcher then
     do
       local next_ones = call('ZRANGEBYSCORE', partition_sessions, format('(%d', now), '+inf', 'WITHSCORES', 'LIMIT',
         '0', '2')
       local expires = next_ones[next_ones[1] == sid and 4 or 2]
-      wait = expires and math.min(usual_wait, max(expires - now, 250000)) or usual_wait
+      wait = expires and math.min(usual_wait, math.max(expires - now, 250000)) or usual_wait
     end
     list[#list + 1] = {sid = sid, promise = now + wait, ttl = ttl}
     if wait == usual_wait then
@@ -158,6 +157,6 @@ do
   for i = 1, #called do
     call('PUBLISH', sub(partition_state, 1, -5) .. 'wake:' .. called[i], 'look')
   end
-  next_heartbeat = floor(wait)
+  next_heartbeat = math.floor(wait)
 end
 return {'ok', session_notices, is_data_lost and 1 or 0, expired, rechecks, is_unlisted, next_heartbeat}

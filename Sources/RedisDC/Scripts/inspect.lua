@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, match, sub, unpacked = redis.call, string.match, string.sub, struct.unpack
+local call, sub = redis.call, string.sub
 local state, index = KEYS[1], KEYS[2]
 local name, wanted, after = ARGV[1], ARGV[3], ARGV[4]
 local stored = call('HGET', state, 't:' .. name)
@@ -10,7 +10,7 @@ if #stored < 59 then
   return {'damaged'}
 end
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-  resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', stored)
+  resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', stored)
 local now
 do
   local time = call('TIME')
@@ -36,11 +36,11 @@ if not wanted or wanted == 'h' then
   end
   local claims = {}
   for i = 1, #ids do
-    local sid, slot = match(ids[i], '^(%w+):(%d+):')
+    local sid, slot = string.match(ids[i], '^(%w+):(%d+):')
     local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
     local stored_2 = fields[1]
     if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
-      local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
+      local claim_state, claim_number, claim_count, claim_tick = struct.unpack('<c1dddc1c1', stored_2)
       if not resource_created or claim_tick >= resource_created then
         claims[#claims + 1] = ids[i]
         claims[#claims + 1] = claim_count
@@ -64,11 +64,11 @@ if not wanted or wanted == 'q' then
   end
   local claims = {}
   for i = 1, #ids do
-    local sid, slot = match(ids[i], '^(%w+):(%d+):')
+    local sid, slot = string.match(ids[i], '^(%w+):(%d+):')
     local fields = call('HMGET', state, 'c:' .. sid .. ':' .. slot, 'i:' .. sid)
     local stored_2 = fields[1]
     if stored_2 and sub(stored_2, 1, 1) ~= 'd' then
-      local claim_state, claim_number, claim_count, claim_tick = unpacked('<c1dddc1c1', stored_2)
+      local claim_state, claim_number, claim_count, claim_tick = struct.unpack('<c1dddc1c1', stored_2)
       claims[#claims + 1] = ids[i]
       claims[#claims + 1] = claim_count
       claims[#claims + 1] = claim_tick

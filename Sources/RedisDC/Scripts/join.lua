@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, floor, format, max, pack, unpacked = redis.call, math.floor, string.format, math.max, struct.pack,
-  struct.unpack
+local call, format = redis.call, string.format
 local partition_state, partition_index, partition_sessions, partition_values = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local sid, epoch_if_new, ttl, wanted_partitions = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 for i, expected_type in ipairs({'hash', 'zset', 'zset', 'hash'}) do
@@ -22,7 +21,7 @@ if epoch and partitions ~= wanted_partitions then
 end
 local session_expires, session_notices, session_slots = now + ttl, 0, 0
 if stored_session and #stored_session == 24 then
-  session_expires, session_notices, session_slots = unpacked('<ddd', stored_session)
+  session_expires, session_notices, session_slots = struct.unpack('<ddd', stored_session)
   if session_expires <= now then
     return {'lost'}
   end
@@ -30,23 +29,23 @@ if stored_session and #stored_session == 24 then
 end
 if not epoch then
   call('UNLINK', partition_sessions, partition_index, partition_values)
-  local clock = pack('<d', now)
+  local clock = struct.pack('<d', now)
   call('HSET', partition_state, 'epoch', epoch_if_new, 'clock', clock, 'partitions', wanted_partitions)
 end
 do
   local about = ARGV[5]
   call('ZADD', partition_index, '0', 'a')
   call('HSET', partition_values, '', '')
-  call('HSET', partition_state, 's:' .. sid, pack('<ddd', session_expires, session_notices, session_slots), 'i:' .. sid,
-    about)
+  call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots), 'i:'
+    .. sid, about)
   call('ZADD', partition_sessions, format('%d', session_expires), sid)
 end
 do
   local fence = tonumber(ARGV[6] or 0)
   local clock = call('HGET', partition_state, 'clock')
   local is_believed = fence < now + 86400000000
-  if not clock or #clock ~= 8 or is_believed and unpacked('<d', clock) < fence then
-    local raised = pack('<d', max(now, is_believed and fence or 0))
+  if not clock or #clock ~= 8 or is_believed and struct.unpack('<d', clock) < fence then
+    local raised = struct.pack('<d', math.max(now, is_believed and fence or 0))
     call('HSET', partition_state, 'clock', raised)
   end
 end
@@ -75,13 +74,13 @@ do
     table.remove(list, shortest)
     is_watcher = true
   end
-  local wait, usual_wait = 0, floor(ttl / 3)
+  local wait, usual_wait = 0, math.floor(ttl / 3)
   if is_watcher then
     do
       local next_ones = call('ZRANGEBYSCORE', partition_sessions, format('(%d', now), '+inf', 'WITHSCORES', 'LIMIT',
         '0', '2')
       local expires = next_ones[next_ones[1] == sid and 4 or 2]
-      wait = expires and math.min(usual_wait, max(expires - now, 250000)) or usual_wait
+      wait = expires and math.min(usual_wait, math.max(expires - now, 250000)) or usual_wait
     end
     list[#list + 1] = {sid = sid, promise = now + wait, ttl = ttl}
     if wait == usual_wait then
@@ -107,6 +106,6 @@ do
   for i = 1, #called do
     call('PUBLISH', string.sub(partition_state, 1, -5) .. 'wake:' .. called[i], 'look')
   end
-  next_heartbeat = floor(wait)
+  next_heartbeat = math.floor(wait)
 end
 return {'ok', epoch or epoch_if_new, next_heartbeat}

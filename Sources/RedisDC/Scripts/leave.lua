@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, sub, unpacked = redis.call, string.format, string.sub, struct.unpack
+local call, format, sub = redis.call, string.format, string.sub
 local partition_state, partition_sessions = KEYS[1], KEYS[3]
 local sid = ARGV[1]
 local stored = call('HMGET', partition_state, 's:' .. sid, 'watchers')
@@ -8,7 +8,7 @@ if not (stored_session and #stored_session == 24) then
   return 1
 end
 call('HDEL', partition_state, '')
-local session_expires, session_notices, session_slots = unpacked('<ddd', stored_session)
+local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored_session)
 local first = math.max(0, session_slots - 1024)
 local fields = {}
 for slot = first, session_slots - 1 do
@@ -29,7 +29,7 @@ if session_slots > 0 then
         is_occupied = true
         break
       end
-      local slot_state, slot_number = unpacked('<c1d', stored_2)
+      local slot_state, slot_number = struct.unpack('<c1d', stored_2)
       local resource = call('HGET', partition_state, sub(stored_2, 28))
       if not resource then
         is_occupied = false

@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, sub, unpacked = redis.call, string.sub, struct.unpack
+local call, sub = redis.call, string.sub
 local state, index, sessions = KEYS[1], KEYS[2], KEYS[3]
 local now
 do
@@ -20,7 +20,7 @@ for i = 1, #fields, 2 do
     damaged[#damaged + 1] = name
   else
     local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit = unpacked('<c2c1ddddddd', stored)
+      resource_limit = struct.unpack('<c2c1ddddddd', stored)
     local first_tick = ''
     if resource_waiting > 0 then
       repeat
@@ -29,7 +29,7 @@ for i = 1, #fields, 2 do
           first_tick = ''
           break
         end
-        first_tick = unpacked('>I8', sub(line, #name + 4))
+        first_tick = struct.unpack('>I8', sub(line, #name + 4))
       until true
     end
     rows[#rows + 1] = name

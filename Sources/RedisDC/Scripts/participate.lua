@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, pack, sub, unpacked = redis.call, string.format, struct.pack, string.sub, struct.unpack
+local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local request_slot_field, request_number, request_number_text, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[2],
   ARGV[3]
@@ -53,7 +53,7 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
     return {'occupied'}
   end
   local held = call('HGET', partition_state, sub(slot_stored, 28))
-  local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+  local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
   if held and (sub(held, 60) == holder or call('ZSCORE', partition_index, 'h' .. sub(slot_stored, 30) .. '\0' ..
     holder)) then
     return {'occupied'}
@@ -70,7 +70,7 @@ do
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
       resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
     if slot_state == 'h' then
-      local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+      local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
       if sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored, 60) == holder or resource_family == 'g' and
         call('ZSCORE', partition_index, 'h' .. sub(resource_field, 3) .. '\0' .. holder) then
         return {'occupied'}

@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, find, format, match, pack, sub, unpacked = redis.call, string.find, string.format, string.match,
-  struct.pack, string.sub, struct.unpack
+local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
 local partition_state, partition_index, partition_values, partition_put_ids = KEYS[1], KEYS[2], KEYS[4], KEYS[5]
 local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
 local clock_now, clock_tick
@@ -31,7 +30,7 @@ do
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
       resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
     if slot_state == 'h' then
-      local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+      local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
       if sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored, 60) == holder or resource_family == 'g' and
         call('ZSCORE', partition_index, 'h' .. sub(resource_field, 3) .. '\0' .. holder) then
         return {'occupied'}
@@ -82,7 +81,7 @@ do
   do
     local field = ARGV[7]
     local stored = slot_stored
-    if match(stored, '^%Z+', claim_name_at) ~= field or not item and claim_mode ~= 'i' then
+    if string.match(stored, '^%Z+', claim_name_at) ~= field or not item and claim_mode ~= 'i' then
       return {'none'}
     end
     passed_field, passed_name, passed_stored = field, sub(field, 3), call('HGET', partition_state, field)
@@ -125,7 +124,7 @@ do
 end
 do
   local id = ARGV[9]
-  call('ZADD', partition_put_ids, format('%d', clock_tick), id)
+  call('ZADD', partition_put_ids, string.format('%d', clock_tick), id)
   call('ZREMRANGEBYRANK', partition_put_ids, '0', -10001)
   call('PEXPIRE', partition_put_ids, 3600000)
 end
@@ -140,7 +139,7 @@ do
       local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '2')
       local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
       if line then
-        local sid, _, number = match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+        local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
         writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
         writes_zadd[#writes_zadd + 1] = '0'
         writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -170,8 +169,8 @@ do
               local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
               do
                 waiter_line, waiter_id = line, sub(line, queue_claim_at)
-                local colon = find(waiter_id, ':', 1, true)
-                local second_colon = find(waiter_id, ':', colon + 1, true)
+                local colon = string.find(waiter_id, ':', 1, true)
+                local second_colon = string.find(waiter_id, ':', colon + 1, true)
                 waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
                 waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
               end
@@ -222,7 +221,7 @@ do
                   if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                     clock_tick = clock_now
                   end
-                  local fence_2 = format('%d', clock_tick)
+                  local fence_2 = string.format('%d', clock_tick)
                   claim_state, claim_tick = 'h', clock_tick
                   if claim_mode == 'm' then
                     resource_tail = waiter_id
@@ -316,7 +315,8 @@ do
     local channel = sub(partition_state, 1, -5) .. 'wake:'
     for owner, text in pairs(writes_wakeups) do
       local session = writes_sessions[owner]
-      call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
     end
   end
   reply = is_left_over and {'more', 1} or 1

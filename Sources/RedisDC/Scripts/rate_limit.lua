@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, ceil, floor, format, max = redis.call, math.ceil, math.floor, string.format, math.max
+local call, ceil, format, max = redis.call, math.ceil, string.format, math.max
 local empty_at_key = KEYS[1]
 local interval, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now
@@ -15,11 +15,11 @@ end
 local backlog = empty_at - now
 local wait = backlog + (cost - burst) * interval
 if wait > 0 then
-  return {0, format('%.0f', ceil(wait)), max(0, floor(burst - backlog / interval))}
+  return {0, format('%.0f', ceil(wait)), max(0, math.floor(burst - backlog / interval))}
 end
 do
   local backlog_2 = backlog + max(1, ceil(cost * interval))
   local ttl = format('%.0f', ceil(backlog_2 / 1000))
   call('SET', empty_at_key, format('%.0f', now + backlog_2), 'PX', ttl)
 end
-return {1, '0', max(0, floor(burst - cost - backlog / interval))}
+return {1, '0', max(0, math.floor(burst - cost - backlog / interval))}

@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, sub, unpacked = redis.call, string.sub, struct.unpack
+local call, sub = redis.call, string.sub
 local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local slot_field, resource_field = ARGV[1], ARGV[3]
 local name = sub(resource_field, 3)
@@ -9,7 +9,7 @@ if not stored_slot or sub(stored_slot, 1, 1) ~= 'h' then
   return {'none'}
 end
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
-  unpacked('<c1dddc1c1', stored_slot)
+  struct.unpack('<c1dddc1c1', stored_slot)
 if claim_number ~= tonumber(ARGV[4]) then
   return {'none'}
 end
@@ -46,7 +46,7 @@ if not stored_resource then
   return {'none'}
 end
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-  resource_limit, resource_created = unpacked('<c2c1ddddddd', stored_resource)
+  resource_limit, resource_created = struct.unpack('<c2c1ddddddd', stored_resource)
 if resource_kind ~= 'if' or claim_tick < resource_created then
   return {'none'}
 end

@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, find, format, pack, sub, unpacked = redis.call, string.find, string.format, struct.pack, string.sub,
-  struct.unpack
+local call = redis.call
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
@@ -11,8 +10,8 @@ do
   resource_stored = call('HGET', partition_state, resource_field)
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
-    resource_tail = sub(resource_stored, 60)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
+    resource_tail = string.sub(resource_stored, 60)
     local needed = (resource_kind == 'xf' or resource_kind == 'zf') and 'x' or resource_family
     if needed ~= 'p' then
       return {'family', needed}
@@ -29,7 +28,7 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
     local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '2')
     local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
     if line then
-      local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+      local sid, _, number = string.match(string.sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
       writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
       writes_zadd[#writes_zadd + 1] = '0'
       writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -58,11 +57,11 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
             local line = lines[i]
             local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
             do
-              waiter_line, waiter_id = line, sub(line, queue_claim_at)
-              local colon = find(waiter_id, ':', 1, true)
-              local second_colon = find(waiter_id, ':', colon + 1, true)
-              waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
-              waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+              waiter_line, waiter_id = line, string.sub(line, queue_claim_at)
+              local colon = string.find(waiter_id, ':', 1, true)
+              local second_colon = string.find(waiter_id, ':', colon + 1, true)
+              waiter_sid, waiter_number = string.sub(waiter_id, 1, colon - 1), string.sub(waiter_id, second_colon + 1)
+              waiter_slot_field = 'c:' .. string.sub(waiter_id, 1, second_colon - 1)
             end
             local session, stored = writes_sessions[waiter_sid], nil
             if session then
@@ -72,18 +71,18 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
               stored = records[1]
               session = {expires = 0}
               if records[2] and #records[2] == 24 then
-                session.expires, session.notices, session.slots = unpacked('<ddd', records[2])
+                session.expires, session.notices, session.slots = struct.unpack('<ddd', records[2])
               end
               writes_sessions[waiter_sid] = session
             end
             local claim_count, claim_tick, claim_mode, claim_priority
             local claim_state, claim_number = 'd', 0
             if stored then
-              claim_state, claim_number = unpacked('<c1d', stored)
+              claim_state, claim_number = struct.unpack('<c1d', stored)
             end
             if claim_state == 'w' and claim_number == tonumber(waiter_number) then
-              claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority = unpacked('<c1dddc1c1',
-                stored)
+              claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority =
+                struct.unpack('<c1dddc1c1', stored)
             else
               claim_state = 'd'
             end
@@ -106,12 +105,12 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
                 resource_consumed = resource_consumed + claim_count
                 claim_state, claim_tick = 'g', resource_created
               else
-                clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                   '\0\0\0\0\0\0\0\0')) + 1
                 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                   clock_tick = clock_now
                 end
-                local fence_2 = format('%d', clock_tick)
+                local fence_2 = string.format('%d', clock_tick)
                 claim_state, claim_tick = 'h', clock_tick
                 if claim_mode == 'm' then
                   resource_tail = waiter_id
@@ -126,7 +125,7 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
                 fence = fence_2
               end
               do
-                local record = pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
+                local record = struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
                   claim_priority) .. resource_field
                 writes_hset[#writes_hset + 1] = waiter_slot_field
                 writes_hset[#writes_hset + 1] = record
@@ -156,24 +155,24 @@ if resource_kind == 'cf' and resource_free > resource_waiting then
 end
 if resource_kind then
   if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or (resource_kind
-    == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
+    == 'mf' or string.sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
     writes_hdel[#writes_hdel + 1] = resource_field
   else
-    local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+    local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
       resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
     writes_hset[#writes_hset + 1] = resource_field
     writes_hset[#writes_hset + 1] = record
   end
 end
 if clock_tick then
-  local record = pack('<d', clock_tick)
+  local record = struct.pack('<d', clock_tick)
   writes_hset[#writes_hset + 1] = 'clock'
   writes_hset[#writes_hset + 1] = record
 end
 for sid, session in pairs(writes_sessions) do
   if session.is_changed then
     local field = 's:' .. sid
-    local record = pack('<ddd', session.expires, session.notices, session.slots)
+    local record = struct.pack('<ddd', session.expires, session.notices, session.slots)
     writes_hset[#writes_hset + 1] = field
     writes_hset[#writes_hset + 1] = record
   end
@@ -199,10 +198,11 @@ if #writes_zadd > 0 or #writes_hset > 0 then
   end
 end
 if writes_wakeups then
-  local channel = sub(partition_state, 1, -5) .. 'wake:'
+  local channel = string.sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+      text)
   end
 end
 return is_left_over and {'more', 1} or 1

@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call = redis.call
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
@@ -11,8 +10,8 @@ do
   resource_stored = call('HGET', partition_state, resource_field)
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
-    resource_tail = sub(resource_stored, 60)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
+    resource_tail = string.sub(resource_stored, 60)
     local needed = (resource_kind == 'xf' or resource_kind == 'zf') and 'x' or resource_family
     if needed ~= 'g' then
       return {'family', needed}
@@ -31,12 +30,12 @@ do
     local lines = call('ZRANGEBYLEX', partition_index, '[u' .. resource_name .. '\0', '(u' .. resource_name .. '\1',
       'LIMIT', '0', '2')
     if #lines > 0 then
-      local group_name = sub(lines[1], #resource_name + 3)
+      local group_name = string.sub(lines[1], #resource_name + 3)
       local stored = call('HGET', partition_state, 'g:' .. resource_name .. '\0' .. group_name)
       local group_created
       local group_members = 0
       if stored then
-        group_members, group_created = unpacked('<dd', stored)
+        group_members, group_created = struct.unpack('<dd', stored)
       end
       if group_created == resource_created then
         admission_group = group_name
@@ -63,7 +62,7 @@ do
       local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '2')
       local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
       if line then
-        local sid, _, number = match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+        local sid, _, number = string.match(string.sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
         writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
         writes_zadd[#writes_zadd + 1] = '0'
         writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -107,30 +106,30 @@ do
             do
               local line = lines[i]
               local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
-              local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, sub(line, claim_at), '', false
-              local sid, slot_of_sid, number = match(waiter_id, '^(%w+):(%d+):(%d+)$')
+              local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, string.sub(line, claim_at), '', false
+              local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
               waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
               local session = writes_sessions[sid]
               if not session then
                 session = {expires = 0}
                 local stored = call('HGET', partition_state, 's:' .. sid)
                 if stored and #stored == 24 then
-                  session.expires, session.notices, session.slots = unpacked('<ddd', stored)
+                  session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
                 end
                 writes_sessions[sid] = session
               end
               local stored = call('HGET', partition_state, waiter_slot_field)
               local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
-              if stored and sub(stored, 1, 1) == 'w' then
+              if stored and string.sub(stored, 1, 1) == 'w' then
                 claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
-                  unpacked('<c1dddc1c1', stored)
+                  struct.unpack('<c1dddc1c1', stored)
                 waiter_is_waiting = claim_number == tonumber(number)
               end
               if waiter_is_waiting and claim_mode == 't' then
-                waiter_note = sub(stored, claim_name_at + #resource_field)
+                waiter_note = string.sub(stored, claim_name_at + #resource_field)
                 if group then
-                  waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. pack('>I8', claim_tick) ..
-                    waiter_id
+                  waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. struct.pack('>I8', claim_tick)
+                    .. waiter_id
                 else
                   waiter_other_line = 'g' .. resource_name .. waiter_note .. '\0' .. waiter_id
                 end
@@ -141,7 +140,7 @@ do
                     members = 0
                     local stored_2 = call('HGET', partition_state, 'g:' .. resource_name .. waiter_note)
                     if stored_2 then
-                      local group_members, group_created = unpacked('<dd', stored_2)
+                      local group_members, group_created = struct.unpack('<dd', stored_2)
                       if group_created == resource_created then
                         members = group_members
                       end
@@ -170,7 +169,7 @@ do
                   admission_removed[waiter_other_line] = nil
                 end
               else
-                clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                   '\0\0\0\0\0\0\0\0')) + 1
                 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                   clock_tick = clock_now
@@ -189,17 +188,17 @@ do
                 if claim_mode == 't' then
                   claim_count, admission_members[waiter_note] = 0, admission_members[waiter_note] + 1
                   if admission_members[waiter_note] == 1 then
-                    admission_group = sub(waiter_note, 2)
+                    admission_group = string.sub(waiter_note, 2)
                   end
                 end
                 do
-                  local record = pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
-                    claim_priority) .. resource_field .. waiter_note
+                  local record = struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick,
+                    claim_mode, claim_priority) .. resource_field .. waiter_note
                   writes_hset[#writes_hset + 1] = waiter_slot_field
                   writes_hset[#writes_hset + 1] = record
                 end
                 session.notices, session.is_changed = session.notices + 1, true
-                local word = format('%d', clock_tick)
+                local word = string.format('%d', clock_tick)
                 writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
                   waiter_number .. ' ' .. word
               end
@@ -215,7 +214,7 @@ do
       for note, count in pairs(admission_members) do
         if count > 0 then
           local field = 'g:' .. resource_name .. note
-          local record = pack('<dd', count, resource_created)
+          local record = struct.pack('<dd', count, resource_created)
           writes_hset[#writes_hset + 1] = field
           writes_hset[#writes_hset + 1] = record
         end
@@ -240,24 +239,24 @@ if resource_kind == 'cf' and resource_free > resource_waiting then
 end
 if resource_kind then
   if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or (resource_kind
-    == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
+    == 'mf' or string.sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
     writes_hdel[#writes_hdel + 1] = resource_field
   else
-    local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+    local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
       resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
     writes_hset[#writes_hset + 1] = resource_field
     writes_hset[#writes_hset + 1] = record
   end
 end
 if clock_tick then
-  local record = pack('<d', clock_tick)
+  local record = struct.pack('<d', clock_tick)
   writes_hset[#writes_hset + 1] = 'clock'
   writes_hset[#writes_hset + 1] = record
 end
 for sid, session in pairs(writes_sessions) do
   if session.is_changed then
     local field = 's:' .. sid
-    local record = pack('<ddd', session.expires, session.notices, session.slots)
+    local record = struct.pack('<ddd', session.expires, session.notices, session.slots)
     writes_hset[#writes_hset + 1] = field
     writes_hset[#writes_hset + 1] = record
   end
@@ -283,10 +282,11 @@ if #writes_zadd > 0 or #writes_hset > 0 then
   end
 end
 if writes_wakeups then
-  local channel = sub(partition_state, 1, -5) .. 'wake:'
+  local channel = string.sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+      text)
   end
 end
 return is_left_over and {'more', 1} or 1

@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call = redis.call
 local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
@@ -11,8 +10,8 @@ do
   resource_stored = call('HGET', partition_state, resource_field)
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
-    resource_tail = sub(resource_stored, 60)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
+    resource_tail = string.sub(resource_stored, 60)
     local needed = (resource_kind == 'xf' or resource_kind == 'zf') and 'x' or resource_family
     if needed ~= 'm' then
       return {'family', needed}
@@ -41,14 +40,14 @@ do
         living, last, dead = 0, nil, {}
         for i = 1, #lines do
           if lines[i] ~= leaving then
-            local claim_id = sub(lines[i], round_claim_at)
-            local sid = sub(claim_id, 1, string.find(claim_id, ':', 1, true) - 1)
+            local claim_id = string.sub(lines[i], round_claim_at)
+            local sid = string.sub(claim_id, 1, string.find(claim_id, ':', 1, true) - 1)
             local session = writes_sessions[sid]
             if not session then
               session = {expires = 0}
               local stored = call('HGET', partition_state, 's:' .. sid)
               if stored and #stored == 24 then
-                session.expires, session.notices, session.slots = unpacked('<ddd', stored)
+                session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
               end
               writes_sessions[sid] = session
             end
@@ -73,13 +72,13 @@ do
         resource_kind, round_is_left_over = 'zf', true
       else
         for i = 1, #dead do
-          local claim_id = sub(dead[i], round_claim_at)
+          local claim_id = string.sub(dead[i], round_claim_at)
           do
             local line = dead[i]
             writes_zrem[#writes_zrem + 1] = line
           end
           do
-            local field = 'c:' .. match(claim_id, '^(.*):%d+$')
+            local field = 'c:' .. string.match(claim_id, '^(.*):%d+$')
             writes_hdel[#writes_hdel + 1] = field
           end
           if resource_kind == 'eo' then
@@ -90,7 +89,7 @@ do
         resource_waiting = resource_waiting - #dead
         if living == resource_limit then
           resource_free, resource_signalled = resource_limit, resource_signalled + 1
-          resource_tail = sub(last, round_tick_at, round_tick_at + 7) .. pack('<d', resource_limit)
+          resource_tail = string.sub(last, round_tick_at, round_tick_at + 7) .. struct.pack('<d', resource_limit)
           if #lines > 256 then
             round_budget = 0
           end
@@ -108,34 +107,34 @@ do
         'LIMIT', '0', #writes_zrem + round_budget)
       writes_wakeups = writes_wakeups or {}
       for i = 1, #lines do
-        if resource_free == 0 or round_budget == 0 or sub(lines[i], round_tick_at, round_tick_at + 7) > resource_tail
-          then
+        if resource_free == 0 or round_budget == 0 or string.sub(lines[i], round_tick_at, round_tick_at + 7) >
+          resource_tail then
           break
         end
         if not removed[lines[i]] then
           local line = lines[i]
-          local claim_id = sub(line, round_claim_at)
-          local sid, slot_of_sid, number = match(claim_id, '^(%w+):(%d+):(%d+)$')
+          local claim_id = string.sub(line, round_claim_at)
+          local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
           local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
           local session = writes_sessions[sid]
           if not session then
             session = {expires = 0}
             local stored = call('HGET', partition_state, 's:' .. sid)
             if stored and #stored == 24 then
-              session.expires, session.notices, session.slots = unpacked('<ddd', stored)
+              session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
             end
             writes_sessions[sid] = session
           end
           local stored = call('HGET', partition_state, slot_field)
           local claim_state, claim_count, claim_tick, claim_mode, claim_priority
           local claim_number = 0
-          if stored and sub(stored, 1, 1) == 'w' then
-            claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority = unpacked('<c1dddc1c1',
+          if stored and string.sub(stored, 1, 1) == 'w' then
+            claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority = struct.unpack('<c1dddc1c1',
               stored)
           end
           writes_zrem[#writes_zrem + 1] = line
           resource_waiting, round_budget = resource_waiting - 1, round_budget - 1
-          local arrival = (resource_signalled - 1) * 1024 + unpacked('<d', resource_tail, 9) - resource_free
+          local arrival = (resource_signalled - 1) * 1024 + struct.unpack('<d', resource_tail, 9) - resource_free
           resource_free = resource_free - 1
           if claim_number ~= tonumber(number) or session.expires <= clock_now then
             if session.expires > 0 and session.expires <= clock_now then
@@ -155,12 +154,12 @@ do
               fence, note = '1', ''
               if claim_mode == 'e' then
                 if not round_meeting then
-                  clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                  clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                     '\0\0\0\0\0\0\0\0')) + 1
                   if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                     clock_tick = clock_now
                   end
-                  round_meeting, round_parties = pack('>I8', clock_tick), {}
+                  round_meeting, round_parties = struct.pack('>I8', clock_tick), {}
                 end
                 clock_tick = clock_tick + 1
                 round_parties[#round_parties + 1] = claim_id
@@ -170,18 +169,18 @@ do
                   writes_zadd[#writes_zadd + 1] = '0'
                   writes_zadd[#writes_zadd + 1] = line_2
                 end
-                fence, note = format('%d', clock_tick), '\0' .. round_meeting
+                fence, note = string.format('%d', clock_tick), '\0' .. round_meeting
               else
                 claim_state, claim_tick = 'g', resource_created
               end
               claim_count = arrival
-              local record = pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
+              local record = struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
                 claim_priority) .. resource_field .. note
               writes_hset[#writes_hset + 1] = slot_field
               writes_hset[#writes_hset + 1] = record
             end
             session.notices, session.is_changed = session.notices + 1, true
-            local word = fence .. '/' .. format('%d', arrival)
+            local word = fence .. '/' .. string.format('%d', arrival)
             writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. word
           end
         end
@@ -191,7 +190,7 @@ do
       end
       if round_meeting then
         local field = 'e:' .. resource_name .. '\0' .. round_meeting
-        local record = pack('<d', #round_parties) .. table.concat(round_parties, ' ')
+        local record = struct.pack('<d', #round_parties) .. table.concat(round_parties, ' ')
         writes_hset[#writes_hset + 1] = field
         writes_hset[#writes_hset + 1] = record
       end
@@ -212,24 +211,24 @@ if resource_kind == 'cf' and resource_free > resource_waiting then
 end
 if resource_kind then
   if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or (resource_kind
-    == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
+    == 'mf' or string.sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
     writes_hdel[#writes_hdel + 1] = resource_field
   else
-    local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+    local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
       resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
     writes_hset[#writes_hset + 1] = resource_field
     writes_hset[#writes_hset + 1] = record
   end
 end
 if clock_tick then
-  local record = pack('<d', clock_tick)
+  local record = struct.pack('<d', clock_tick)
   writes_hset[#writes_hset + 1] = 'clock'
   writes_hset[#writes_hset + 1] = record
 end
 for sid, session in pairs(writes_sessions) do
   if session.is_changed then
     local field = 's:' .. sid
-    local record = pack('<ddd', session.expires, session.notices, session.slots)
+    local record = struct.pack('<ddd', session.expires, session.notices, session.slots)
     writes_hset[#writes_hset + 1] = field
     writes_hset[#writes_hset + 1] = record
   end
@@ -255,10 +254,11 @@ if #writes_zadd > 0 or #writes_hset > 0 then
   end
 end
 if writes_wakeups then
-  local channel = sub(partition_state, 1, -5) .. 'wake:'
+  local channel = string.sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+      text)
   end
 end
 return is_left_over and {'more', 1} or 1

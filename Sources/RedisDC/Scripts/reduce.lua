@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, find, format, pack, sub, unpacked = redis.call, string.find, string.format, struct.pack, string.sub,
-  struct.unpack
+local call, pack, sub = redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
 local slot_field, keep = ARGV[1], tonumber(ARGV[5])
@@ -13,7 +12,7 @@ if not stored[1] or sub(stored[1], 1, 1) ~= 'h' then
   return 0
 end
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
-  unpacked('<c1dddc1c1', stored[1])
+  struct.unpack('<c1dddc1c1', stored[1])
 if claim_number ~= tonumber(ARGV[4]) then
   return 0
 end
@@ -30,7 +29,7 @@ local writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions = {slo
   claim_number, claim_count, claim_tick, claim_mode, claim_priority) .. resource_field}, {}, {}, {}, {}
 if resource_stored then
   resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits, resource_limit,
-    resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+    resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
   resource_tail = sub(resource_stored, 60)
 end
 if resource_stored and claim_tick >= resource_created then
@@ -74,8 +73,8 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
             local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
             do
               waiter_line, waiter_id = line, sub(line, queue_claim_at)
-              local colon = find(waiter_id, ':', 1, true)
-              local second_colon = find(waiter_id, ':', colon + 1, true)
+              local colon = string.find(waiter_id, ':', 1, true)
+              local second_colon = string.find(waiter_id, ':', colon + 1, true)
               waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
               waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
             end
@@ -87,18 +86,18 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
               stored_2 = records[1]
               session = {expires = 0}
               if records[2] and #records[2] == 24 then
-                session.expires, session.notices, session.slots = unpacked('<ddd', records[2])
+                session.expires, session.notices, session.slots = struct.unpack('<ddd', records[2])
               end
               writes_sessions[waiter_sid] = session
             end
             local claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2
             local claim_state_2, claim_number_2 = 'd', 0
             if stored_2 then
-              claim_state_2, claim_number_2 = unpacked('<c1d', stored_2)
+              claim_state_2, claim_number_2 = struct.unpack('<c1d', stored_2)
             end
             if claim_state_2 == 'w' and claim_number_2 == tonumber(waiter_number) then
               claim_state_2, claim_number_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2 =
-                unpacked('<c1dddc1c1', stored_2)
+                struct.unpack('<c1dddc1c1', stored_2)
             else
               claim_state_2 = 'd'
             end
@@ -121,12 +120,12 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
                 resource_consumed = resource_consumed + claim_count_2
                 claim_state_2, claim_tick_2 = 'g', resource_created
               else
-                clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                   '\0\0\0\0\0\0\0\0')) + 1
                 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                   clock_tick = clock_now
                 end
-                local fence_2 = format('%d', clock_tick)
+                local fence_2 = string.format('%d', clock_tick)
                 claim_state_2, claim_tick_2 = 'h', clock_tick
                 if claim_mode_2 == 'm' then
                   resource_tail = waiter_id
@@ -217,7 +216,8 @@ if writes_wakeups then
   local channel = sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+      text)
   end
 end
 return is_left_over and {'more', count} or count

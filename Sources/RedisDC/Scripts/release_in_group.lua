@@ -1,11 +1,10 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call, pack, sub = redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local ending_sid, ending_stored, ending_is_named, ending_ended_slot
 local ending_slot_field, ending_claim_number, ending_claim_id = ARGV[1], tonumber(ARGV[4]), sub(ARGV[1], 3) .. ':' ..
   ARGV[4]
-ending_sid = match(ending_claim_id, '^[^:]+')
+ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
@@ -17,12 +16,12 @@ do
   ending_stored, resource_stored = stored[1], stored[2]
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
     resource_tail = sub(resource_stored, 60)
   end
   claim_state, claim_number = 'd', 0
   if ending_stored then
-    claim_state, claim_number = unpacked('<c1d', ending_stored)
+    claim_state, claim_number = struct.unpack('<c1d', ending_stored)
   end
   local slot_mode = claim_state == 'h' and sub(ending_stored, 26, 26)
   local is_sole = slot_mode == 'm' or slot_mode == 'k'
@@ -34,7 +33,7 @@ do
   if claim_number ~= ending_claim_number or claim_state == 'd' then
     local is_free = claim_state == 'd' or claim_state == 'g' or claim_number == ending_claim_number
     if is_sole and not is_free then
-      local older_id = sub(ending_slot_field, 3) .. ':' .. format('%d', claim_number)
+      local older_id = sub(ending_slot_field, 3) .. ':' .. string.format('%d', claim_number)
       local older = call('HGET', partition_state, sub(ending_stored, 28))
       is_free = not older or sub(older, 60) ~= older_id and not call('ZSCORE', partition_index, 'h' ..
         sub(ending_stored, 30) .. '\0' .. older_id)
@@ -46,8 +45,8 @@ do
         if not stored_2 or #stored_2 ~= 24 then
           return {'lost'}
         end
-        local session_expires, session_notices, session_slots = unpacked('<ddd', stored_2)
-        local slots_used = match(ending_slot_field, '%d+$') + 1
+        local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored_2)
+        local slots_used = string.match(ending_slot_field, '%d+$') + 1
         session_slots = math.max(session_slots, slots_used)
         call('HDEL', partition_state, '')
         call('HSET', partition_state, session_field, pack('<ddd', session_expires, session_notices, session_slots))
@@ -57,8 +56,8 @@ do
     end
     return 0
   end
-  claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at = unpacked('<c1dddc1c1',
-    ending_stored)
+  claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+    struct.unpack('<c1dddc1c1', ending_stored)
   ending_ended_slot = pack('<c1d', 'd', number)
 end
 local reply
@@ -100,7 +99,7 @@ do
       local stored = call('HGET', partition_state, group_field)
       local group_members, group_created = 0, claim_tick + 1
       if stored then
-        group_members, group_created = unpacked('<dd', stored)
+        group_members, group_created = struct.unpack('<dd', stored)
       end
       if group_created <= claim_tick and group_members > 1 then
         group_members = group_members - 1
@@ -144,7 +143,7 @@ do
           '2')
         local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
         if line then
-          local sid, _, number = match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+          local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
           writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
           writes_zadd[#writes_zadd + 1] = '0'
           writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -189,14 +188,14 @@ do
                 local line = lines[i]
                 local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
                 local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, sub(line, claim_at), '', false
-                local sid, slot_of_sid, number = match(waiter_id, '^(%w+):(%d+):(%d+)$')
+                local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
                 waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
                 local session = writes_sessions[sid]
                 if not session then
                   session = {expires = 0}
                   local stored = call('HGET', partition_state, 's:' .. sid)
                   if stored and #stored == 24 then
-                    session.expires, session.notices, session.slots = unpacked('<ddd', stored)
+                    session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
                   end
                   writes_sessions[sid] = session
                 end
@@ -205,7 +204,7 @@ do
                   claim_name_at_2
                 if stored and sub(stored, 1, 1) == 'w' then
                   claim_state_2, claim_number_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2,
-                    claim_name_at_2 = unpacked('<c1dddc1c1', stored)
+                    claim_name_at_2 = struct.unpack('<c1dddc1c1', stored)
                   waiter_is_waiting = claim_number_2 == tonumber(number)
                 end
                 if waiter_is_waiting and claim_mode_2 == 't' then
@@ -223,7 +222,7 @@ do
                       members = 0
                       local stored_2 = call('HGET', partition_state, 'g:' .. resource_name .. waiter_note)
                       if stored_2 then
-                        local group_members, group_created = unpacked('<dd', stored_2)
+                        local group_members, group_created = struct.unpack('<dd', stored_2)
                         if group_created == resource_created then
                           members = group_members
                         end
@@ -252,7 +251,7 @@ do
                     admission_removed[waiter_other_line] = nil
                   end
                 else
-                  clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                  clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                     '\0\0\0\0\0\0\0\0')) + 1
                   if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                     clock_tick = clock_now
@@ -281,7 +280,7 @@ do
                     writes_hset[#writes_hset + 1] = record
                   end
                   session.notices, session.is_changed = session.notices + 1, true
-                  local word = format('%d', clock_tick)
+                  local word = string.format('%d', clock_tick)
                   writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '')
                     .. waiter_number .. ' ' .. word
                 end
@@ -369,7 +368,8 @@ do
     local channel = sub(partition_state, 1, -5) .. 'wake:'
     for owner, text in pairs(writes_wakeups) do
       local session = writes_sessions[owner]
-      call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
     end
   end
 end

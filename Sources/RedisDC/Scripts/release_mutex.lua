@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, find, format, match, max, pack, sub, unpacked = redis.call, string.find, string.format, string.match,
-  math.max, struct.pack, string.sub, struct.unpack
+local call, pack, sub = redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local named = call('HGET', partition_state, ARGV[3])
 if named and sub(named, 1, 11) == 'mfp\0\0\0\0\0\0\0\0' and sub(named, 60) == sub(ARGV[1], 3) .. ':' .. ARGV[4] then
@@ -10,7 +9,7 @@ end
 local ending_sid, ending_stored, ending_is_named, ending_is_cohort, ending_ended_slot
 local ending_slot_field, ending_claim_number, ending_claim_id = ARGV[1], tonumber(ARGV[4]), sub(ARGV[1], 3) .. ':' ..
   ARGV[4]
-ending_sid = match(ending_claim_id, '^[^:]+')
+ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
@@ -22,12 +21,12 @@ do
   ending_stored, resource_stored = stored[1], stored[2]
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
     resource_tail = sub(resource_stored, 60)
   end
   claim_state, claim_number = 'd', 0
   if ending_stored then
-    claim_state, claim_number = unpacked('<c1d', ending_stored)
+    claim_state, claim_number = struct.unpack('<c1d', ending_stored)
   end
   local slot_mode = claim_state == 'h' and sub(ending_stored, 26, 26)
   local is_sole = slot_mode == 'm' or slot_mode == 'k'
@@ -39,7 +38,7 @@ do
   if claim_number ~= ending_claim_number or claim_state == 'd' then
     local is_free = claim_state == 'd' or claim_state == 'g' or claim_number == ending_claim_number
     if is_sole and not is_free then
-      local older_id = sub(ending_slot_field, 3) .. ':' .. format('%d', claim_number)
+      local older_id = sub(ending_slot_field, 3) .. ':' .. string.format('%d', claim_number)
       local older = call('HGET', partition_state, sub(ending_stored, 28))
       is_free = not older or sub(older, 60) ~= older_id and not call('ZSCORE', partition_index, 'h' ..
         sub(ending_stored, 30) .. '\0' .. older_id)
@@ -51,9 +50,9 @@ do
         if not stored_2 or #stored_2 ~= 24 then
           return {'lost'}
         end
-        local session_expires, session_notices, session_slots = unpacked('<ddd', stored_2)
-        local slots_used = match(ending_slot_field, '%d+$') + 1
-        session_slots = max(session_slots, slots_used)
+        local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored_2)
+        local slots_used = string.match(ending_slot_field, '%d+$') + 1
+        session_slots = math.max(session_slots, slots_used)
         call('HDEL', partition_state, '')
         call('HSET', partition_state, session_field, pack('<ddd', session_expires, session_notices, session_slots))
       end
@@ -62,8 +61,8 @@ do
     end
     return 0
   end
-  claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at = unpacked('<c1dddc1c1',
-    ending_stored)
+  claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+    struct.unpack('<c1dddc1c1', ending_stored)
   ending_ended_slot = pack('<c1d', 'd', number)
 end
 local reply
@@ -91,8 +90,8 @@ do
     if ending_is_named then
       resource_tail = ''
       if ending_is_cohort then
-        local last = unpacked('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0')
-        clock_tick = max(tonumber(used or resource_signalled), last)
+        local last = struct.unpack('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0')
+        clock_tick = math.max(tonumber(used or resource_signalled), last)
         resource_signalled = 0
       end
     elseif claim_state == 'h' then
@@ -123,7 +122,7 @@ do
           '2')
         local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
         if line then
-          local sid, _, number = match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+          local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
           writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
           writes_zadd[#writes_zadd + 1] = '0'
           writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -153,8 +152,8 @@ do
                 local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
                 do
                   waiter_line, waiter_id = line, sub(line, queue_claim_at)
-                  local colon = find(waiter_id, ':', 1, true)
-                  local second_colon = find(waiter_id, ':', colon + 1, true)
+                  local colon = string.find(waiter_id, ':', 1, true)
+                  local second_colon = string.find(waiter_id, ':', colon + 1, true)
                   waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
                   waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
                 end
@@ -166,18 +165,18 @@ do
                   stored = records[1]
                   session = {expires = 0}
                   if records[2] and #records[2] == 24 then
-                    session.expires, session.notices, session.slots = unpacked('<ddd', records[2])
+                    session.expires, session.notices, session.slots = struct.unpack('<ddd', records[2])
                   end
                   writes_sessions[waiter_sid] = session
                 end
                 local claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2
                 local claim_state_2, claim_number_2 = 'd', 0
                 if stored then
-                  claim_state_2, claim_number_2 = unpacked('<c1d', stored)
+                  claim_state_2, claim_number_2 = struct.unpack('<c1d', stored)
                 end
                 if claim_state_2 == 'w' and claim_number_2 == tonumber(waiter_number) then
                   claim_state_2, claim_number_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2 =
-                    unpacked('<c1dddc1c1', stored)
+                    struct.unpack('<c1dddc1c1', stored)
                 else
                   claim_state_2 = 'd'
                 end
@@ -200,12 +199,12 @@ do
                     resource_consumed = resource_consumed + claim_count_2
                     claim_state_2, claim_tick_2 = 'g', resource_created
                   else
-                    clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                    clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                       '\0\0\0\0\0\0\0\0')) + 1
                     if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                       clock_tick = clock_now
                     end
-                    local fence_2 = format('%d', clock_tick)
+                    local fence_2 = string.format('%d', clock_tick)
                     claim_state_2, claim_tick_2 = 'h', clock_tick
                     if claim_mode_2 == 'm' then
                       resource_tail = waiter_id
@@ -299,7 +298,8 @@ do
     local channel = sub(partition_state, 1, -5) .. 'wake:'
     for owner, text in pairs(writes_wakeups) do
       local session = writes_sessions[owner]
-      call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
     end
   end
 end

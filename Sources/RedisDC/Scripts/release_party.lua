@@ -1,11 +1,10 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, match, pack, sub, unpacked = redis.call, string.format, string.match, struct.pack, string.sub,
-  struct.unpack
+local call, pack, sub = redis.call, struct.pack, string.sub
 local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
 local ending_sid, ending_stored, ending_is_named, ending_ended_slot
 local ending_slot_field, ending_claim_number, ending_claim_id = ARGV[1], tonumber(ARGV[4]), sub(ARGV[1], 3) .. ':' ..
   ARGV[4]
-ending_sid = match(ending_claim_id, '^[^:]+')
+ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
@@ -17,12 +16,12 @@ do
   ending_stored, resource_stored = stored[1], stored[2]
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
     resource_tail = sub(resource_stored, 60)
   end
   claim_state, claim_number = 'd', 0
   if ending_stored then
-    claim_state, claim_number = unpacked('<c1d', ending_stored)
+    claim_state, claim_number = struct.unpack('<c1d', ending_stored)
   end
   local slot_mode = claim_state == 'h' and sub(ending_stored, 26, 26)
   local is_sole = slot_mode == 'm' or slot_mode == 'k'
@@ -34,7 +33,7 @@ do
   if claim_number ~= ending_claim_number or claim_state == 'd' then
     local is_free = claim_state == 'd' or claim_state == 'g' or claim_number == ending_claim_number
     if is_sole and not is_free then
-      local older_id = sub(ending_slot_field, 3) .. ':' .. format('%d', claim_number)
+      local older_id = sub(ending_slot_field, 3) .. ':' .. string.format('%d', claim_number)
       local older = call('HGET', partition_state, sub(ending_stored, 28))
       is_free = not older or sub(older, 60) ~= older_id and not call('ZSCORE', partition_index, 'h' ..
         sub(ending_stored, 30) .. '\0' .. older_id)
@@ -46,8 +45,8 @@ do
         if not stored_2 or #stored_2 ~= 24 then
           return {'lost'}
         end
-        local session_expires, session_notices, session_slots = unpacked('<ddd', stored_2)
-        local slots_used = match(ending_slot_field, '%d+$') + 1
+        local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored_2)
+        local slots_used = string.match(ending_slot_field, '%d+$') + 1
         session_slots = math.max(session_slots, slots_used)
         call('HDEL', partition_state, '')
         call('HSET', partition_state, session_field, pack('<ddd', session_expires, session_notices, session_slots))
@@ -57,8 +56,8 @@ do
     end
     return 0
   end
-  claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at = unpacked('<c1dddc1c1',
-    ending_stored)
+  claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+    struct.unpack('<c1dddc1c1', ending_stored)
   ending_ended_slot = pack('<c1d', 'd', number)
 end
 local reply
@@ -114,7 +113,7 @@ do
       local note = sub(ending_stored, claim_name_at + #resource_field)
       local meeting_field = 'e:' .. resource_name .. note
       local meeting = call('HGET', partition_state, meeting_field) or '\0\0\0\0\0\0\0\0'
-      local unread, parties_at = unpacked('<d', meeting)
+      local unread, parties_at = struct.unpack('<d', meeting)
       local parties = sub(meeting, parties_at)
       if unread > 1 then
         local record = pack('<d', unread - 1) .. parties
@@ -162,7 +161,7 @@ do
                 session = {expires = 0}
                 local stored = call('HGET', partition_state, 's:' .. sid)
                 if stored and #stored == 24 then
-                  session.expires, session.notices, session.slots = unpacked('<ddd', stored)
+                  session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
                 end
                 writes_sessions[sid] = session
               end
@@ -193,7 +192,7 @@ do
               writes_zrem[#writes_zrem + 1] = line
             end
             do
-              local field = 'c:' .. match(claim_id, '^(.*):%d+$')
+              local field = 'c:' .. string.match(claim_id, '^(.*):%d+$')
               writes_hdel[#writes_hdel + 1] = field
             end
             if resource_kind == 'eo' then
@@ -229,14 +228,14 @@ do
           if not removed[lines[i]] then
             local line = lines[i]
             local claim_id = sub(line, round_claim_at)
-            local sid, slot_of_sid, number = match(claim_id, '^(%w+):(%d+):(%d+)$')
+            local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
             local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
             local session = writes_sessions[sid]
             if not session then
               session = {expires = 0}
               local stored = call('HGET', partition_state, 's:' .. sid)
               if stored and #stored == 24 then
-                session.expires, session.notices, session.slots = unpacked('<ddd', stored)
+                session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
               end
               writes_sessions[sid] = session
             end
@@ -245,11 +244,11 @@ do
             local claim_number_2 = 0
             if stored and sub(stored, 1, 1) == 'w' then
               claim_state_2, claim_number_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2 =
-                unpacked('<c1dddc1c1', stored)
+                struct.unpack('<c1dddc1c1', stored)
             end
             writes_zrem[#writes_zrem + 1] = line
             resource_waiting, round_budget = resource_waiting - 1, round_budget - 1
-            local arrival = (resource_signalled - 1) * 1024 + unpacked('<d', resource_tail, 9) - resource_free
+            local arrival = (resource_signalled - 1) * 1024 + struct.unpack('<d', resource_tail, 9) - resource_free
             resource_free = resource_free - 1
             if claim_number_2 ~= tonumber(number) or session.expires <= clock_now then
               if session.expires > 0 and session.expires <= clock_now then
@@ -269,7 +268,7 @@ do
                 fence, note = '1', ''
                 if claim_mode_2 == 'e' then
                   if not round_meeting then
-                    clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                    clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                       '\0\0\0\0\0\0\0\0')) + 1
                     if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                       clock_tick = clock_now
@@ -284,7 +283,7 @@ do
                     writes_zadd[#writes_zadd + 1] = '0'
                     writes_zadd[#writes_zadd + 1] = line_2
                   end
-                  fence, note = format('%d', clock_tick), '\0' .. round_meeting
+                  fence, note = string.format('%d', clock_tick), '\0' .. round_meeting
                 else
                   claim_state_2, claim_tick_2 = 'g', resource_created
                 end
@@ -295,7 +294,7 @@ do
                 writes_hset[#writes_hset + 1] = record
               end
               session.notices, session.is_changed = session.notices + 1, true
-              local word = fence .. '/' .. format('%d', arrival)
+              local word = fence .. '/' .. string.format('%d', arrival)
               writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. word
             end
           end
@@ -373,7 +372,8 @@ do
     local channel = sub(partition_state, 1, -5) .. 'wake:'
     for owner, text in pairs(writes_wakeups) do
       local session = writes_sessions[owner]
-      call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
     end
   end
 end

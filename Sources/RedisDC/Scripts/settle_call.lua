@@ -1,12 +1,12 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
+local call, sub = redis.call, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
 local clock_now
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
 if slot_stored and #slot_stored >= 9 then
-  slot_state, slot_number = unpacked('<c1d', slot_stored)
+  slot_state, slot_number = struct.unpack('<c1d', slot_stored)
   if request_number < slot_number then
     return {'stale'}
   end
@@ -17,7 +17,7 @@ else
   if not stored or #stored ~= 24 then
     return {'lost'}
   end
-  local session_expires, session_notices, session_slots = unpacked('<ddd', stored)
+  local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored)
   if not clock_now then
     local time = call('TIME')
     clock_now = time[1] * 1000000 + time[2]
@@ -25,13 +25,14 @@ else
   if session_expires <= clock_now then
     call('HDEL', partition_state, '')
     session_expires = 0
-    call('HSET', partition_state, slot_session_field, pack('<ddd', session_expires, session_notices, session_slots))
+    call('HSET', partition_state, slot_session_field, struct.pack('<ddd', session_expires, session_notices,
+      session_slots))
     return {'lost', 'ended'}
   end
   local slots_used = slot_of_session + 1
   if slots_used > session_slots then
     session_slots = slots_used
-    slot_session_record = pack('<ddd', session_expires, session_notices, session_slots)
+    slot_session_record = struct.pack('<ddd', session_expires, session_notices, session_slots)
   end
 end
 if request_number == slot_number then
@@ -52,7 +53,7 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
   end
 end
 call('HDEL', partition_state, '')
-call('HSET', partition_state, request_slot_field, pack('<c1d', 'd', request_number) .. '-1')
+call('HSET', partition_state, request_slot_field, struct.pack('<c1d', 'd', request_number) .. '-1')
 if slot_session_record then
   call('HSET', partition_state, slot_session_field, slot_session_record)
 end

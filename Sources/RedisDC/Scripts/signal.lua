@@ -1,24 +1,23 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, find, format, match, pack, sub, try, unpacked = redis.call, string.find, string.format, string.match,
-  struct.pack, string.sub, redis.pcall, struct.unpack
+local call, pack, sub = redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
 if slot_stored and #slot_stored >= 9 then
-  slot_state, slot_number = unpacked('<c1d', slot_stored)
+  slot_state, slot_number = struct.unpack('<c1d', slot_stored)
   if request_number < slot_number then
     return {'stale'}
   end
 else
-  local sid, slot_of_session = match(request_slot_field, '^c:(.*):(%d+)$')
+  local sid, slot_of_session = string.match(request_slot_field, '^c:(.*):(%d+)$')
   slot_session_field = 's:' .. sid
   local stored = call('HGET', partition_state, slot_session_field)
   if not stored or #stored ~= 24 then
     return {'lost'}
   end
-  local session_expires, session_notices, session_slots = unpacked('<ddd', stored)
+  local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored)
   if not clock_now then
     local time = call('TIME')
     clock_now = time[1] * 1000000 + time[2]
@@ -46,7 +45,7 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
     return {'occupied'}
   end
   local held = call('HGET', partition_state, sub(slot_stored, 28))
-  local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+  local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
   if held and (sub(held, 60) == holder or call('ZSCORE', partition_index, 'h' .. sub(slot_stored, 30) .. '\0' ..
     holder)) then
     return {'occupied'}
@@ -61,9 +60,9 @@ do
     request_resource_field)
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
-      resource_limit, resource_created, resource_signalled = unpacked('<c2c1ddddddd', resource_stored)
+      resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
     if slot_state == 'h' then
-      local holder = sub(request_slot_field, 3) .. ':' .. format('%d', slot_number)
+      local holder = sub(request_slot_field, 3) .. ':' .. string.format('%d', slot_number)
       if sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored, 60) == holder or resource_family == 'g' and
         call('ZSCORE', partition_index, 'h' .. sub(resource_field, 3) .. '\0' .. holder) then
         return {'occupied'}
@@ -102,9 +101,9 @@ do
   resource_free, resource_signalled = resource_free + count, resource_signalled + count
 end
 if resource_stored and resource_waiting == 0 and resource_kind ~= 'cf' then
-  local written = try('HSET', partition_state, request_slot_field, pack('<c1d', 'd', request_number), resource_field,
-    pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free, resource_consumed,
-    resource_permits, resource_limit, resource_created, resource_signalled))
+  local written = redis.pcall('HSET', partition_state, request_slot_field, pack('<c1d', 'd', request_number),
+    resource_field, pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+    resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled))
   if written == 0 or type(written) == 'number' then
     if slot_session_record then
       call('HSET', partition_state, slot_session_field, slot_session_record)
@@ -118,7 +117,7 @@ if not resource_stored then
     local time = call('TIME')
     clock_now = time[1] * 1000000 + time[2]
   end
-  clock_tick = unpacked('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0') + 1
+  clock_tick = struct.unpack('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0') + 1
   if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
     clock_tick = clock_now
   end
@@ -137,7 +136,7 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
     local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '2')
     local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
     if line then
-      local sid, _, number = match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
+      local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
       writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
       writes_zadd[#writes_zadd + 1] = '0'
       writes_zadd[#writes_zadd + 1] = 't' .. name
@@ -167,8 +166,8 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
             local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
             do
               waiter_line, waiter_id = line, sub(line, queue_claim_at)
-              local colon = find(waiter_id, ':', 1, true)
-              local second_colon = find(waiter_id, ':', colon + 1, true)
+              local colon = string.find(waiter_id, ':', 1, true)
+              local second_colon = string.find(waiter_id, ':', colon + 1, true)
               waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
               waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
             end
@@ -180,18 +179,18 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
               stored = records[1]
               session = {expires = 0}
               if records[2] and #records[2] == 24 then
-                session.expires, session.notices, session.slots = unpacked('<ddd', records[2])
+                session.expires, session.notices, session.slots = struct.unpack('<ddd', records[2])
               end
               writes_sessions[waiter_sid] = session
             end
             local claim_count, claim_tick, claim_mode, claim_priority
             local claim_state, claim_number = 'd', 0
             if stored then
-              claim_state, claim_number = unpacked('<c1d', stored)
+              claim_state, claim_number = struct.unpack('<c1d', stored)
             end
             if claim_state == 'w' and claim_number == tonumber(waiter_number) then
-              claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority = unpacked('<c1dddc1c1',
-                stored)
+              claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority =
+                struct.unpack('<c1dddc1c1', stored)
             else
               claim_state = 'd'
             end
@@ -214,12 +213,12 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
                 resource_consumed = resource_consumed + claim_count
                 claim_state, claim_tick = 'g', resource_created
               else
-                clock_tick = (clock_tick or unpacked('<d', call('HGET', partition_state, 'clock') or
+                clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
                   '\0\0\0\0\0\0\0\0')) + 1
                 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
                   clock_tick = clock_now
                 end
-                local fence_2 = format('%d', clock_tick)
+                local fence_2 = string.format('%d', clock_tick)
                 claim_state, claim_tick = 'h', clock_tick
                 if claim_mode == 'm' then
                   resource_tail = waiter_id
@@ -276,7 +275,7 @@ end
 if slot_session_record then
   local session = writes_sessions[sub(slot_session_field, 3)]
   if session and session.is_changed then
-    local own_expires, own_notices, own_slots = unpacked('<ddd', slot_session_record)
+    local own_expires, own_notices, own_slots = struct.unpack('<ddd', slot_session_record)
     session.slots, slot_session_record = own_slots, nil
   end
 end
@@ -305,7 +304,7 @@ if #writes_hdel > 0 then
 end
 if #writes_zadd > 0 or #writes_hset > 0 then
   if #writes_zrem == 0 and #writes_hdel == 0 then
-    local written = try('HSET', partition_state, unpack(writes_hset))
+    local written = redis.pcall('HSET', partition_state, unpack(writes_hset))
     if type(written) == 'table' then
       call('HDEL', partition_state, '')
       call('HSET', partition_state, unpack(writes_hset))
@@ -321,7 +320,8 @@ if writes_wakeups then
   local channel = sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, format('%d ', session and session.is_changed and session.notices or 0) .. text)
+    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+      text)
   end
 end
 return is_left_over and {'more', 1} or 1

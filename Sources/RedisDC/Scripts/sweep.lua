@@ -1,6 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, floor, format, pack, sub, unpacked = redis.call, math.floor, string.format, struct.pack, string.sub,
-  struct.unpack
+local call, format, sub = redis.call, string.format, string.sub
 local partition_state, partition_sessions = KEYS[1], KEYS[3]
 local sid, wanted_below = ARGV[1], ARGV[2]
 local stored = call('HGET', partition_state, 's:' .. sid)
@@ -10,8 +9,8 @@ if not stored then
 end
 local session_expires, session_notices, session_slots = 0, -4503599627370496, 0
 if #stored == 24 then
-  session_expires, session_notices, session_slots = unpacked('<ddd', stored)
-  if session_slots ~= floor(session_slots) or session_slots < 0 or session_slots > 2147483648 then
+  session_expires, session_notices, session_slots = struct.unpack('<ddd', stored)
+  if session_slots ~= math.floor(session_slots) or session_slots < 0 or session_slots > 2147483648 then
     session_expires = 0
     session_notices = -4503599627370496
     session_slots = 0
@@ -35,7 +34,7 @@ if is_recounted then
     end
   end
   call('HDEL', partition_state, '')
-  call('HSET', partition_state, 's:' .. sid, pack('<ddd', session_expires, session_notices, session_slots))
+  call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots))
   if session_notices < 0 then
     return {'ok', session_slots, {}}
   end
@@ -77,9 +76,9 @@ while below > 0 and #claims == 0 and left > 0 do
             is_claim = false
             break
           end
-          local claim_state, claim_number, claim_count, claim_tick, claim_mode = unpacked('<c1dddc1c1', stored_2)
+          local claim_state, claim_number, claim_count, claim_tick, claim_mode = struct.unpack('<c1dddc1c1', stored_2)
           local number = claim_number
-          if not (number == floor(number) and number >= 0 and number < 9007199254740992) then
+          if not (number == math.floor(number) and number >= 0 and number < 9007199254740992) then
             is_claim = false
             break
           end
@@ -107,6 +106,6 @@ if session_slots == 0 then
   call('ZREM', partition_sessions, sid)
 elseif is_top or not has_ended then
   call('HDEL', partition_state, '')
-  call('HSET', partition_state, 's:' .. sid, pack('<ddd', session_expires, session_notices, session_slots))
+  call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots))
 end
 return {'ok', below, claims}

@@ -1,5 +1,5 @@
 -- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
-local call, format = redis.call, string.format
+local call = redis.call
 local sent, window, is_logout = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
 local now
 do
@@ -13,7 +13,7 @@ if not token or ended and not is_logout then
   result = 'ended'
 elseif math.abs(now - sent) > window then
   result = 'stale'
-elseif not call('SET', KEYS[2], '', 'NX', 'PXAT', format('%d', sent + window + 1)) then
+elseif not call('SET', KEYS[2], '', 'NX', 'PXAT', string.format('%d', sent + window + 1)) then
   result = 'used'
 end
-return {result, format('%d', now)}
+return {result, string.format('%d', now)}
