@@ -1,6 +1,7 @@
 -- Listening: one script acknowledges messages, deletes those that all devices have acknowledged, and reads on. If there
 -- is nothing to read, it registers the process to be notified.
 
+-- The maximum number of devices of a mailbox, and of polls that it knows of a device.
 local MAX_DEVICES, MAX_POLLS = 64, 4
 
 -- The devices of a mailbox but the one that listens, without those that have not been seen for too long.

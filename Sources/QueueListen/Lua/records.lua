@@ -16,7 +16,8 @@
 -- mail  list  the messages, each as two elements: Head, and Body with the envelope. The message whose elements are at
 --             2i and 2i + 1 has the index from + 1 + i: indices have no gaps by construction.
 --
--- Everything is checked before anything is written, because Redis does not roll back.
+-- Everything is checked before anything is written, because Redis does not roll back. Tables and long strings are
+-- created only where they are needed, because creating them takes time (docs/decisions/0043).
 --
 -- Refusals of all entries: {'partitions', the actual number}, {'foreign', KEY}: the key holds data of another program.
 local LAYOUT = ' layout 2'
@@ -56,6 +57,7 @@ local Limits = record {
   'backlog_age',    -- ms that messages are kept beyond acknowledgement
   'device_ttl',     -- ms after which an unseen device is forgotten; 0: never
 }
+-- What happens to a message for a full mailbox: it is refused, or replaces the oldest ones.
 local REJECT, DROP_OLDEST = 0, 1
 
 -- The first element of a message, so that looking at a message does not copy its body.
@@ -68,6 +70,7 @@ local Head = record {
   'sent',   -- when the message was sent
   'tag',
 }
+-- The kinds of messages: 'M' and 'X'.
 local MESSAGE, EMPTY = 77, 88
 
 -- The beginning of Head, up to the sum.

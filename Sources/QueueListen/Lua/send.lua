@@ -1,6 +1,7 @@
 -- Sending messages to mailboxes: to all or to none. A send checks everything, makes room in full mailboxes, stores the
 -- messages, replaces messages that have the same collapse key, and notifies the processes that wait.
 
+-- The maximum number of messages in one send.
 local MAX_MESSAGES = 768
 
 -- What a send does.

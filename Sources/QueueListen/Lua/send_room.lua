@@ -4,6 +4,7 @@
 -- One script deletes at most MAX_DROP_BYTES, and looks at no more than MAX_LOOKS messages. What is left to do is a
 -- later script's: this one then only makes room, and replies {'again'}.
 
+-- The maximum number of bytes that one script deletes.
 local MAX_DROP_BYTES = 8388608
 
 -- What one script may still do: messages that it looks at, and bytes that it deletes.

@@ -50,14 +50,14 @@ extension MailHazard {
         MailHazard(
             invariant: "M5", testDescription: "at maxmemory a send reaches no recipient",
             guardian: "local is_renewed =",
-            without: "call('HDEL', KEYS[1], '') local is_renewed ="
+            without: "redis.call('HDEL', KEYS[1], '') local is_renewed ="
         ) { node, redis in
             try await exhaust(redis)
             return try await node.send(["a"], to: ["alice", "bob"], number: 1).isEmpty
         },
         MailHazard(
             invariant: "M5", testDescription: "at maxmemory reading works, because it frees memory",
-            guardian: "call('HDEL', box, '')", without: ""
+            guardian: "call('HDEL', box, '')", without: "call('HGET', box, '')"
         ) { node, redis in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             try await exhaust(redis)
@@ -97,7 +97,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M4", testDescription: "a cross-partition send is finished once",
-            guardian: "if call('HDEL', split, 'p') == 0 then", without: "if false then"
+            guardian: "call('HDEL', split, 'p')", without: "call('HGET', split, 'p')"
         ) { node, _ in
             _ = try await node.begin("x")
             try await node.finish("x", indices: "1")
