@@ -1,8 +1,8 @@
 -- The sweep of expired sessions: ends and deletes what they have left. Anyone may run these entries, without a session.
 
--- Slots that are read in a page, and pages in one script, while the slots of a corrupt record are counted: about 2,048.
+-- While the slots of a corrupt record are counted: slots in a page, and about how many slots one script looks at.
 local COUNTED_PAGE, MAX_COUNTED = 512, 2048
--- Slots that are swept in a page, and pages in one script.
+-- Slots that are swept in a page, and the number of pages in one script.
 local SWEPT_PAGE, MAX_SWEPT_PAGES = 128, 8
 -- A record with more slots is corrupt: 2^31.
 local MAX_SLOTS = 2147483648

@@ -75,10 +75,10 @@ extension KindTests {
         @Test(
             "fails a check when a safeguard of the scripts is removed",
             arguments: [
-                ["passes = members > 0 or free >= wanted and waiting == 0", "passes = true", "two groups in room"],
+                ["passes = members > 0 or is_free and", "passes = true or", "two groups in room"],
                 [
-                    "passes = free >= wanted and (waiting == 0 or kind == 'sb')", "passes = waiting == 0",
-                    "rw is too full",
+                    "passes = resource_free >= claim_count and (resource_waiting == 0 or resource_kind == 'sb')",
+                    "passes = resource_waiting == 0", "rw is too full",
                 ],
             ])
         func mutated(_ words: [String]) async throws {

@@ -68,8 +68,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a session whose heartbeat came too late has expired for every script",
-            safeguard: "session_expires = 0 call('HSET', partition_state, 's:' .. sid, pack(",
-            replacement: "call('HSET', partition_state, 's:' .. sid, pack("
+            safeguard: "session_expires = 0 call('HSET', partition_state, 's:' .. sid",
+            replacement: "call('HSET', partition_state, 's:' .. sid"
         ) { nodes, redis in
             try await isFinal(nodes, redis) { victim, _ in
                 try await victim.setExpiry(1)
@@ -90,8 +90,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a claim is not set aside before a sweep has ended its session",
-            safeguard: "#stored_session == 24 and unpacked('<d', stored_session) > 0 then",
-            replacement: "false then"
+            safeguard: "if stored_session and #stored_session == 24 and ", replacement: "if false and "
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", ["sf", "1", "l"])

@@ -1,4 +1,4 @@
-// Facts of groups: group_acquire.lua, group_grant.lua and end_group.lua.
+// Facts of groups: groups.lua and group_grant.lua.
 import Hiredis
 import TestSupport
 
@@ -16,7 +16,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the waiters of a group enter with its first member",
-            safeguard: "admission_group = sub(waiter_note, 2)", replacement: ""
+            safeguard: "if admission_members[waiter_note] == 1 then", replacement: "if false then"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquireInGroup", "s", lock)

@@ -1,4 +1,4 @@
-// Facts of latches: latch.lua, count_down.lua and end_participant.lua.
+// Facts of latches: latches.lua.
 import Hiredis
 import TestSupport
 
@@ -24,8 +24,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a repeated countdown counts once",
-            safeguard: "if request_number == slot_number then return tonumber(sub(slot_stored, 10)) or 1 end",
-            replacement: ""
+            safeguard: "if request_number == slot_number then return tonumber(",
+            replacement: "if false then return tonumber("
         ) { nodes, redis in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""], number: 1) }
@@ -33,7 +33,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a repeated countdown gets the same answer",
-            safeguard: "pack('<c1d', 'd', request_number) .. reply}", replacement: "pack('<c1d', 'd', request_number)}"
+            safeguard: "request_number) .. reply}", replacement: "request_number)}"
         ) { nodes, _ in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("countDown", "s", ["ld", "3", ""]) }

@@ -1,4 +1,4 @@
-// Facts of barriers and exchangers: arrive.lua, meeting_grant.lua and end_meeting.lua.
+// Facts of barriers and exchangers: meetings.lua and meeting_grant.lua.
 import Hiredis
 import TestSupport
 import Testing
@@ -37,8 +37,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "an open generation of a barrier takes no later arrivals",
-            safeguard: "or sub(lines[i], round_tick_at, round_tick_at + 7) > resource_tail then break end",
-            replacement: "then break end"
+            safeguard: "round_tick_at + 7) > resource_tail then break end",
+            replacement: "round_tick_at + 7) == '' then break end"
         ) { nodes, redis in
             let node = try await nodes()
             // One script grants 128. A party whose line is gone cannot be granted, and its place stays empty.

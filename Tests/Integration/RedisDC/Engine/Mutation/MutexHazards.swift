@@ -1,4 +1,4 @@
-// Facts of mutexes: release_mutex.lua, and the end of their claims.
+// Facts of mutexes: the release of a mutex, and the end of its claims.
 import Hiredis
 
 @testable import RedisDCTestSupport
@@ -7,7 +7,8 @@ extension Hazard {
     static let mutexes: [Hazard] = [
         Hazard(
             testDescription: "only the holder releases a mutex",
-            safeguard: "sub(named, 60) == sub(ARGV[1], 3) .. ':' .. ARGV[4]", replacement: "true"
+            safeguard: ".. ':' .. ARGV[4] then call('HDEL', partition_state, ARGV[3])",
+            replacement: ".. ':' .. ARGV[4] or true then call('HDEL', partition_state, ARGV[3])"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", lock)
@@ -16,7 +17,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a mutex is released to its first waiter",
-            safeguard: "sub(named, 1, 11) == 'mfp\\0\\0\\0\\0\\0\\0\\0\\0' and ", replacement: ""
+            safeguard: "== 'mfp\\0\\0\\0\\0\\0\\0\\0\\0' and", replacement: "~= '' and"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", lock)

@@ -1,4 +1,4 @@
-// Facts of semaphores, conditions and read-write locks: resource.lua, acquire.lua, grant.lua and end_permits.lua.
+// Facts of semaphores, conditions and read-write locks: resources.lua, permits.lua, grant.lua and releases.lua.
 import Hiredis
 import TestSupport
 

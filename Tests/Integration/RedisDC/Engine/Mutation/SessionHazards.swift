@@ -19,7 +19,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a confirmed permit of a dead session is not returned",
-            safeguard: "call('HSET', state, slot_field, struct.pack('<c1d', 'd', slot_number))", replacement: ""
+            safeguard: "if slot_state == 'g' and slot_number", replacement: "if false and slot_number"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
@@ -53,7 +53,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a session that is alive is not handed out for a sweep",
-            safeguard: "format('%d', -now), format('%d', now), ", replacement: "format('%d', -now), '+inf', "
+            safeguard: "'%d', now), 'LIMIT'", replacement: "'%d', now + 1e15), 'LIMIT'"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             return try await !living.run("heartbeat", [.string(living.session), 60_000_000, ""])
@@ -129,7 +129,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "fences are higher than the highest that a session has seen, whatever time it is",
-            safeguard: "call('HSET', partition_state, 'clock', pack('<d', max(tick, fence)))", replacement: ""
+            safeguard: "if not (tick >= fence and tick < 9007199254740992) then", replacement: "if false then"
         ) { nodes, redis in
             let node = try await nodes()
             let time = try await redis.send("TIME").array?.first?.string.flatMap { Int($0) } ?? 0
@@ -156,8 +156,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "another session cannot release the claim of a living session",
-            safeguard: "#ending_session == 24 and unpacked('<d', ending_session) > 0 then return {'alive'} end",
-            replacement: "false then return {'alive'} end"
+            safeguard: "if ending_word == '' and ending_session and", replacement: "if false and"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", ["sf", "1", "l"])

@@ -1,4 +1,4 @@
-// Facts of numbered requests: slot.lua, new_claim.lua, new_call.lua and own_claim.lua.
+// Facts of numbered requests: slots.lua and claims.lua.
 import Hiredis
 
 @testable import RedisDCTestSupport
@@ -7,8 +7,8 @@ extension Hazard {
     static let slots: [Hazard] = [
         Hazard(
             testDescription: "a repeated resize does not undo another one in between",
-            safeguard: "if request_number == slot_number then return tonumber(sub(slot_stored, 10)) or 1 end",
-            replacement: ""
+            safeguard: "if request_number == slot_number then return tonumber(",
+            replacement: "if false then return tonumber("
         ) { nodes, redis in
             let (node, other) = (try await nodes(), try await nodes())
             try await node.signal("s")
@@ -19,8 +19,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a repeated signal adds its permits once",
-            safeguard: "if request_number == slot_number then return tonumber(sub(slot_stored, 10)) or 1 end",
-            replacement: ""
+            safeguard: "if request_number == slot_number then return tonumber(",
+            replacement: "if false then return tonumber("
         ) { nodes, redis in
             let node = try await nodes()
             for _ in 0..<2 { _ = try await node.request("signal", "s", ["sf", "0"], number: 1) }
@@ -65,7 +65,7 @@ extension Hazard {
         Hazard(
             testDescription:
                 "a request for a mutex does not take a slot that holds it, because Redis has lost the release",
-            safeguard: "or sub(resource_stored, 60) == holder or", replacement: "or"
+            safeguard: "== holder or resource_family", replacement: "== '' or resource_family"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", lock)
@@ -75,7 +75,7 @@ extension Hazard {
         Hazard(
             testDescription:
                 "a request does not take a slot that holds another mutex, because Redis has lost the release",
-            safeguard: "if held and (sub(held, 60) == holder", replacement: "if held and (false"
+            safeguard: "== holder or call('ZSCORE'", replacement: "== '' or call('ZSCORE'"
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", lock)
@@ -84,7 +84,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a request for a semaphore does not take a slot that has a lease of it",
-            safeguard: "sub(slot_stored, 26, 26) ~= 'm' or sub(resource_stored", replacement: "sub(resource_stored"
+            safeguard: "26, 26) ~= 'm' or", replacement: "26, 26) == '' or"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "1", "l"])
@@ -92,8 +92,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a request that arrives after its cancel takes nothing",
-            safeguard: "call('HSET', partition_state, ending_slot_field, pack('<c1d', 'd', number)) end return 0",
-            replacement: "end return 0"
+            safeguard: "if number > claim_number and is_free then", replacement: "if false then"
         ) { nodes, _ in
             let node = try await nodes()
             _ = try await node.request("release", "s", number: 2, claim: 1)
@@ -126,8 +125,8 @@ extension Hazard {
             testDescription: "a refused request confirms nothing",
             safeguard: "if if_free == '1' then return -1 end",
             replacement:
-                "if if_free == '1' then call('HSET', partition_state, request_slot_field, pack('<c1d', 'd', "
-                + "request_number)) return -1 end"
+                "if if_free == '1' then call('HSET', partition_state, request_slot_field, struct.pack('<c1d', "
+                + "'d', request_number)) return -1 end"
         ) { nodes, redis in
             let (dying, living) = (try await nodes(), try await nodes())
             _ = try await dying.request("acquire", "s", ["sf", "1", "c"])
@@ -138,8 +137,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a refused request that is settled takes nothing when a copy of it arrives",
-            safeguard: "call('HSET', partition_state, request_slot_field, pack('<c1d', 'd', request_number) .. '-1')",
-            replacement: ""
+            safeguard: "call('HDEL', partition_state, '') call('HSET', partition_state, request_slot_field,",
+            replacement: "local _ = ("
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("acquire", "s", ["sf", "0", "c", 1, "1"], number: 1)
@@ -150,8 +149,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a refused signal that is settled adds nothing when a copy of it arrives",
-            safeguard: "call('HSET', partition_state, request_slot_field, pack('<c1d', 'd', request_number) .. '-1')",
-            replacement: ""
+            safeguard: "call('HDEL', partition_state, '') call('HSET', partition_state, request_slot_field,",
+            replacement: "local _ = ("
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await node.request("signal", "s", ["sf", ""], number: 1)

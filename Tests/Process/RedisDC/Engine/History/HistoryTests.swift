@@ -133,7 +133,7 @@ private func withHistoryFolder<Result>(_ body: (String) async throws -> Result) 
 
 struct Mutation: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// The text in the scripts that prevents the fault, with the constants' values in place of their names.
+    /// The text in the scripts on one line that prevents the fault.
     var safeguard: String
     /// The text that replaces it.
     var replacement: String
@@ -144,45 +144,48 @@ struct Mutation: Sendable, CustomTestStringConvertible {
 private let mutations: [Mutation] = [
     Mutation(
         testDescription: "readers and writers hold a lock together",
-        safeguard: "passes = free >= wanted and (waiting == 0 or kind == 'sb')",
-        replacement: "passes = waiting == 0",
+        safeguard: "passes = resource_free >= claim_count and (resource_waiting == 0 or resource_kind == 'sb')",
+        replacement: "passes = resource_waiting == 0",
         fault: "no order of the operations on catalogue"),
     Mutation(
         testDescription: "a latch opens one countdown too early",
-        safeguard: "if signalled == limit then free = 1125899906842624 end",
-        replacement: "if signalled == limit - 1 then free = 1125899906842624 end",
+        safeguard: "if resource_signalled == resource_limit then resource_free = 1125899906842624 end",
+        replacement: "if resource_signalled == resource_limit - 1 then resource_free = 1125899906842624 end",
         fault: "no order of the operations on latch"),
     Mutation(
         testDescription: "a wait that passed a barrier reports a timeout",
-        safeguard: "elseif ARGV[5] == 'w' then",
+        safeguard: "elseif only_waiting then",
         replacement: "elseif false then", fault: "without reporting it"),
     Mutation(
         testDescription: "a mutex is granted while it is held",
-        safeguard: "passes = free >= wanted and (waiting == 0 or kind == 'sb')",
-        replacement: "passes = waiting == 0", fault: "of 1 permits of door"),
+        safeguard: "passes = resource_free >= claim_count and (resource_waiting == 0 or resource_kind == 'sb')",
+        replacement: "passes = resource_waiting == 0", fault: "of 1 permits of door"),
     Mutation(
         testDescription: "a release returns its permits twice",
-        safeguard: "free, grants_wanted = free + count, true\nif claim_state == 'g'",
-        replacement: "free, grants_wanted = free + count + count, true\nif claim_state == 'g'",
+        safeguard: "resource_free, has_freed = resource_free + claim_count, true if claim_state == 'g'",
+        replacement:
+            "resource_free, has_freed = resource_free + claim_count + claim_count, true if claim_state == 'g'",
         fault: "no order of the operations on pool"),
     Mutation(
         testDescription: "a release returns no permits",
-        safeguard: "free, grants_wanted = free + count, true\nif claim_state == 'g'",
+        safeguard: "resource_free, has_freed = resource_free + claim_count, true if claim_state == 'g'",
         replacement: "if claim_state == 'g'",
         fault: "no order of the operations on pool"),
     Mutation(
         testDescription: "a signal adds its permits twice",
-        safeguard: "free, signalled = free + count, signalled + count",
-        replacement: "free, signalled = free + count + count, signalled + count",
+        safeguard: "resource_free, resource_signalled = resource_free + count, resource_signalled + count",
+        replacement: "resource_free, resource_signalled = resource_free + count + count, resource_signalled + count",
         fault: "no order of the operations on tokens"),
     Mutation(
         testDescription: "fences do not grow",
-        safeguard: " + 1\nif not (tick >= now and tick < 9007199254740992) then tick = now end", replacement: "",
+        safeguard:
+            ") + 1 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then clock_tick = clock_now end",
+        replacement: ")",
         fault: "was granted twice"),
     Mutation(
         testDescription: "a cancelled waiter stays in the queue",
         safeguard:
-            "zrem[1] = 'q' .. name .. '\\0' .. priority .. encode('>I8', claim_tick) .. claim_id\n"
-            + "if resource then waiting",
-        replacement: "do return 1 end\nif resource then waiting", fault: "no order"),
+            "claim_tick) .. ending_claim_id if resource_stored then resource_waiting",
+        replacement:
+            "claim_tick) .. ending_claim_id do return 1 end if resource_stored then resource_waiting", fault: "no order"),
 ]
