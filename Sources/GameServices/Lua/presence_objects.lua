@@ -216,9 +216,9 @@ end
 -- Creates or replaces an object. Returns the result and its version.
 local function put_object(bucket, edit, session_id, operation)
   local connection = Connection.read(operation, 2)
+  local put = PutDetails.read(operation, connection.rest_at)
   local owner = find_owner(bucket, session_id, connection)
   if not owner then return SUPERSEDED, 0 end
-  local put = PutDetails.read(operation, connection.rest_at)
   local key = string.sub(operation, put.key_at, put.key_at + put.key_size - 1)
   local object = read_object(bucket, key)
   if object.exists and (string.match(object.owner, '^.(%Z*)') ~= connection.user or put.only_new == 1) then
@@ -239,9 +239,9 @@ end
 -- Removes an object of the user. Returns the result and its version.
 local function remove_object(bucket, edit, session_id, operation)
   local connection = Connection.read(operation, 2)
+  local removal = RemoveDetails.read(operation, connection.rest_at)
   local owner = find_owner(bucket, session_id, connection)
   if not owner then return SUPERSEDED, 0 end
-  local removal = RemoveDetails.read(operation, connection.rest_at)
   local key = string.sub(operation, removal.key_at, removal.key_at + removal.key_size - 1)
   local object = read_object(bucket, key)
   if not object.exists then return CHANGED, 0 end

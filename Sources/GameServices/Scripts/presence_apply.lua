@@ -180,6 +180,8 @@ for i = 5, #ARGV do
       repeat
         local connection_user, connection_client, connection_token, connection_rest_at = unpacked('<Hc0Hc0c8',
           operation, 2)
+        local put_scope, put_grace, put_only_new, put_key_size, put_key_at = unpacked('<c1I4BH', operation,
+          connection_rest_at)
         local owner
         repeat
           local owner_2 = 'c' .. connection_user .. '\0' .. connection_client
@@ -199,8 +201,6 @@ for i = 5, #ARGV do
           result, version = 'x', 0
           break
         end
-        local put_scope, put_grace, put_only_new, put_key_size, put_key_at = unpacked('<c1I4BH', operation,
-          connection_rest_at)
         local key = sub(operation, put_key_at, put_key_at + put_key_size - 1)
         local object_version, object_grace, object_owner_size, object_exists, object_owner
         do
@@ -243,6 +243,7 @@ for i = 5, #ARGV do
     repeat
       local connection_user, connection_client, connection_token, connection_rest_at = unpacked('<Hc0Hc0c8', operation,
         2)
+      local removal_key_size, removal_key_at = unpacked('<H', operation, connection_rest_at)
       local owner
       repeat
         local owner_2 = 'c' .. connection_user .. '\0' .. connection_client
@@ -262,7 +263,6 @@ for i = 5, #ARGV do
         result, version = 'x', 0
         break
       end
-      local removal_key_size, removal_key_at = unpacked('<H', operation, connection_rest_at)
       local key = sub(operation, removal_key_at, removal_key_at + removal_key_size - 1)
       local object_version, object_grace, object_owner_size, object_exists, object_owner
       do
