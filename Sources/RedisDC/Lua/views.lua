@@ -53,10 +53,10 @@ function entry.inspect(keys, arguments)
   if #stored < Resource.size then return {'damaged'} end
   local resource = Resource.read(stored)
   local now = read_time()
-  local page_size = math.min(tonumber(arguments[2]), MAX_LISTED)
   local named_holder = resource.kind == MUTEX and resource.family == PERMITS and tail_of_resource(stored) or ''
   local holder_count = named_holder ~= '' and 1
     or redis.call('ZLEXCOUNT', index, first_line(HOLDER_LINE, name), after_last_line(HOLDER_LINE, name))
+  local page_size = math.min(tonumber(arguments[2]), MAX_LISTED)
   local holders, waiters, last_holder, last_waiter, ids = {}, {}, '', '', nil
   if not wanted or wanted == HOLDER_LINE then
     local from = wanted and '(' .. after or first_line(HOLDER_LINE, name)

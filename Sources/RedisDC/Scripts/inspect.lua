@@ -16,9 +16,9 @@ do
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-local page_size = math.min(tonumber(ARGV[2]), 128)
 local named_holder = resource_kind == 'mf' and resource_family == 'p' and sub(stored, 60) or ''
 local holder_count = named_holder ~= '' and 1 or call('ZLEXCOUNT', index, '[h' .. name .. '\0', '(h' .. name .. '\1')
+local page_size = math.min(tonumber(ARGV[2]), 128)
 local holders, waiters, last_holder, last_waiter, ids = {}, {}, '', '', nil
 if not wanted or wanted == 'h' then
   local from = wanted and '(' .. after or '[h' .. name .. '\0'
