@@ -268,7 +268,9 @@ def with_blocks(node, change):
 
 
 # Short names of what a text uses more than once.
-SHORT = {("struct", "pack"): "pack", ("struct", "unpack"): "unpacked", ("redis", "pcall"): "try"}
+SHORT = {
+    ("struct", "pack"): "pack", ("struct", "unpack"): "unpacked", ("redis", "pcall"): "try", "KEYS": "keys", "ARGV": "arguments",
+}  # fmt: skip
 
 
 # A local costs about what one use of the full name costs, whether the uses are reached or not.
@@ -277,7 +279,7 @@ IN_BRANCH, IN_LOOP = 0.3, 2
 
 
 def weigh(block, weight, weights):
-    """Adds how often a run of the text uses each function of Redis and Lua, roughly."""
+    """Adds how often a run of the text uses each function of Redis and Lua, the keys and the arguments, roughly."""
     for statement in block:
         blocks = blocks_of(statement)
         for inner in blocks:
@@ -306,10 +308,10 @@ def parts_beside_blocks(statement):
 
 
 def with_short_names(block):
-    """Gives a local to each function of Redis and Lua that a run of the text uses more than once."""
+    """Gives a local to each function of Redis and Lua, and to the keys and arguments, if a run uses it more than once."""
     weights = Counter()
     weigh(block, 1, weights)
-    shorts = {name: Name(SHORT.get(name, name[1])) for name, weight in weights.items() if weight > WORTH}
+    shorts = {name: Name(SHORT[name] if name in SHORT else name[1]) for name, weight in weights.items() if weight > WORTH}
 
     def shortened(part):
         if isinstance(part, Variable) or not (is_dataclass(part) or isinstance(part, (list, tuple))):
@@ -328,13 +330,20 @@ def with_short_names(block):
     block = shortened(block)
     names = sorted(shorts, key=lambda name: shorts[name].id)
     if names:
-        values = [Index(Name(table), String(part.encode())) for table, part in names]
+        values = [full_name(name) for name in names]
         block = [Local([shorts[name] for name in names], values), *block]
     return block
 
 
+def full_name(name):
+    return Name(name) if isinstance(name, str) else Index(Name(name[0]), String(name[1].encode()))
+
+
 def module_name(node):
+    """What a text may name by a local: a function of a module, or the keys or the arguments."""
     match node:
+        case Name(id="KEYS" | "ARGV"):
+            return node.id
         case Index(table=Name(id=table), key=String(value=part)) if table in MODULES:
             return table, part.decode()
     return None

@@ -1,14 +1,14 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, format = redis.call, string.format
-local ranks, stamps, kind = KEYS[1], KEYS[2], ARGV[3]
+local arguments, call, format = ARGV, redis.call, string.format
+local ranks, stamps, kind = KEYS[1], KEYS[2], arguments[3]
 local now
 do
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
 do
-  local first = tonumber(ARGV[1])
-  local last = tonumber(ARGV[2])
+  local first = tonumber(arguments[1])
+  local last = tonumber(arguments[2])
   if last > 0 and (now < first or now >= last) then
     return {'window', format('%.0f', now)}
   end
@@ -17,7 +17,7 @@ local count = call('ZCARD', ranks)
 local reply = {'ok', count}
 if kind == 'of' then
   do
-    local names = {unpack(ARGV, 4)}
+    local names = {unpack(arguments, 4)}
     local found = #names > 0 and call('HMGET', stamps, unpack(names))
     for number = 1, #names do
       local member = found[number] and found[number] .. names[number]
@@ -31,9 +31,9 @@ if kind == 'of' then
   end
   return reply
 end
-local skipped, limit = tonumber(ARGV[4]), tonumber(ARGV[5])
+local skipped, limit = tonumber(arguments[4]), tonumber(arguments[5])
 if kind == 'around' then
-  local name = ARGV[4]
+  local name = arguments[4]
   local stamp = call('HGET', stamps, name)
   local rank = stamp and call('ZRANK', ranks, stamp .. name)
   if not rank then

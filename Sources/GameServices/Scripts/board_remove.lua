@@ -1,8 +1,8 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call = redis.call
+local call, keys = redis.call, KEYS
 local name, removed = ARGV[1], 0
-for window = 1, #KEYS / 2 do
-  local ranks, stamps = KEYS[2 * window - 1], KEYS[2 * window]
+for window = 1, #keys / 2 do
+  local ranks, stamps = keys[2 * window - 1], keys[2 * window]
   local stamp = call('HGET', stamps, name)
   if stamp then
     call('ZREM', ranks, stamp .. name)

@@ -1,9 +1,9 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, format = redis.call, string.format
-local meta, answer_key = KEYS[1], KEYS[2]
-local score, answer_ttl = ARGV[2], ARGV[5]
+local arguments, call, format, keys = ARGV, redis.call, string.format, KEYS
+local meta, answer_key = keys[1], keys[2]
+local score, answer_ttl = arguments[2], arguments[5]
 local submit_value
-local submit_name, submit_mode, submit_direction = ARGV[1], ARGV[3], tonumber(ARGV[4])
+local submit_name, submit_mode, submit_direction = arguments[1], arguments[3], tonumber(arguments[4])
 submit_value = submit_direction * tonumber(score)
 local request = score .. ' ' .. submit_name
 do
@@ -21,25 +21,25 @@ do
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-local windows = (#KEYS - 2) / 2
+local windows = (#keys - 2) / 2
 for window = 1, windows do
   local at = 5 + 4 * (window - 1)
-  local first = tonumber(ARGV[at + 2])
-  local last = tonumber(ARGV[at + 3])
+  local first = tonumber(arguments[at + 2])
+  local last = tonumber(arguments[at + 3])
   if last > 0 and (now < first or now >= last) then
     return {'window', format('%.0f', now)}
   end
 end
-local rules = submit_mode .. ' ' .. ARGV[4]
+local rules = submit_mode .. ' ' .. arguments[4]
 local stored = call('HMGET', meta, 'rules', 'stamp')
 if stored[1] and stored[1] ~= rules then
   return {'rules', stored[1]}
 end
 local plan_values, plan_olds, plan_members = {}, {}, {}
 for window = 1, windows do
-  local id = ARGV[5 + 4 * (window - 1) + 1]
-  local ranks = KEYS[2 * window + 1]
-  local stamps = KEYS[2 * window + 2]
+  local id = arguments[5 + 4 * (window - 1) + 1]
+  local ranks = keys[2 * window + 1]
+  local stamps = keys[2 * window + 2]
   local value = submit_value
   local stamp = call('HGET', stamps, submit_name)
   local member = stamp and stamp .. submit_name
@@ -69,12 +69,12 @@ do
   local stamp = format('%014x', number)
   local lines = {}
   for window = 1, #plan_values do
-    local ranks, stamps = KEYS[2 * window + 1], KEYS[2 * window + 2]
+    local ranks, stamps = keys[2 * window + 1], keys[2 * window + 2]
     local at = 5 + 4 * (window - 1)
     local value, member, changed = plan_values[window], plan_members[window], 0
     if value ~= plan_olds[window] then
       do
-        local expires = ARGV[at + 4]
+        local expires = arguments[at + 4]
         local member_2 = stamp .. submit_name
         call('ZADD', ranks, format('%.0f', value), member_2)
         if member then
@@ -90,7 +90,7 @@ do
       changed = 1
     end
     lines[window] = format('%.0f %.0f %.0f %d %s', call('ZRANK', ranks, member) + 1, submit_direction * value,
-      call('ZCARD', ranks), changed, ARGV[at + 1])
+      call('ZCARD', ranks), changed, arguments[at + 1])
   end
   answer = table.concat(lines, '\n')
 end

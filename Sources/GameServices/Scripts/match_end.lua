@@ -1,8 +1,8 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call = redis.call
-local state, id = KEYS[1], ARGV[7]
+local arguments, call = ARGV, redis.call
+local state, id = KEYS[1], arguments[7]
 do
-  local rules = ARGV[1]
+  local rules = arguments[1]
   local stored = call('HGET', state, 'rules')
   if stored and stored ~= rules then
     return {'rules', stored}
@@ -31,10 +31,10 @@ until true
 if not ticket then
   return {'none'}
 end
-if ticket.state == 'waiting' and ARGV[8] == '1' then
+if ticket.state == 'waiting' and arguments[8] == '1' then
   local matchmaker_now, matchmaker_microseconds
   local matchmaker_state, matchmaker_index, matchmaker_due, matchmaker_forget = state, KEYS[2], KEYS[3],
-    tonumber(ARGV[6])
+    tonumber(arguments[6])
   do
     local time = call('TIME')
     matchmaker_now = math.floor(time[1] * 1000 + time[2] / 1000)

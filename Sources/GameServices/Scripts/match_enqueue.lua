@@ -1,12 +1,12 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, concat, format, gmatch, min, sort, sub = redis.call, table.concat, string.format, string.gmatch, math.min,
-  table.sort, string.sub
-local state, node, lease = KEYS[1], ARGV[3], tonumber(ARGV[4])
-local id, player, properties = ARGV[7], ARGV[8], ARGV[10]
-local rating, timeout = tonumber(ARGV[9]), tonumber(ARGV[11])
+local arguments, call, concat, format, gmatch, keys, min, sort, sub = ARGV, redis.call, table.concat, string.format,
+  string.gmatch, KEYS, math.min, table.sort, string.sub
+local state, node, lease = keys[1], arguments[3], tonumber(arguments[4])
+local id, player, properties = arguments[7], arguments[8], arguments[10]
+local rating, timeout = tonumber(arguments[9]), tonumber(arguments[11])
 local is_new
 do
-  local rules = ARGV[1]
+  local rules = arguments[1]
   local stored = call('HGET', state, 'rules')
   if stored and stored ~= rules then
     return {'rules', stored}
@@ -71,8 +71,8 @@ if other then
 end
 local matchmaker_now, matchmaker_microseconds
 local matchmaker_state, matchmaker_index, matchmaker_due, matchmaker_nodes, matchmaker_seed, matchmaker_retell,
-  matchmaker_forget, matchmaker_outcomes, matchmaker_live = state, KEYS[2], KEYS[3], KEYS[4], ARGV[2],
-  tonumber(ARGV[5]), tonumber(ARGV[6]), {}, {[node] = true}
+  matchmaker_forget, matchmaker_outcomes, matchmaker_live = state, keys[2], keys[3], keys[4], arguments[2],
+  tonumber(arguments[5]), tonumber(arguments[6]), {}, {[node] = true}
 do
   local time = call('TIME')
   matchmaker_now = math.floor(time[1] * 1000 + time[2] / 1000)
@@ -80,14 +80,14 @@ do
 end
 local rules_size, rules_start, rules_step, rules_interval, rules_widest, rules_last_level
 do
-  local text = ARGV[1]
+  local text = arguments[1]
   local size, start, step, interval, widest = string.match(text, '(%d+) (%d+) (%d+) (%d+) (%d+)')
   rules_size, rules_start, rules_step, rules_interval, rules_widest = tonumber(size), tonumber(start), tonumber(step),
     tonumber(interval), tonumber(widest)
   rules_last_level = rules_step > 0 and math.ceil((rules_widest - rules_start) / rules_step) or 0
 end
 if is_new then
-  call('HSET', state, 'rules', ARGV[1])
+  call('HSET', state, 'rules', arguments[1])
   call('ZADD', matchmaker_index, 0, 'a')
   call('ZADD', matchmaker_due, '+inf', 'a')
 end

@@ -1,7 +1,7 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call = redis.call
+local call, keys = redis.call, KEYS
 do
-  local state = KEYS[1]
+  local state = keys[1]
   local rules = ARGV[1]
   local stored = call('HGET', state, 'rules')
   if stored and stored ~= rules then
@@ -13,4 +13,4 @@ do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-return {call('ZLEXCOUNT', KEYS[2], '[o', '(p'), call('ZCOUNT', KEYS[4], '(' .. string.format('%.0f', now), '+inf')}
+return {call('ZLEXCOUNT', keys[2], '[o', '(p'), call('ZCOUNT', keys[4], '(' .. string.format('%.0f', now), '+inf')}

@@ -1,9 +1,9 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, concat, format, gmatch, min, sub = redis.call, table.concat, string.format, string.gmatch, math.min,
-  string.sub
-local state, due, node = KEYS[1], KEYS[3], ARGV[3]
+local arguments, call, concat, format, gmatch, keys, min, sub = ARGV, redis.call, table.concat, string.format,
+  string.gmatch, KEYS, math.min, string.sub
+local state, due, node = keys[1], keys[3], arguments[3]
 do
-  local rules = ARGV[1]
+  local rules = arguments[1]
   local stored = call('HGET', state, 'rules')
   if stored and stored ~= rules then
     return {'rules', stored}
@@ -11,7 +11,7 @@ do
 end
 local rules_size, rules_start, rules_step, rules_interval, rules_widest, rules_last_level
 do
-  local text = ARGV[1]
+  local text = arguments[1]
   local size, start, step, interval, widest = string.match(text, '(%d+) (%d+) (%d+) (%d+) (%d+)')
   rules_size, rules_start, rules_step, rules_interval, rules_widest = tonumber(size), tonumber(start), tonumber(step),
     tonumber(interval), tonumber(widest)
@@ -19,18 +19,18 @@ do
 end
 local matchmaker_now, matchmaker_microseconds
 local matchmaker_state, matchmaker_index, matchmaker_due, matchmaker_nodes, matchmaker_seed, matchmaker_retell,
-  matchmaker_forget, matchmaker_outcomes, matchmaker_live = state, KEYS[2], due, KEYS[4], ARGV[2], tonumber(ARGV[5]),
-  tonumber(ARGV[6]), {}, {[node] = true}
+  matchmaker_forget, matchmaker_outcomes, matchmaker_live = state, keys[2], due, keys[4], arguments[2],
+  tonumber(arguments[5]), tonumber(arguments[6]), {}, {[node] = true}
 do
   local time = call('TIME')
   matchmaker_now = math.floor(time[1] * 1000 + time[2] / 1000)
   matchmaker_microseconds = time[1] * 1000000 + time[2]
 end
 local now = matchmaker_now
-call('ZADD', matchmaker_nodes, format('%.0f', now + tonumber(ARGV[4])), node)
+call('ZADD', matchmaker_nodes, format('%.0f', now + tonumber(arguments[4])), node)
 local steps
 repeat
-  local steps_2 = tonumber(ARGV[7])
+  local steps_2 = tonumber(arguments[7])
   local dead = call('ZRANGEBYSCORE', matchmaker_nodes, '-inf', format('%.0f', matchmaker_now), 'LIMIT', 0, 1)[1]
   if not dead then
     steps = steps_2

@@ -1,6 +1,7 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, match, pack, sub, unpacked = redis.call, string.match, struct.pack, string.sub, struct.unpack
-local batch_session, batch_number = unpacked('<c16d', ARGV[4])
+local arguments, call, keys, match, pack, sub, unpacked = ARGV, redis.call, KEYS, string.match, struct.pack, string.sub,
+  struct.unpack
+local batch_session, batch_number = unpacked('<c16d', arguments[4])
 local session_field = 's' .. batch_session
 local now
 do
@@ -10,10 +11,10 @@ end
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
   bucket_index, bucket_due, bucket_log
 do
-  local state = KEYS[1]
-  local index = KEYS[2]
-  local due = KEYS[3]
-  local log_2 = KEYS[4]
+  local state = keys[1]
+  local index = keys[2]
+  local due = keys[3]
+  local log_2 = keys[4]
   bucket_state, bucket_index, bucket_due, bucket_log = state, index, due, log_2
   local stored = call('HGET', state, 'b')
   if stored then
@@ -44,12 +45,12 @@ end
 if not (session_left == -1 and (tonumber(call('ZSCORE', bucket_due, session_field)) or 0) > now) then
   return {'lost'}
 end
-local edit_tag, edit_logged, edit_published = ARGV[2], {}, {}
+local edit_tag, edit_logged, edit_published = arguments[2], {}, {}
 local results = {}
-for i = 5, #ARGV do
+for i = 5, #arguments do
   local result, version
   repeat
-    local operation = ARGV[i]
+    local operation = arguments[i]
     local kind = sub(operation, 1, 1)
     if kind == 'c' then
       do
@@ -303,8 +304,8 @@ session_last_batch = batch_number
 call('HSET', bucket_state, session_field, pack('<dd', session_last_batch, session_left) .. reply)
 if #edit_logged > 0 then
   do
-    local channel = KEYS[5]
-    local limits = ARGV[3]
+    local channel = keys[5]
+    local limits = arguments[3]
     local max_count, max_bytes = unpacked('<dd', limits)
     local before = pack('<c8dc8', bucket_epoch, bucket_version - #edit_logged, bucket_tag)
     call('RPUSH', bucket_log, unpack(edit_logged))

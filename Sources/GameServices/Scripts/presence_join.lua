@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call = redis.call
-local epoch, session_field = ARGV[1], 's' .. ARGV[3]
+local arguments, call, keys = ARGV, redis.call, KEYS
+local epoch, session_field = arguments[1], 's' .. arguments[3]
 local now
 do
   local time = call('TIME')
@@ -9,10 +9,10 @@ end
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
   bucket_index, bucket_due, bucket_log
 do
-  local state = KEYS[1]
-  local index = KEYS[2]
-  local due = KEYS[3]
-  local log_2 = KEYS[4]
+  local state = keys[1]
+  local index = keys[2]
+  local due = keys[3]
+  local log_2 = keys[4]
   bucket_state, bucket_index, bucket_due, bucket_log = state, index, due, log_2
   local stored = call('HGET', state, 'b')
   if stored then
@@ -22,7 +22,7 @@ do
   end
 end
 if not bucket_exists and epoch ~= '' then
-  local tag = ARGV[2]
+  local tag = arguments[2]
   call('DEL', bucket_state, bucket_index, bucket_due, bucket_log)
   bucket_exists, bucket_epoch, bucket_version, bucket_tag = true, epoch, 0, tag
   bucket_first, bucket_bytes, bucket_renewed = 0, 8, 0
@@ -38,7 +38,7 @@ end
 if session_text and session_last_batch ~= 0 then
   return {'lost'}
 end
-call('ZADD', bucket_due, now + ARGV[4], session_field)
+call('ZADD', bucket_due, now + arguments[4], session_field)
 call('HSET', bucket_state, session_field, struct.pack('<dd', 0, -1))
 call('PEXPIRE', bucket_state, 7200000)
 call('PEXPIRE', bucket_index, 7200000)

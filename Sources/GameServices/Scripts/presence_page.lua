@@ -1,10 +1,10 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, sub = redis.call, string.sub
+local call, keys, sub = redis.call, KEYS, string.sub
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_exists, bucket_state, bucket_index
 do
-  local state = KEYS[1]
-  local index = KEYS[2]
-  local log_2 = KEYS[4]
+  local state = keys[1]
+  local index = keys[2]
+  local log_2 = keys[4]
   bucket_state, bucket_index = state, index
   local stored = call('HGET', state, 'b')
   if stored then

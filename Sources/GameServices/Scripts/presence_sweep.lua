@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
-local epoch, tag, session_id = ARGV[1], ARGV[2], ARGV[4]
+local arguments, call, keys, pack, sub, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, struct.unpack
+local epoch, tag, session_id = arguments[1], arguments[2], arguments[4]
 local now
 do
   local time = call('TIME')
@@ -9,10 +9,10 @@ end
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
   bucket_index, bucket_due, bucket_log
 do
-  local state = KEYS[1]
-  local index = KEYS[2]
-  local due = KEYS[3]
-  local log_2 = KEYS[4]
+  local state = keys[1]
+  local index = keys[2]
+  local due = keys[3]
+  local log_2 = keys[4]
   bucket_state, bucket_index, bucket_due, bucket_log = state, index, due, log_2
   local stored = call('HGET', state, 'b')
   if stored then
@@ -33,10 +33,10 @@ if not bucket_exists then
 end
 local status = 'ok'
 if session_id ~= '' then
-  local batch, is_leaving = tonumber(ARGV[5]), ARGV[7] == 'leave'
+  local batch, is_leaving = tonumber(arguments[5]), arguments[7] == 'leave'
   repeat
     local session_field = 's' .. session_id
-    local ttl = ARGV[6]
+    local ttl = arguments[6]
     local session_last_batch, session_left
     local session_text = call('HGET', bucket_state, session_field)
     if session_text then
@@ -72,7 +72,7 @@ end
 local edit_tag, edit_logged, edit_published = tag, {}, {}
 local ended
 do
-  local budget = tonumber(ARGV[8])
+  local budget = tonumber(arguments[8])
   ended = 0
   while budget > 0 do
     budget = budget - 1
@@ -214,8 +214,8 @@ do
 end
 local next_due = call('ZRANGEBYSCORE', bucket_due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 if #edit_logged > 0 then
-  local channel = KEYS[5]
-  local limits = ARGV[3]
+  local channel = keys[5]
+  local limits = arguments[3]
   local max_count, max_bytes = unpacked('<dd', limits)
   local before = pack('<c8dc8', bucket_epoch, bucket_version - #edit_logged, bucket_tag)
   call('RPUSH', bucket_log, unpack(edit_logged))

@@ -1,8 +1,8 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, try = redis.call, redis.pcall
-local meta, split, splits = KEYS[1], KEYS[2], KEYS[3]
-local partitions, id, fingerprint, encoded = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local lifetime = ARGV[5]
+local arguments, call, keys, try = ARGV, redis.call, KEYS, redis.pcall
+local meta, split, splits = keys[1], keys[2], keys[3]
+local partitions, id, fingerprint, encoded = arguments[1], arguments[2], arguments[3], arguments[4]
+local lifetime = arguments[5]
 local is_partition_new
 do
   local layout = try('HGET', meta, 'partitions')

@@ -1,17 +1,17 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local pack, sub, unpacked = struct.pack, string.sub, struct.unpack
-local process, lifetime, refresh = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local arguments, keys, pack, sub, unpacked = ARGV, KEYS, struct.pack, string.sub, struct.unpack
+local process, lifetime, refresh = arguments[1], tonumber(arguments[2]), tonumber(arguments[3])
 local now
 do
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local reply = {}
-for i = 2, #KEYS do
+for i = 2, #keys do
   local is_same
   repeat
-    local box = KEYS[i]
-    local argument = ARGV[i + 2]
+    local box = keys[i]
+    local argument = arguments[i + 2]
     local wait_epoch, wait_index, wait_tag, wait_poll, wait_device_at = unpacked('<c8dc8d', argument)
     local name = sub(argument, wait_device_at)
     local poll = pack('<c16d', process, wait_poll)

@@ -1,6 +1,6 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local sub, try, unpacked = string.sub, redis.pcall, struct.unpack
-local meta, box, mail = KEYS[1], KEYS[2], KEYS[3]
+local keys, sub, try, unpacked = KEYS, string.sub, redis.pcall, struct.unpack
+local meta, box, mail = keys[1], keys[2], keys[3]
 local target_partitions = unpacked('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest

@@ -1,7 +1,7 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call = redis.call
+local arguments, call = ARGV, redis.call
 local split, splits = KEYS[1], KEYS[2]
-local id, indices, lifetime = ARGV[1], ARGV[2], ARGV[3]
+local id, indices, lifetime = arguments[1], arguments[2], arguments[3]
 call('ZREM', splits, id)
 if call('HDEL', split, 'p') == 0 then
   return 0

@@ -1,6 +1,6 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, format, try, unpacked = redis.call, string.format, redis.pcall, struct.unpack
-local meta, box, mail = KEYS[1], KEYS[2], KEYS[3]
+local call, format, keys, try, unpacked = redis.call, string.format, KEYS, redis.pcall, struct.unpack
+local meta, box, mail = keys[1], keys[2], keys[3]
 local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
 local now
 do

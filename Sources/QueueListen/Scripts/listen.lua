@@ -1,6 +1,6 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, format, pack, try, unpacked = redis.call, string.format, struct.pack, redis.pcall, struct.unpack
-local meta, box, mail, text = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local call, format, keys, pack, try, unpacked = redis.call, string.format, KEYS, struct.pack, redis.pcall, struct.unpack
+local meta, box, mail, text = keys[1], keys[2], keys[3], ARGV[1]
 local target_partitions, target_new_epoch, target_request_at = unpacked('<Hc8', text)
 local now
 do

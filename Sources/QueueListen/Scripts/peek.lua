@@ -1,8 +1,8 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local try = redis.pcall
-local meta, box, mail = KEYS[1], KEYS[2], KEYS[3]
-local after, max_messages, max_bytes = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local target_partitions, target_new_epoch = struct.unpack('<Hc8', ARGV[1])
+local arguments, keys, try = ARGV, KEYS, redis.pcall
+local meta, box, mail = keys[1], keys[2], keys[3]
+local after, max_messages, max_bytes = tonumber(arguments[2]), tonumber(arguments[3]), tonumber(arguments[4])
+local target_partitions, target_new_epoch = struct.unpack('<Hc8', arguments[1])
 local now
 do
   local time = redis.call('TIME')

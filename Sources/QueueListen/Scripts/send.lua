@@ -1,11 +1,12 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, pack, sub, try, unpacked = redis.call, struct.pack, string.sub, redis.pcall, struct.unpack
-local meta, sent, recipients, seen = KEYS[1], KEYS[2], (#KEYS - 2) / 2, nil
+local arguments, call, keys, pack, sub, try, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, redis.pcall,
+  struct.unpack
+local meta, sent, recipients, seen = keys[1], keys[2], (#keys - 2) / 2, nil
 local request_text
 local request_mode, request_partitions, request_has_keys, request_messages, request_place, request_number,
   request_answer_ttl, request_fingerprint, request_deadline, request_max_messages, request_max_bytes, request_when_full,
-  request_max_age, request_ttl, request_tags_at = unpacked('<BHBHc2ddc8dddBdd', ARGV[1])
-request_text = ARGV[1]
+  request_max_age, request_ttl, request_tags_at = unpacked('<BHBHc2ddc8dddBdd', arguments[1])
+request_text = arguments[1]
 local now
 do
   local time = call('TIME')
@@ -41,7 +42,7 @@ end
 local plan_boxes, plan_reply, plan_results
 local plan_writes, plan_is_partition_new, plan_is_step = {0, 0}, false, false
 for number = 1, recipients do
-  local box, mail = KEYS[2 * number + 1], KEYS[2 * number + 2]
+  local box, mail = keys[2 * number + 1], keys[2 * number + 2]
   if recipients > 1 then
     seen = seen or {}
     if seen[box] then
@@ -143,11 +144,11 @@ for number = 1, recipients do
   repeat
     if request_messages == 1 and limits_max_age == 0 then
       state_tag = unpacked('c8', request_text, request_tags_at)
-      state_last, state_sum = state_last + 1, state_sum + 27 + #ARGV[2]
+      state_last, state_sum = state_last + 1, state_sum + 27 + #arguments[2]
       elements = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
       break
     end
-    local list = ARGV[1 + request_messages + number]
+    local list = arguments[1 + request_messages + number]
     local numbers, elements_2 = nil, {}
     if list and list ~= '' then
       local numbers_2 = {}
@@ -158,7 +159,7 @@ for number = 1, recipients do
     end
     for i = 1, numbers and #numbers or request_messages do
       local position = numbers and numbers[i] or i
-      local body = ARGV[1 + position]
+      local body = arguments[1 + position]
       if limits_max_age > 0 then
         local life = unpacked('<I6', body)
         if life == 0 or limits_max_age < life then
@@ -301,22 +302,22 @@ if not plan_is_step then
   if plan_is_partition_new then
     call('HSET', meta, 'partitions', request_partitions .. ' layout 2')
   end
-  local body = ARGV[2]
+  local body = arguments[2]
   for number = 1, recipients do
     local elements, state = plan_writes[2 * number - 1], plan_writes[2 * number]
     if #elements == 27 then
-      call('RPUSH', KEYS[2 * number + 2], elements, body)
+      call('RPUSH', keys[2 * number + 2], elements, body)
     else
-      call('RPUSH', KEYS[2 * number + 2], unpack(elements))
+      call('RPUSH', keys[2 * number + 2], unpack(elements))
     end
     if state then
-      call('HSET', KEYS[2 * number + 1], 'm', state)
+      call('HSET', keys[2 * number + 1], 'm', state)
     end
   end
 end
 if plan_boxes then
   do
-    local body = ARGV[2]
+    local body = arguments[2]
     for number, box in pairs(plan_boxes) do
       if box.drop > 0 then
         call('HDEL', box.box, '')
@@ -367,7 +368,7 @@ if plan_boxes then
       end
     end
   end
-  local body = ARGV[2]
+  local body = arguments[2]
   local wake_ups_lists
   local wake_ups_bytes = 0
   for number, box in pairs(plan_boxes) do

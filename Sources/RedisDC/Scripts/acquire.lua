@@ -1,8 +1,8 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
+local arguments, call, pack, sub, unpacked = ARGV, redis.call, struct.pack, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
-local request_slot_field, request_number, request_number_text, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[2],
-  ARGV[3]
+local request_slot_field, request_number, request_number_text, request_resource_field = arguments[1], arguments[2] + 0,
+  arguments[2], arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
@@ -62,8 +62,8 @@ end
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_stored, resource_tail
 do
-  local kind = ARGV[4]
-  local permits = ARGV[5]
+  local kind = arguments[4]
+  local permits = arguments[5]
   resource_field, resource_tail, resource_stored = request_resource_field, '', call('HGET', partition_state,
     request_resource_field)
   if resource_stored then
@@ -105,11 +105,11 @@ do
   end
 end
 local claim_tick
-local claim_state, claim_number, claim_count, claim_mode, claim_priority = 'w', request_number, ARGV[7] and
-  tonumber(ARGV[7]) or 1, ARGV[6], ARGV[9] or '1'
+local claim_state, claim_number, claim_count, claim_mode, claim_priority = 'w', request_number, arguments[7] and
+  tonumber(arguments[7]) or 1, arguments[6], arguments[9] or '1'
 local reply
 do
-  local if_free = ARGV[8]
+  local if_free = arguments[8]
   local passes = resource_free >= claim_count and (resource_waiting == 0 or resource_kind == 'sb')
   if not passes and resource_free >= claim_count and claim_priority == '0' then
     local name = sub(resource_field, 3)

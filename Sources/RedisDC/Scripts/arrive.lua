@@ -1,8 +1,8 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
-local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
-local request_slot_field, request_number, request_number_text, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[2],
-  ARGV[3]
+local arguments, call, keys, pack, sub, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, struct.unpack
+local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local request_slot_field, request_number, request_number_text, request_resource_field = arguments[1], arguments[2] + 0,
+  arguments[2], arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
@@ -62,8 +62,8 @@ end
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
 do
-  local kind = ARGV[4]
-  local permits = ARGV[5]
+  local kind = arguments[4]
+  local permits = arguments[5]
   resource_field, resource_tail, resource_stored = request_resource_field, '', call('HGET', partition_state,
     request_resource_field)
   if resource_stored then
@@ -119,8 +119,8 @@ else
 end
 resource_name = sub(resource_field, 3)
 do
-  local mode = ARGV[6]
-  local brought = ARGV[7]
+  local mode = arguments[6]
+  local brought = arguments[7]
   local claim_id = sub(request_slot_field, 3) .. ':' .. request_number_text
   if brought then
     call('HSET', partition_values, 'b:' .. claim_id, brought)

@@ -1,6 +1,6 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
-local permits_key, meta_key = KEYS[1], KEYS[2]
+local call, keys = redis.call, KEYS
+local permits_key, meta_key = keys[1], keys[2]
 local permits, adds_step_only = tonumber(ARGV[1]), ARGV[2]
 do
   local type_found = call('TYPE', permits_key).ok
@@ -19,7 +19,7 @@ if not existing then
     return {0, permits, 0}
   end
   call('HSET', meta_key, 'permits', string.format('%d', permits))
-  call('DEL', KEYS[3])
+  call('DEL', keys[3])
   missing = permits
 end
 if missing > 0 then

@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub = redis.call, struct.pack, string.sub
+local arguments, call, pack, sub = ARGV, redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
-local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
+local request_slot_field, request_number, request_resource_field = arguments[1], arguments[2] + 0, arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
@@ -54,8 +54,8 @@ end
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
 do
-  local kind = ARGV[4]
-  local permits = ARGV[5]
+  local kind = arguments[4]
+  local permits = arguments[5]
   resource_field, resource_tail, resource_stored = request_resource_field, '', call('HGET', partition_state,
     request_resource_field)
   if resource_stored then

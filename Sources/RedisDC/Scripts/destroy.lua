@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub = redis.call, struct.pack, string.sub
-local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
-local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
+local arguments, call, keys, pack, sub = ARGV, redis.call, KEYS, struct.pack, string.sub
+local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local request_slot_field, request_number, request_resource_field = arguments[1], arguments[2] + 0, arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
@@ -58,7 +58,7 @@ local resource_field, resource_name, resource_tail, resource_stored = request_re
 local writes_wakeups
 local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_sessions = {}, {}, {}, {}, {}, {}
 if resource_stored then
-  local kind = ARGV[4]
+  local kind = arguments[4]
   resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits, resource_limit,
     resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
   resource_tail = sub(resource_stored, 60)

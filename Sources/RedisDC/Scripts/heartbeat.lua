@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, sub, unpacked = redis.call, string.format, string.sub, struct.unpack
-local partition_state, partition_index, partition_sessions = KEYS[1], KEYS[2], KEYS[3]
-local sid, ttl, changed_slot = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local arguments, call, format, keys, sub, unpacked = ARGV, redis.call, string.format, KEYS, string.sub, struct.unpack
+local partition_state, partition_index, partition_sessions = keys[1], keys[2], keys[3]
+local sid, ttl, changed_slot = arguments[1], tonumber(arguments[2]), arguments[3]
 local stored = call('HMGET', partition_state, 's:' .. sid, 'watchers', 'rechecked')
 local stored_session, watchers, rechecked = stored[1], stored[2], stored[3] or ''
 if not (stored_session and #stored_session == 24) then
@@ -22,7 +22,7 @@ if session_expires <= now then
 end
 session_expires = now + ttl
 repeat
-  local connection = ARGV[7] or 0
+  local connection = arguments[7] or 0
   local first_notice = connection * 4294967296
   if session_notices >= first_notice and session_notices < 9007199254740992 then
     break
@@ -32,7 +32,7 @@ until true
 call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots))
 local is_unlisted = call('ZADD', partition_sessions, format('%d', session_expires), sid)
 do
-  local fence = tonumber(ARGV[6] or 0)
+  local fence = tonumber(arguments[6] or 0)
   local clock = call('HGET', partition_state, 'clock')
   local tick = clock and #clock == 8 and unpacked('<d', clock) or -1
   if fence > now + 86400000000 then
@@ -48,8 +48,8 @@ end
 local is_data_lost = false
 if changed_slot ~= '' then
   repeat
-    local number_text = ARGV[4]
-    local is_end = ARGV[5] == '1'
+    local number_text = arguments[4]
+    local is_end = arguments[5] == '1'
     local stored_2 = call('HGET', partition_state, 'c:' .. sid .. ':' .. changed_slot)
     local number = tonumber(number_text)
     local slot_state, slot_number = 'd', 0

@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, sub = redis.call, string.sub
+local arguments, call, sub = ARGV, redis.call, string.sub
 local state, index = KEYS[1], KEYS[2]
-local name, wanted, after = ARGV[1], ARGV[3], ARGV[4]
+local name, wanted, after = arguments[1], arguments[3], arguments[4]
 local stored = call('HGET', state, 't:' .. name)
 if not stored then
   return {}
@@ -18,7 +18,7 @@ do
 end
 local named_holder = resource_kind == 'mf' and resource_family == 'p' and sub(stored, 60) or ''
 local holder_count = named_holder ~= '' and 1 or call('ZLEXCOUNT', index, '[h' .. name .. '\0', '(h' .. name .. '\1')
-local page_size = math.min(tonumber(ARGV[2]), 128)
+local page_size = math.min(tonumber(arguments[2]), 128)
 local holders, waiters, last_holder, last_waiter, ids = {}, {}, '', '', nil
 if not wanted or wanted == 'h' then
   local from = wanted and '(' .. after or '[h' .. name .. '\0'

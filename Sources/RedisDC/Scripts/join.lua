@@ -1,9 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format = redis.call, string.format
-local partition_state, partition_index, partition_sessions, partition_values = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local sid, epoch_if_new, ttl, wanted_partitions = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local arguments, call, format, keys = ARGV, redis.call, string.format, KEYS
+local partition_state, partition_index, partition_sessions, partition_values = keys[1], keys[2], keys[3], keys[4]
+local sid, epoch_if_new, ttl, wanted_partitions = arguments[1], arguments[2], tonumber(arguments[3]), arguments[4]
 for i, expected_type in ipairs({'hash', 'zset', 'zset', 'hash'}) do
-  local key = KEYS[i]
+  local key = keys[i]
   local type_found = call('TYPE', key).ok
   if type_found ~= expected_type and type_found ~= 'none' then
     return redis.error_reply('WRONGTYPE ' .. key .. ' holds a ' .. type_found .. ', not a table of the engine')
@@ -33,7 +33,7 @@ if not epoch then
   call('HSET', partition_state, 'epoch', epoch_if_new, 'clock', clock, 'partitions', wanted_partitions)
 end
 do
-  local about = ARGV[5]
+  local about = arguments[5]
   call('ZADD', partition_index, '0', 'a')
   call('HSET', partition_values, '', '')
   call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots), 'i:'
@@ -41,7 +41,7 @@ do
   call('ZADD', partition_sessions, format('%d', session_expires), sid)
 end
 do
-  local fence = tonumber(ARGV[6] or 0)
+  local fence = tonumber(arguments[6] or 0)
   local clock = call('HGET', partition_state, 'clock')
   local is_believed = fence < now + 86400000000
   if not clock or #clock ~= 8 or is_believed and struct.unpack('<d', clock) < fence then

@@ -1,6 +1,6 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, sub = redis.call, string.sub
-local state, index, sessions = KEYS[1], KEYS[2], KEYS[3]
+local call, keys, sub = redis.call, KEYS, string.sub
+local state, index, sessions = keys[1], keys[2], keys[3]
 local now
 do
   local time = call('TIME')

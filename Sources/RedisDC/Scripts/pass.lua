@@ -1,11 +1,11 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub, unpacked = redis.call, struct.pack, string.sub, struct.unpack
-local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
-local request_slot_field, request_number, request_resource_field = ARGV[1], ARGV[2] + 0, ARGV[3]
+local arguments, call, keys, pack, sub, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, struct.unpack
+local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local request_slot_field, request_number, request_resource_field = arguments[1], arguments[2] + 0, arguments[3]
 local clock_now, clock_tick
 local slot_state, slot_number, slot_stored
 do
-  local claim_number = ARGV[6]
+  local claim_number = arguments[6]
   slot_stored = call('HGET', partition_state, request_slot_field)
   if not slot_stored then
     return {'none'}
@@ -22,8 +22,8 @@ end
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
 do
-  local kind = ARGV[4]
-  local permits = ARGV[5]
+  local kind = arguments[4]
+  local permits = arguments[5]
   resource_field, resource_tail, resource_stored = request_resource_field, '', call('HGET', partition_state,
     request_resource_field)
   if resource_stored then
@@ -68,11 +68,11 @@ local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_se
 do
   local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
     unpacked('<c1dddc1c1', slot_stored)
-  local item = ARGV[8]
+  local item = arguments[8]
   local passed_kind, passed_family, passed_waiting, passed_free, passed_consumed, passed_permits, passed_limit,
     passed_created, passed_signalled, passed_field, passed_name, passed_stored
   do
-    local field = ARGV[7]
+    local field = arguments[7]
     local stored = slot_stored
     if string.match(stored, '^%Z+', claim_name_at) ~= field or not item and claim_mode ~= 'i' then
       return {'none'}
@@ -99,7 +99,7 @@ do
     clock_tick = clock_now
   end
   resource_created, resource_name = resource_created or clock_tick, sub(resource_field, 3)
-  local claim_id = sub(request_slot_field, 3) .. ':' .. ARGV[6]
+  local claim_id = sub(request_slot_field, 3) .. ':' .. arguments[6]
   writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_sessions = {}, {}, {}, {}, {'h' .. passed_name
     .. '\0' .. claim_id}, {}
   if item then

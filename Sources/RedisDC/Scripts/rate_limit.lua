@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, ceil, format, max = redis.call, math.ceil, string.format, math.max
+local arguments, call, ceil, format, max = ARGV, redis.call, math.ceil, string.format, math.max
 local empty_at_key = KEYS[1]
-local interval, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local interval, burst, cost = tonumber(arguments[1]), tonumber(arguments[2]), tonumber(arguments[3])
 local now
 do
   local time = call('TIME')

@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, sub = redis.call, string.sub
-local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
-local slot_field, resource_field = ARGV[1], ARGV[3]
+local arguments, call, keys, sub = ARGV, redis.call, KEYS, string.sub
+local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local slot_field, resource_field = arguments[1], arguments[3]
 local name = sub(resource_field, 3)
 local stored = call('HMGET', partition_state, slot_field, resource_field)
 local stored_slot, stored_resource = stored[1], stored[2]
@@ -10,7 +10,7 @@ if not stored_slot or sub(stored_slot, 1, 1) ~= 'h' then
 end
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
   struct.unpack('<c1dddc1c1', stored_slot)
-if claim_number ~= tonumber(ARGV[4]) then
+if claim_number ~= tonumber(arguments[4]) then
   return {'none'}
 end
 local note = sub(stored_slot, claim_name_at + #resource_field)
@@ -18,7 +18,7 @@ if claim_mode == 'e' then
   local page, next_first
   do
     local meeting_field = 'e:' .. name .. note
-    local skipped = tonumber(ARGV[5] or 0)
+    local skipped = tonumber(arguments[5] or 0)
     local meeting = call('HGET', partition_state, meeting_field)
     if not meeting then
       return {'none'}

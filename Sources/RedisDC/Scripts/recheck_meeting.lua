@@ -1,6 +1,6 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
-local partition_state, partition_index, partition_values = KEYS[1], KEYS[2], KEYS[4]
+local call, keys = redis.call, KEYS
+local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail

@@ -1,11 +1,11 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub = redis.call, struct.pack, string.sub
+local arguments, call, pack, sub = ARGV, redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
-local slot_field, keep = ARGV[1], tonumber(ARGV[5])
+local slot_field, keep = arguments[1], tonumber(arguments[5])
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_stored
-local resource_field, resource_name, resource_tail = ARGV[3], sub(ARGV[3], 3), ''
+local resource_field, resource_name, resource_tail = arguments[3], sub(arguments[3], 3), ''
 local stored = call('HMGET', partition_state, slot_field, resource_field)
 resource_stored = stored[2]
 if not stored[1] or sub(stored[1], 1, 1) ~= 'h' then
@@ -13,7 +13,7 @@ if not stored[1] or sub(stored[1], 1, 1) ~= 'h' then
 end
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
   struct.unpack('<c1dddc1c1', stored[1])
-if claim_number ~= tonumber(ARGV[4]) then
+if claim_number ~= tonumber(arguments[4]) then
   return 0
 end
 if sub(stored[1], claim_name_at) ~= resource_field then

@@ -1,17 +1,17 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, pack, sub = redis.call, struct.pack, string.sub
+local arguments, call, pack, sub = ARGV, redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local ending_sid, ending_stored, ending_is_named, ending_ended_slot
-local ending_slot_field, ending_claim_number, ending_claim_id = ARGV[1], tonumber(ARGV[4]), sub(ARGV[1], 3) .. ':' ..
-  ARGV[4]
+local ending_slot_field, ending_claim_number, ending_claim_id = arguments[1], tonumber(arguments[4]), sub(arguments[1],
+  3) .. ':' .. arguments[4]
 ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
 local resource_tail = ''
 do
-  local number = tonumber(ARGV[2])
-  resource_field, resource_name = ARGV[3], sub(ARGV[3], 3)
+  local number = tonumber(arguments[2])
+  resource_field, resource_name = arguments[3], sub(arguments[3], 3)
   local stored = call('HMGET', partition_state, ending_slot_field, resource_field)
   ending_stored, resource_stored = stored[1], stored[2]
   if resource_stored then

@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
+local arguments, call = ARGV, redis.call
 local state = KEYS[1]
-local sid, slot_number, claim_number = ARGV[1], ARGV[2], ARGV[3]
+local sid, slot_number, claim_number = arguments[1], arguments[2], arguments[3]
 local slot_field = 'c:' .. sid .. ':' .. slot_number
 local stored = call('HMGET', state, 's:' .. sid, slot_field)
 local stored_session, stored_slot = stored[1], stored[2]

@@ -1,6 +1,6 @@
 -- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
-local call = redis.call
-local sent, window, is_logout = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local arguments, call = ARGV, redis.call
+local sent, window, is_logout = tonumber(arguments[1]), tonumber(arguments[2]), arguments[3] == '1'
 local now
 do
   local time = call('TIME')

@@ -1,8 +1,8 @@
 -- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
-local call = redis.call
-local device, session, older = KEYS[1], KEYS[2], KEYS[3]
+local arguments, call, keys = ARGV, redis.call, KEYS
+local device, session, older = keys[1], keys[2], keys[3]
 local current = call('GET', device) or ''
-if current ~= ARGV[1] then
+if current ~= arguments[1] then
   return {'again', current}
 end
 local now
@@ -12,15 +12,16 @@ do
 end
 local expires
 do
-  local number = now + tonumber(ARGV[7])
+  local number = now + tonumber(arguments[7])
   expires = string.format('%d', number)
 end
 if current ~= '' and call('HDEL', older, 'token', 'cookie') > 0 then
   call('HSET', older, 'replaced', '1')
-  local channel = ARGV[8]
+  local channel = arguments[8]
   redis.pcall('PUBLISH', channel, current)
 end
-call('HSET', session, 'user', ARGV[3], 'device', ARGV[4], 'token', ARGV[5], 'cookie', ARGV[6], 'expires', expires)
+call('HSET', session, 'user', arguments[3], 'device', arguments[4], 'token', arguments[5], 'cookie', arguments[6],
+  'expires', expires)
 call('PEXPIREAT', session, expires)
-call('SET', device, ARGV[2], 'PXAT', expires)
+call('SET', device, arguments[2], 'PXAT', expires)
 return {'ok', string.format('%d', now), expires}

@@ -1,6 +1,6 @@
 -- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
-local call = redis.call
-local session, device, id, repeatable = KEYS[1], KEYS[2], ARGV[1], ARGV[3]
+local arguments, call = ARGV, redis.call
+local session, device, id, repeatable = KEYS[1], KEYS[2], arguments[1], arguments[3]
 local fields = call('HMGET', session, 'token', 'ended')
 local token, ended = fields[1], fields[2]
 if token and not ended then
@@ -9,7 +9,7 @@ if token and not ended then
   if call('PTTL', session) > tonumber(repeatable) then
     call('PEXPIRE', session, repeatable)
   end
-  local channel = ARGV[2]
+  local channel = arguments[2]
   redis.pcall('PUBLISH', channel, id)
 end
 if call('GET', device) == id then

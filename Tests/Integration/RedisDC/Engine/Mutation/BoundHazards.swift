@@ -54,7 +54,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a page of an inspection lists at most 128 holders",
-            safeguard: "tonumber(ARGV[2]), 128)", replacement: "tonumber(ARGV[2]), 1000)"
+            safeguard: "tonumber(arguments[2]), 128)", replacement: "tonumber(arguments[2]), 1000)"
         ) { nodes, _ in
             let node = try await nodes()
             for _ in 0..<130 { _ = try await node.request("acquire", "s", ["sf", "1000", "l"]) }

@@ -48,7 +48,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a cohort reserves fences beyond those that it has used",
-            safeguard: ", ARGV[5] + 1048576)", replacement: ", 0)"
+            safeguard: ", arguments[5] + 1048576)", replacement: ", 0)"
         ) { nodes, _ in
             let node = try await nodes()
             let fence = try await node.fenceOfCohort()
@@ -58,8 +58,8 @@ extension Hazard {
         },
         Hazard(
             testDescription: "only the holder reserves fences",
-            safeguard: ".. ARGV[4] then return {'none'} end",
-            replacement: ".. ARGV[4] and false then return {'none'} end"
+            safeguard: ".. arguments[4] then return {'none'} end",
+            replacement: ".. arguments[4] and false then return {'none'} end"
         ) { nodes, _ in
             let (node, other) = (try await nodes(), try await nodes())
             _ = try await node.fenceOfCohort()

@@ -7,8 +7,8 @@ extension Hazard {
     static let mutexes: [Hazard] = [
         Hazard(
             testDescription: "only the holder releases a mutex",
-            safeguard: ".. ':' .. ARGV[4] then call('HDEL', partition_state, ARGV[3])",
-            replacement: ".. ':' .. ARGV[4] or true then call('HDEL', partition_state, ARGV[3])"
+            safeguard: ".. ':' .. arguments[4] then call('HDEL', partition_state, arguments[3])",
+            replacement: ".. ':' .. arguments[4] or true then call('HDEL', partition_state, arguments[3])"
         ) { nodes, redis in
             let (one, two) = (try await nodes(), try await nodes())
             _ = try await one.request("acquire", "s", lock)
