@@ -10,7 +10,7 @@ local Ending = record {
     'slot_field',   -- the slot's field: c:SID:SLOT
     'claim_number', -- NUMBER of the claim
     'claim_id',     -- CLAIM
-    'sid',
+    'sid',          -- where others end the claim
     'stored',       -- the record of the slot, or false
     'is_named',     -- whether the record of a mutex names the claim
     'is_cohort',    -- whether the slot says that a cohort holds the claim
@@ -26,7 +26,6 @@ local Ending = record {
 local function read_ending(arguments)
   local ending = Ending.new({slot_field = arguments[1], claim_number = tonumber(arguments[4]),
     claim_id = string.sub(arguments[1], 3) .. ':' .. arguments[4]})
-  ending.sid = string.match(ending.claim_id, '^[^:]+')
   return ending
 end
 
@@ -49,7 +48,7 @@ end
 -- Writes in the slot that the claim has ended, or that its request has not arrived. If it arrives now, it is stale.
 local function refuse_claim_from_now_on(partition, ending, number)
   if not ending.stored then
-    local session_field = SESSION_FIELD .. ending.sid
+    local session_field = SESSION_FIELD .. string.match(ending.claim_id, '^[^:]+')
     local stored = redis.call('HGET', partition.state, session_field)
     if not stored or #stored ~= Session.size then refuse({'lost'}) end
     local session = Session.read(stored)
@@ -111,6 +110,7 @@ end
 -- Fills in the claim and its resource. Reply: 0: there was no such claim; {'alive'}: no sweep has ended its session.
 local function begin_end_by_other(partition, arguments, ending, claim, resource)
   resource.field, resource.name, ending.word = arguments[3], string.sub(arguments[3], 3), arguments[2]
+  ending.sid = string.match(ending.claim_id, '^[^:]+')
   local stored = redis.call('HMGET', partition.state, ending.slot_field, resource.field, SESSION_FIELD .. ending.sid)
   ending.stored, resource.stored, ending.session = stored[1], stored[2], stored[3]
   read_resource(resource)

@@ -173,7 +173,7 @@ local function grant_permits(partition, resource, clock, writes, is_recheck)
   if resource.kind and resource.waiting > 0 and resource.free > 0 and resource.kind ~= DESTROYED
     and resource.kind ~= BROKEN then
     writes.wakeups = writes.wakeups or {}
-    if resource.kind == OVERTAKING_SEMAPHORE and not is_recheck then
+    if not is_recheck and resource.kind == OVERTAKING_SEMAPHORE then
       wake_to_try(partition, resource, writes)
     else
       is_left_over = grant_in_order(partition, resource, clock, writes)

@@ -210,7 +210,7 @@ local function grant_to_groups(partition, resource, clock, writes, is_recheck)
     admission.claim_at = queue_claim_at(resource.name)
     writes.wakeups = writes.wakeups or {}
     ensure_time(clock)
-    if resource.kind == OVERTAKING_SEMAPHORE and not is_recheck then
+    if not is_recheck and resource.kind == OVERTAKING_SEMAPHORE then
       wake_to_try(partition, resource, writes)
     else
       is_left_over = admit_waiters(partition, resource, clock, writes, admission)

@@ -57,180 +57,168 @@ do
       local time = call('TIME')
       clock_now = time[1] * 1000000 + time[2]
     end
-    if resource_kind == 'sb' and false then
-      local name = resource_name
-      local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '2')
-      local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
-      if line then
-        local sid, _, number = string.match(string.sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
-        writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
-        writes_zadd[#writes_zadd + 1] = '0'
-        writes_zadd[#writes_zadd + 1] = 't' .. name
-      end
-    else
-      admission_members, admission_removed = {}, {}
-      for i = 1, #writes_zrem do
-        admission_removed[writes_zrem[i]] = true
-      end
-      while resource_waiting > 0 and admission_budget > 0 and (admission_group or not admission_is_blocked and
-        resource_free > 0) do
-        local group, lines, claim_at = admission_group, nil, admission_claim_at
-        if group then
-          local prefix = 'g' .. resource_name .. '\0' .. admission_group
-          local lines_2 = call('ZRANGEBYLEX', partition_index, '[' .. prefix .. '\0', '(' .. prefix .. '\1', 'LIMIT',
-            admission_group_offset, '32')
-          admission_group_offset = admission_group_offset + #lines_2
-          if #lines_2 == 0 then
-            admission_group, admission_group_offset = nil, 0
-          end
-          lines, claim_at = lines_2, #prefix + 2
-        else
-          local lines_2 = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name ..
-            '\1', 'LIMIT', admission_queue_offset, admission_queue_offset == 0 and '1' or '32')
-          admission_queue_offset = admission_queue_offset + #lines_2
-          if #lines_2 == 0 then
-            resource_waiting = 0
-          end
-          lines = lines_2
+    admission_members, admission_removed = {}, {}
+    for i = 1, #writes_zrem do
+      admission_removed[writes_zrem[i]] = true
+    end
+    while resource_waiting > 0 and admission_budget > 0 and (admission_group or not admission_is_blocked and
+      resource_free > 0) do
+      local group, lines, claim_at = admission_group, nil, admission_claim_at
+      if group then
+        local prefix = 'g' .. resource_name .. '\0' .. admission_group
+        local lines_2 = call('ZRANGEBYLEX', partition_index, '[' .. prefix .. '\0', '(' .. prefix .. '\1', 'LIMIT',
+          admission_group_offset, '32')
+        admission_group_offset = admission_group_offset + #lines_2
+        if #lines_2 == 0 then
+          admission_group, admission_group_offset = nil, 0
         end
-        for i = 1, #lines do
-          if admission_budget == 0 or resource_free <= 0 and not group then
-            break
-          end
-          if admission_group ~= group then
-            admission_queue_offset = admission_queue_offset - #lines + i - 1
-            break
-          end
-          if not admission_removed[lines[i]] then
-            local is_blocked
-            do
-              local line = lines[i]
-              local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
-              local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, string.sub(line, claim_at), '', false
-              local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
-              waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
-              local session = writes_sessions[sid]
-              if not session then
-                session = {expires = 0}
-                local stored = call('HGET', partition_state, 's:' .. sid)
-                if stored and #stored == 24 then
-                  session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
-                end
-                writes_sessions[sid] = session
+        lines, claim_at = lines_2, #prefix + 2
+      else
+        local lines_2 = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name ..
+          '\1', 'LIMIT', admission_queue_offset, admission_queue_offset == 0 and '1' or '32')
+        admission_queue_offset = admission_queue_offset + #lines_2
+        if #lines_2 == 0 then
+          resource_waiting = 0
+        end
+        lines = lines_2
+      end
+      for i = 1, #lines do
+        if admission_budget == 0 or resource_free <= 0 and not group then
+          break
+        end
+        if admission_group ~= group then
+          admission_queue_offset = admission_queue_offset - #lines + i - 1
+          break
+        end
+        if not admission_removed[lines[i]] then
+          local is_blocked
+          do
+            local line = lines[i]
+            local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
+            local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, string.sub(line, claim_at), '', false
+            local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
+            waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
+            local session = writes_sessions[sid]
+            if not session then
+              session = {expires = 0}
+              local stored = call('HGET', partition_state, 's:' .. sid)
+              if stored and #stored == 24 then
+                session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
               end
-              local stored = call('HGET', partition_state, waiter_slot_field)
-              local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
-              if stored and string.sub(stored, 1, 1) == 'w' then
-                claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
-                  struct.unpack('<c1dddc1c1', stored)
-                waiter_is_waiting = claim_number == tonumber(number)
+              writes_sessions[sid] = session
+            end
+            local stored = call('HGET', partition_state, waiter_slot_field)
+            local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
+            if stored and string.sub(stored, 1, 1) == 'w' then
+              claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+                struct.unpack('<c1dddc1c1', stored)
+              waiter_is_waiting = claim_number == tonumber(number)
+            end
+            if waiter_is_waiting and claim_mode == 't' then
+              waiter_note = string.sub(stored, claim_name_at + #resource_field)
+              if group then
+                waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. struct.pack('>I8', claim_tick) ..
+                  waiter_id
+              else
+                waiter_other_line = 'g' .. resource_name .. waiter_note .. '\0' .. waiter_id
               end
-              if waiter_is_waiting and claim_mode == 't' then
-                waiter_note = string.sub(stored, claim_name_at + #resource_field)
-                if group then
-                  waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. struct.pack('>I8', claim_tick)
-                    .. waiter_id
-                else
-                  waiter_other_line = 'g' .. resource_name .. waiter_note .. '\0' .. waiter_id
-                end
-                admission_removed[waiter_other_line] = true
-                if not admission_members[waiter_note] then
-                  local members
-                  do
-                    members = 0
-                    local stored_2 = call('HGET', partition_state, 'g:' .. resource_name .. waiter_note)
-                    if stored_2 then
-                      local group_members, group_created = struct.unpack('<dd', stored_2)
-                      if group_created == resource_created then
-                        members = group_members
-                      end
+              admission_removed[waiter_other_line] = true
+              if not admission_members[waiter_note] then
+                local members
+                do
+                  members = 0
+                  local stored_2 = call('HGET', partition_state, 'g:' .. resource_name .. waiter_note)
+                  if stored_2 then
+                    local group_members, group_created = struct.unpack('<dd', stored_2)
+                    if group_created == resource_created then
+                      members = group_members
                     end
                   end
-                  admission_members[waiter_note] = members
                 end
-                if admission_members[waiter_note] > 0 then
-                  claim_count = 0
-                end
+                admission_members[waiter_note] = members
               end
-              is_blocked = false
-              if not waiter_is_waiting or session.expires <= clock_now then
-                if session.expires > 0 and session.expires <= clock_now then
-                  session.expires, session.is_changed = 0, true
-                end
-                writes_zrem[#writes_zrem + 1] = line
-                writes_zrem[#writes_zrem + 1] = waiter_other_line
-                if waiter_is_waiting then
-                  writes_hdel[#writes_hdel + 1] = waiter_slot_field
-                end
-                resource_waiting = resource_waiting - 1
-              elseif resource_free < claim_count then
-                is_blocked = true
-                if waiter_other_line then
-                  admission_removed[waiter_other_line] = nil
-                end
+              if admission_members[waiter_note] > 0 then
+                claim_count = 0
+              end
+            end
+            is_blocked = false
+            if not waiter_is_waiting or session.expires <= clock_now then
+              if session.expires > 0 and session.expires <= clock_now then
+                session.expires, session.is_changed = 0, true
+              end
+              writes_zrem[#writes_zrem + 1] = line
+              writes_zrem[#writes_zrem + 1] = waiter_other_line
+              if waiter_is_waiting then
+                writes_hdel[#writes_hdel + 1] = waiter_slot_field
+              end
+              resource_waiting = resource_waiting - 1
+            elseif resource_free < claim_count then
+              is_blocked = true
+              if waiter_other_line then
+                admission_removed[waiter_other_line] = nil
+              end
+            else
+              clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
+                '\0\0\0\0\0\0\0\0')) + 1
+              if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
+                clock_tick = clock_now
+              end
+              resource_free, resource_waiting = resource_free - claim_count, resource_waiting - 1
+              writes_zrem[#writes_zrem + 1] = waiter_line
+              writes_zrem[#writes_zrem + 1] = waiter_other_line
+              claim_state, claim_tick = 'h', clock_tick
+              if claim_mode == 'c' then
+                claim_state, resource_consumed = 'g', resource_consumed + claim_count
               else
-                clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
-                  '\0\0\0\0\0\0\0\0')) + 1
-                if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
-                  clock_tick = clock_now
-                end
-                resource_free, resource_waiting = resource_free - claim_count, resource_waiting - 1
-                writes_zrem[#writes_zrem + 1] = waiter_line
-                writes_zrem[#writes_zrem + 1] = waiter_other_line
-                claim_state, claim_tick = 'h', clock_tick
-                if claim_mode == 'c' then
-                  claim_state, resource_consumed = 'g', resource_consumed + claim_count
-                else
-                  local line_2 = 'h' .. resource_name .. '\0' .. waiter_id
-                  writes_zadd[#writes_zadd + 1] = '0'
-                  writes_zadd[#writes_zadd + 1] = line_2
-                end
-                if claim_mode == 't' then
-                  claim_count, admission_members[waiter_note] = 0, admission_members[waiter_note] + 1
-                  if admission_members[waiter_note] == 1 then
-                    admission_group = string.sub(waiter_note, 2)
-                  end
-                end
-                do
-                  local record = struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick,
-                    claim_mode, claim_priority) .. resource_field .. waiter_note
-                  writes_hset[#writes_hset + 1] = waiter_slot_field
-                  writes_hset[#writes_hset + 1] = record
-                end
-                session.notices, session.is_changed = session.notices + 1, true
-                local word = string.format('%d', clock_tick)
-                writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
-                  waiter_number .. ' ' .. word
+                local line_2 = 'h' .. resource_name .. '\0' .. waiter_id
+                writes_zadd[#writes_zadd + 1] = '0'
+                writes_zadd[#writes_zadd + 1] = line_2
               end
+              if claim_mode == 't' then
+                claim_count, admission_members[waiter_note] = 0, admission_members[waiter_note] + 1
+                if admission_members[waiter_note] == 1 then
+                  admission_group = string.sub(waiter_note, 2)
+                end
+              end
+              do
+                local record = struct.pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
+                  claim_priority) .. resource_field .. waiter_note
+                writes_hset[#writes_hset + 1] = waiter_slot_field
+                writes_hset[#writes_hset + 1] = record
+              end
+              session.notices, session.is_changed = session.notices + 1, true
+              local word = string.format('%d', clock_tick)
+              writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
+                waiter_number .. ' ' .. word
             end
-            if is_blocked then
-              admission_is_blocked = true
-              break
-            end
-            admission_budget = admission_budget - 1
           end
+          if is_blocked then
+            admission_is_blocked = true
+            break
+          end
+          admission_budget = admission_budget - 1
         end
       end
-      for note, count in pairs(admission_members) do
-        if count > 0 then
-          local field = 'g:' .. resource_name .. note
-          local record = struct.pack('<dd', count, resource_created)
-          writes_hset[#writes_hset + 1] = field
-          writes_hset[#writes_hset + 1] = record
-        end
-      end
-      if admission_group and resource_waiting > 0 then
-        local line = 'u' .. resource_name .. '\0' .. admission_group
-        writes_zadd[#writes_zadd + 1] = '0'
-        writes_zadd[#writes_zadd + 1] = line
-      end
-      local is_left_over_3 = admission_budget == 0 and resource_waiting > 0
-      if is_left_over_3 then
-        writes_zadd[#writes_zadd + 1] = '0'
-        writes_zadd[#writes_zadd + 1] = 't' .. resource_name
-      end
-      is_left_over_2 = is_left_over_3
     end
+    for note, count in pairs(admission_members) do
+      if count > 0 then
+        local field = 'g:' .. resource_name .. note
+        local record = struct.pack('<dd', count, resource_created)
+        writes_hset[#writes_hset + 1] = field
+        writes_hset[#writes_hset + 1] = record
+      end
+    end
+    if admission_group and resource_waiting > 0 then
+      local line = 'u' .. resource_name .. '\0' .. admission_group
+      writes_zadd[#writes_zadd + 1] = '0'
+      writes_zadd[#writes_zadd + 1] = line
+    end
+    local is_left_over_3 = admission_budget == 0 and resource_waiting > 0
+    if is_left_over_3 then
+      writes_zadd[#writes_zadd + 1] = '0'
+      writes_zadd[#writes_zadd + 1] = 't' .. resource_name
+    end
+    is_left_over_2 = is_left_over_3
   end
   is_left_over = is_left_over_2 or has_more_groups
 end

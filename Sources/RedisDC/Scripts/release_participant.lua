@@ -1,10 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
 local arguments, call, pack, sub = ARGV, redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
-local ending_sid, ending_stored, ending_is_named, ending_ended_slot
+local ending_stored, ending_is_named, ending_ended_slot
 local ending_slot_field, ending_claim_number, ending_claim_id = arguments[1], tonumber(arguments[4]), sub(arguments[1],
   3) .. ':' .. arguments[4]
-ending_sid = string.match(ending_claim_id, '^[^:]+')
 local claim_state, claim_number, claim_count, claim_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
@@ -40,7 +39,7 @@ do
     end
     if number > claim_number and is_free then
       if not ending_stored then
-        local session_field = 's:' .. ending_sid
+        local session_field = 's:' .. string.match(ending_claim_id, '^[^:]+')
         local stored_2 = call('HGET', partition_state, session_field)
         if not stored_2 or #stored_2 ~= 24 then
           return {'lost'}
