@@ -15,12 +15,11 @@ local Waiter = record {
   },
 }
 
--- Reads who waits from a line.
+-- Reads who waits from a line. Anything may follow the second colon: a number that is none waits for nothing.
 local function read_waiter(line, claim_at)
   local waiter = Waiter.new({line = line, id = string.sub(line, claim_at)})
-  local colon = string.find(waiter.id, ':', 1, true)
-  local second_colon = string.find(waiter.id, ':', colon + 1, true)
-  waiter.sid, waiter.number = string.sub(waiter.id, 1, colon - 1), string.sub(waiter.id, second_colon + 1)
-  waiter.slot_field = SLOT_FIELD .. string.sub(waiter.id, 1, second_colon - 1)
+  local slot_id
+  slot_id, waiter.sid, waiter.number = string.match(waiter.id, '^(([^:]*):[^:]*):(.*)$')
+  waiter.slot_field = SLOT_FIELD .. slot_id
   return waiter
 end

@@ -34,10 +34,9 @@ do
       do
         local claim_at = #resource_name + 12
         waiter_id = sub(line, claim_at)
-        local colon = string.find(waiter_id, ':', 1, true)
-        local second_colon = string.find(waiter_id, ':', colon + 1, true)
-        waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
-        waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+        local slot_id
+        slot_id, waiter_sid, waiter_number = string.match(waiter_id, '^(([^:]*):[^:]*):(.*)$')
+        waiter_slot_field = 'c:' .. slot_id
       end
       local stored = call('HGET', partition_state, waiter_slot_field)
       writes_zrem[#writes_zrem + 1] = line

@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, sub = redis.call, string.sub
+local call = redis.call
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
@@ -11,7 +11,7 @@ do
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
       resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
-    resource_tail = sub(resource_stored, 60)
+    resource_tail = string.sub(resource_stored, 60)
     local needed = (resource_kind == 'xf' or resource_kind == 'zf') and 'x' or resource_family
     if needed ~= 'p' then
       return {'family', needed}
@@ -46,11 +46,10 @@ if resource_kind and resource_waiting > 0 and resource_free > 0 and resource_kin
           local line = lines[i]
           local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
           do
-            waiter_line, waiter_id = line, sub(line, queue_claim_at)
-            local colon = string.find(waiter_id, ':', 1, true)
-            local second_colon = string.find(waiter_id, ':', colon + 1, true)
-            waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
-            waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+            waiter_line, waiter_id = line, string.sub(line, queue_claim_at)
+            local slot_id
+            slot_id, waiter_sid, waiter_number = string.match(waiter_id, '^(([^:]*):[^:]*):(.*)$')
+            waiter_slot_field = 'c:' .. slot_id
           end
           local session, stored = writes_sessions[waiter_sid], nil
           if session then
@@ -143,7 +142,7 @@ if resource_kind == 'cf' and resource_free > resource_waiting then
 end
 if resource_kind then
   if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or (resource_kind
-    == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
+    == 'mf' or string.sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
     writes_hdel[#writes_hdel + 1] = resource_field
   else
     local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
@@ -186,7 +185,7 @@ if #writes_zadd > 0 or #writes_hset > 0 then
   end
 end
 if writes_wakeups then
-  local channel = sub(partition_state, 1, -5) .. 'wake:'
+  local channel = string.sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
     call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..

@@ -116,10 +116,9 @@ do
           local party_id, party_sid, party_number, party_slot_field
           do
             party_id = string.sub(line, round_claim_at)
-            local colon = string.find(party_id, ':', 1, true)
-            local second_colon = string.find(party_id, ':', colon + 1, true)
-            party_sid, party_number = string.sub(party_id, 1, colon - 1), string.sub(party_id, second_colon + 1)
-            party_slot_field = 'c:' .. string.sub(party_id, 1, second_colon - 1)
+            local slot_id
+            slot_id, party_sid, party_number = string.match(party_id, '^(([^:]*):[^:]*):(.*)$')
+            party_slot_field = 'c:' .. slot_id
           end
           local session = writes_sessions[party_sid]
           if not session then

@@ -122,14 +122,12 @@ do
           '2')
         local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
         if line then
-          local waiter_id, waiter_sid, waiter_number, waiter_slot_field
+          local waiter_id, waiter_sid, waiter_number
           do
             local claim_at = #name + 12
             waiter_id = sub(line, claim_at)
-            local colon = string.find(waiter_id, ':', 1, true)
-            local second_colon = string.find(waiter_id, ':', colon + 1, true)
-            waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
-            waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+            local slot_id
+            slot_id, waiter_sid, waiter_number = string.match(waiter_id, '^(([^:]*):[^:]*):(.*)$')
           end
           writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
             waiter_number .. ' try'
@@ -161,10 +159,9 @@ do
                 local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field
                 do
                   waiter_line, waiter_id = line, sub(line, queue_claim_at)
-                  local colon = string.find(waiter_id, ':', 1, true)
-                  local second_colon = string.find(waiter_id, ':', colon + 1, true)
-                  waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
-                  waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+                  local slot_id
+                  slot_id, waiter_sid, waiter_number = string.match(waiter_id, '^(([^:]*):[^:]*):(.*)$')
+                  waiter_slot_field = 'c:' .. slot_id
                 end
                 local session, stored = writes_sessions[waiter_sid], nil
                 if session then
