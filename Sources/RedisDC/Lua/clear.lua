@@ -8,23 +8,21 @@ local STEP_WAITERS, STEP_LINES, STEP_BYTES = 160, 320, 8388608
 
 -- Refuses a waiter: its slot keeps the verdict, and its session receives it.
 local function refuse_waiter(partition, resource, writes, line, verdict)
-  local claim_id = string.sub(line, queue_claim_at(resource.name))
-  local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
-  local slot_field = SLOT_FIELD .. sid .. ':' .. slot_of_sid
-  local stored = redis.call('HGET', partition.state, slot_field)
+  local waiter = read_waiter(line, queue_claim_at(resource.name))
+  local stored = redis.call('HGET', partition.state, waiter.slot_field)
   remove_line(writes, line)
   local claim = Claim.new()
   if stored and slot_state(stored) == WAITING then Claim.read_into(claim, stored) end
-  if claim.number == tonumber(number) then
-    if claim.mode == MEETING then delete_value(writes, BROUGHT_FIELD .. claim_id) end
+  if claim.number == tonumber(waiter.number) then
+    if claim.mode == MEETING then delete_value(writes, BROUGHT_FIELD .. waiter.id) end
     if claim.mode == MEMBER then
       local note = string.sub(stored, claim.name_at + #resource.field)
-      remove_line(writes, MEMBER_LINE .. resource.name .. note .. '\0' .. claim_id)
+      remove_line(writes, MEMBER_LINE .. resource.name .. note .. '\0' .. waiter.id)
     end
-    set_field(writes, slot_field, done_slot(claim.number) .. verdict)
-    local session = read_session(partition, writes, sid)
+    set_field(writes, waiter.slot_field, done_slot(claim.number) .. verdict)
+    local session = read_session(partition, writes, waiter.sid)
     if session.notices then add_notice(session) end
-    add_wakeup(writes, sid, number, verdict)
+    add_wakeup(writes, waiter.sid, waiter.number, verdict)
   end
 end
 

@@ -1,16 +1,5 @@
 -- Grants permits to waiters: first come, first served, as long as there are enough for the first one.
 
--- A waiter of a resource, as its line in the index tells.
-local Waiter = record {
-  also = {
-    'line',
-    'id',         -- CLAIM
-    'sid',
-    'number',     -- NUMBER of the claim, as a text
-    'slot_field', -- c:SID:SLOT
-  },
-}
-
 -- The queue of a resource, while a script grants to its waiters.
 local Queue = record {
   also = {
@@ -22,16 +11,6 @@ local Queue = record {
     'is_blocked', -- whether the first waiter wants more than is free
   },
 }
-
--- Reads who waits from a line.
-local function read_waiter(line, claim_at)
-  local waiter = Waiter.new({line = line, id = string.sub(line, claim_at)})
-  local colon = string.find(waiter.id, ':', 1, true)
-  local second_colon = string.find(waiter.id, ':', colon + 1, true)
-  waiter.sid, waiter.number = string.sub(waiter.id, 1, colon - 1), string.sub(waiter.id, second_colon + 1)
-  waiter.slot_field = SLOT_FIELD .. string.sub(waiter.id, 1, second_colon - 1)
-  return waiter
-end
 
 -- Reads the slot of a waiter and, once in a script, its session: both in one command. Returns the record of the slot or
 -- false, and the session.
@@ -160,8 +139,8 @@ local function wake_to_try(partition, resource, writes)
     after_last_line(QUEUE_LINE, name), 'LIMIT', '0', '2')
   local line = lines[1] ~= writes.zrem[1] and lines[1] or lines[2]
   if line then
-    local sid, _, number = string.match(string.sub(line, queue_claim_at(name)), '^(%w+):(%d+):(%d+)$')
-    add_wakeup(writes, sid, number, 'try')
+    local waiter = read_waiter(line, queue_claim_at(name))
+    add_wakeup(writes, waiter.sid, waiter.number, 'try')
     add_recheck(writes, name)
   end
 end

@@ -18,20 +18,6 @@ local Admission = record {
   },
 }
 
--- A waiter of a resource that groups use.
-local GroupWaiter = record {
-  also = {
-    'line',
-    'other_line', -- the other line of a member; else nil
-    'id',         -- CLAIM
-    'sid',
-    'number',     -- NUMBER of the claim, as a text
-    'slot_field', -- c:SID:SLOT
-    'note',       -- \0 and the group of a member; else empty
-    'is_waiting', -- whether the slot waits with this claim
-  },
-}
-
 -- Reads the next group that has entered while some of its waiters were still queued. Returns whether there are more.
 local function read_entering_group(partition, resource, writes, admission)
   local lines = redis.call('ZRANGEBYLEX', partition.index, first_line(ENTERING_LINE, resource.name),
@@ -114,15 +100,14 @@ end
 -- Grants to one waiter, or removes it if it does not wait any more. group: the entering group whose line it is; nil for
 -- a line of the queue. Returns whether the waiter wants more than is free.
 local function handle_group_waiter(partition, resource, clock, writes, admission, line, claim_at, group)
-  local waiter = GroupWaiter.new({line = line, id = string.sub(line, claim_at), note = '', is_waiting = false})
-  local sid, slot_of_sid, number = string.match(waiter.id, '^(%w+):(%d+):(%d+)$')
-  waiter.sid, waiter.slot_field, waiter.number = sid, SLOT_FIELD .. sid .. ':' .. slot_of_sid, number
-  local session = read_session(partition, writes, sid)
+  local waiter = read_waiter(line, claim_at)
+  waiter.is_waiting, waiter.note = false, ''
+  local session = read_session(partition, writes, waiter.sid)
   local stored = redis.call('HGET', partition.state, waiter.slot_field)
   local claim = Claim.new()
   if stored and slot_state(stored) == WAITING then
     Claim.read_into(claim, stored)
-    waiter.is_waiting = claim.number == tonumber(number)
+    waiter.is_waiting = claim.number == tonumber(waiter.number)
   end
   if waiter.is_waiting and claim.mode == MEMBER then
     read_member(partition, resource, admission, waiter, claim, stored, group)

@@ -115,6 +115,15 @@ function entry.acquire_in_group(keys, arguments)
   return reply
 end
 
+-- Grants what a request without a claim has freed, and writes everything. Returns the reply.
+local function grant_to_groups_and_write(partition, request, slot, resource, clock)
+  local writes = begin_changes(partition, request, resource, clock, '1')
+  local is_left_over = grant_to_groups(partition, resource, clock, writes, false)
+  collect_resource(writes, resource)
+  write_all_of_request(partition, slot, writes, clock)
+  return is_left_over and {'more', 1} or 1
+end
+
 -- Adds permits to a resource that groups use.
 --
 -- KEYS, ARGV and Reply: as for entry signal
@@ -126,11 +135,8 @@ function entry.signal_groups(keys, arguments)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], GROUPS, false)
   add_permits(resource, arguments[6] and tonumber(arguments[6]) or 1)
   write_signal_alone(partition, request, slot, resource)
-  local writes = begin_changes(partition, request, resource, clock, '1')
-  local is_left_over = grant_to_groups(partition, resource, clock, writes, false)
-  collect_resource(writes, resource)
-  write_all_of_request(partition, slot, writes, clock)
-  return is_left_over and {'more', 1} or 1
+  local reply = grant_to_groups_and_write(partition, request, slot, resource, clock)
+  return reply
 end
 
 -- Creates a resource that groups use if it does not exist.
@@ -159,11 +165,8 @@ function entry.resize_for_groups(keys, arguments)
   local slot = begin_call(partition, request, clock)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], GROUPS, false)
   change_limit(resource, tonumber(arguments[6]))
-  local writes = begin_changes(partition, request, resource, clock, '1')
-  local is_left_over = grant_to_groups(partition, resource, clock, writes, false)
-  collect_resource(writes, resource)
-  write_all_of_request(partition, slot, writes, clock)
-  return is_left_over and {'more', 1} or 1
+  local reply = grant_to_groups_and_write(partition, request, slot, resource, clock)
+  return reply
 end
 
 -- Continues where an earlier script stopped at its bound, in a resource that groups use.

@@ -73,38 +73,37 @@ local function open_generation(partition, resource, clock, writes, round)
 end
 
 -- Makes a party of an exchanger a holder, that reads the values of its meeting.
-local function join_meeting(partition, resource, clock, writes, round, claim, claim_id)
+local function join_meeting(partition, resource, clock, writes, round, party, claim)
   if not round.meeting then
     take_next_tick(partition, clock)
     round.meeting, round.parties = struct.pack(TICK_FORMAT, clock.tick), {}
   end
   clock.tick = clock.tick + 1
-  round.parties[#round.parties + 1] = claim_id
+  round.parties[#round.parties + 1] = party.id
   claim.state, claim.tick = HELD, clock.tick
-  add_line(writes, holder_line(resource.name, claim_id))
+  add_line(writes, holder_line(resource.name, party.id))
 end
 
--- Grants a party its place in the generation. arrival: generation * 1024 + index.
-local function grant_to_party(partition, resource, clock, writes, round, claim, claim_id, slot_field, arrival)
+-- Grants a party its place in the generation. arrival: generation * 1024 + index. Returns its fence, as it is in the
+-- message.
+local function grant_to_party(partition, resource, clock, writes, round, party, claim, arrival)
   local fence, note = '1', ''
   if claim.mode == MEETING then
-    join_meeting(partition, resource, clock, writes, round, claim, claim_id)
+    join_meeting(partition, resource, clock, writes, round, party, claim)
     fence, note = string.format('%d', clock.tick), '\0' .. round.meeting
   else
     claim.state, claim.tick = GRANTED, resource.created
   end
   claim.count = arrival
-  set_field(writes, slot_field, Claim.write(claim) .. resource.field .. note)
+  set_field(writes, party.slot_field, Claim.write(claim) .. resource.field .. note)
   return fence
 end
 
 -- Removes a party of the open generation from the queue, and grants to it if it still waits and its session is alive.
 local function handle_party(partition, resource, clock, writes, round, line)
-  local claim_id = string.sub(line, round.claim_at)
-  local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
-  local slot_field = SLOT_FIELD .. sid .. ':' .. slot_of_sid
-  local session = read_session(partition, writes, sid)
-  local stored = redis.call('HGET', partition.state, slot_field)
+  local party = read_waiter(line, round.claim_at)
+  local session = read_session(partition, writes, party.sid)
+  local stored = redis.call('HGET', partition.state, party.slot_field)
   local claim = Claim.new({number = 0})
   if stored and slot_state(stored) == WAITING then Claim.read_into(claim, stored) end
   remove_line(writes, line)
@@ -112,16 +111,16 @@ local function handle_party(partition, resource, clock, writes, round, line)
   -- The generation and the index in it, from 0. There are at most 1,024 parties.
   local arrival = (resource.signalled - 1) * 1024 + struct.unpack(NUMBER_FORMAT, resource.tail, 9) - resource.free
   resource.free = resource.free - 1
-  if claim.number ~= tonumber(number) or session.expires <= clock.now then
+  if claim.number ~= tonumber(party.number) or session.expires <= clock.now then
     note_expiry(session, clock.now)
-    if claim.state == WAITING and claim.number == tonumber(number) then
-      delete_field(writes, slot_field)
-      if claim.mode == MEETING then delete_value(writes, BROUGHT_FIELD .. claim_id) end
+    if claim.state == WAITING and claim.number == tonumber(party.number) then
+      delete_field(writes, party.slot_field)
+      if claim.mode == MEETING then delete_value(writes, BROUGHT_FIELD .. party.id) end
     end
   else
-    local fence = grant_to_party(partition, resource, clock, writes, round, claim, claim_id, slot_field, arrival)
+    local fence = grant_to_party(partition, resource, clock, writes, round, party, claim, arrival)
     add_notice(session)
-    add_wakeup(writes, sid, number, fence .. '/' .. string.format('%d', arrival))
+    add_wakeup(writes, party.sid, party.number, fence .. '/' .. string.format('%d', arrival))
   end
 end
 

@@ -121,6 +121,15 @@ function entry.acquire(keys, arguments)
   return reply
 end
 
+-- Grants what a request without a claim has freed, and writes everything. Returns the reply.
+local function grant_and_write(partition, request, slot, resource, clock)
+  local writes = begin_changes(partition, request, resource, clock, '1')
+  local is_left_over = grant_permits(partition, resource, clock, writes, false)
+  collect_resource(writes, resource)
+  write_all_of_request(partition, slot, writes, clock)
+  return is_left_over and {'more', 1} or 1
+end
+
 -- Adds permits.
 --
 -- KEYS: state, index
@@ -138,11 +147,8 @@ function entry.signal(keys, arguments)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
   add_permits(resource, arguments[6] and tonumber(arguments[6]) or 1)
   write_signal_alone(partition, request, slot, resource)
-  local writes = begin_changes(partition, request, resource, clock, '1')
-  local is_left_over = grant_permits(partition, resource, clock, writes, false)
-  collect_resource(writes, resource)
-  write_all_of_request(partition, slot, writes, clock)
-  return is_left_over and {'more', 1} or 1
+  local reply = grant_and_write(partition, request, slot, resource, clock)
+  return reply
 end
 
 -- Creates a resource if it does not exist.
@@ -181,11 +187,8 @@ function entry.resize(keys, arguments)
   local slot = begin_call(partition, request, clock)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
   change_limit(resource, tonumber(arguments[6]))
-  local writes = begin_changes(partition, request, resource, clock, '1')
-  local is_left_over = grant_permits(partition, resource, clock, writes, false)
-  collect_resource(writes, resource)
-  write_all_of_request(partition, slot, writes, clock)
-  return is_left_over and {'more', 1} or 1
+  local reply = grant_and_write(partition, request, slot, resource, clock)
+  return reply
 end
 
 -- Opens a turnstile, or locks it.
@@ -205,11 +208,8 @@ function entry.set_turnstile(keys, arguments)
   local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
   local passages = arguments[6] == '1' and OPEN or 0
   resource.limit, resource.free = resource.limit + passages - resource.free, passages
-  local writes = begin_changes(partition, request, resource, clock, '1')
-  local is_left_over = grant_permits(partition, resource, clock, writes, false)
-  collect_resource(writes, resource)
-  write_all_of_request(partition, slot, writes, clock)
-  return is_left_over and {'more', 1} or 1
+  local reply = grant_and_write(partition, request, slot, resource, clock)
+  return reply
 end
 
 -- Continues where an earlier script stopped at its bound, or grants to waiters that may be overtaken. Anyone may run

@@ -30,44 +30,51 @@ do
     writes_wakeups = writes_wakeups or {}
     for i = 1, #lines do
       local line = lines[i]
-      local claim_id = sub(line, #resource_name + 12)
-      local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
-      local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
-      local stored = call('HGET', partition_state, slot_field)
+      local waiter_id, waiter_sid, waiter_number, waiter_slot_field
+      do
+        local claim_at = #resource_name + 12
+        waiter_id = sub(line, claim_at)
+        local colon = string.find(waiter_id, ':', 1, true)
+        local second_colon = string.find(waiter_id, ':', colon + 1, true)
+        waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+        waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+      end
+      local stored = call('HGET', partition_state, waiter_slot_field)
       writes_zrem[#writes_zrem + 1] = line
       local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
       if stored and sub(stored, 1, 1) == 'w' then
         claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
           struct.unpack('<c1dddc1c1', stored)
       end
-      if claim_number == tonumber(number) then
+      if claim_number == tonumber(waiter_number) then
         if claim_mode == 'e' then
-          local field = 'b:' .. claim_id
+          local field = 'b:' .. waiter_id
           writes_vdel[#writes_vdel + 1] = field
         end
         if claim_mode == 't' then
           local note = sub(stored, claim_name_at + #resource_field)
-          local line_2 = 'g' .. resource_name .. note .. '\0' .. claim_id
+          local line_2 = 'g' .. resource_name .. note .. '\0' .. waiter_id
           writes_zrem[#writes_zrem + 1] = line_2
         end
         do
           local record = struct.pack('<c1d', 'd', claim_number) .. verdict
-          writes_hset[#writes_hset + 1] = slot_field
+          writes_hset[#writes_hset + 1] = waiter_slot_field
           writes_hset[#writes_hset + 1] = record
         end
-        local session = writes_sessions[sid]
+        local session = writes_sessions[waiter_sid]
         if not session then
           session = {expires = 0}
-          local stored_2 = call('HGET', partition_state, 's:' .. sid)
+          local stored_2 = call('HGET', partition_state, 's:' .. waiter_sid)
           if stored_2 and #stored_2 == 24 then
             session.expires, session.notices, session.slots = struct.unpack('<ddd', stored_2)
           end
-          writes_sessions[sid] = session
+          writes_sessions[waiter_sid] = session
         end
         if session.notices then
           session.notices, session.is_changed = session.notices + 1, true
         end
-        writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. verdict
+        writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
+          waiter_number .. ' ' .. verdict
       end
     end
     resource_waiting = #lines < 160 and 0 or math.max(0, resource_waiting - 160)

@@ -135,8 +135,17 @@ do
           '2')
         local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
         if line then
-          local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
-          writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
+          local waiter_id, waiter_sid, waiter_number, waiter_slot_field
+          do
+            local claim_at = #name + 12
+            waiter_id = sub(line, claim_at)
+            local colon = string.find(waiter_id, ':', 1, true)
+            local second_colon = string.find(waiter_id, ':', colon + 1, true)
+            waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+            waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+          end
+          writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
+            waiter_number .. ' try'
           writes_zadd[#writes_zadd + 1] = '0'
           writes_zadd[#writes_zadd + 1] = 't' .. name
         end
@@ -178,18 +187,24 @@ do
               local is_blocked
               do
                 local line = lines[i]
-                local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
-                local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, sub(line, claim_at), '', false
-                local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
-                waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
-                local session = writes_sessions[sid]
+                local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field, waiter_is_waiting,
+                  waiter_note, waiter_other_line
+                do
+                  waiter_line, waiter_id = line, sub(line, claim_at)
+                  local colon = string.find(waiter_id, ':', 1, true)
+                  local second_colon = string.find(waiter_id, ':', colon + 1, true)
+                  waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+                  waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+                end
+                waiter_is_waiting, waiter_note = false, ''
+                local session = writes_sessions[waiter_sid]
                 if not session then
                   session = {expires = 0}
-                  local stored = call('HGET', partition_state, 's:' .. sid)
+                  local stored = call('HGET', partition_state, 's:' .. waiter_sid)
                   if stored and #stored == 24 then
                     session.expires, session.notices, session.slots = unpacked('<ddd', stored)
                   end
-                  writes_sessions[sid] = session
+                  writes_sessions[waiter_sid] = session
                 end
                 local stored = call('HGET', partition_state, waiter_slot_field)
                 local claim_state_2, claim_number_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2,
@@ -197,7 +212,7 @@ do
                 if stored and sub(stored, 1, 1) == 'w' then
                   claim_state_2, claim_number_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2,
                     claim_name_at_2 = unpacked('<c1dddc1c1', stored)
-                  waiter_is_waiting = claim_number_2 == tonumber(number)
+                  waiter_is_waiting = claim_number_2 == tonumber(waiter_number)
                 end
                 if waiter_is_waiting and claim_mode_2 == 't' then
                   waiter_note = sub(stored, claim_name_at_2 + #resource_field)

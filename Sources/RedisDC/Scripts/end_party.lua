@@ -219,19 +219,24 @@ do
           end
           if not removed[lines[i]] then
             local line = lines[i]
-            local claim_id = sub(line, round_claim_at)
-            local sid, slot_of_sid, number = string.match(claim_id, '^(%w+):(%d+):(%d+)$')
-            local slot_field = 'c:' .. sid .. ':' .. slot_of_sid
-            local session = writes_sessions[sid]
+            local party_id, party_sid, party_number, party_slot_field
+            do
+              party_id = sub(line, round_claim_at)
+              local colon = string.find(party_id, ':', 1, true)
+              local second_colon = string.find(party_id, ':', colon + 1, true)
+              party_sid, party_number = sub(party_id, 1, colon - 1), sub(party_id, second_colon + 1)
+              party_slot_field = 'c:' .. sub(party_id, 1, second_colon - 1)
+            end
+            local session = writes_sessions[party_sid]
             if not session then
               session = {expires = 0}
-              local stored = call('HGET', partition_state, 's:' .. sid)
+              local stored = call('HGET', partition_state, 's:' .. party_sid)
               if stored and #stored == 24 then
                 session.expires, session.notices, session.slots = unpacked('<ddd', stored)
               end
-              writes_sessions[sid] = session
+              writes_sessions[party_sid] = session
             end
-            local stored = call('HGET', partition_state, slot_field)
+            local stored = call('HGET', partition_state, party_slot_field)
             local claim_state_2, claim_count_2, claim_tick_2, claim_mode_2, claim_priority_2
             local claim_number_2 = 0
             if stored and sub(stored, 1, 1) == 'w' then
@@ -242,14 +247,14 @@ do
             resource_waiting, round_budget = resource_waiting - 1, round_budget - 1
             local arrival = (resource_signalled - 1) * 1024 + unpacked('<d', resource_tail, 9) - resource_free
             resource_free = resource_free - 1
-            if claim_number_2 ~= tonumber(number) or session.expires <= clock_now then
+            if claim_number_2 ~= tonumber(party_number) or session.expires <= clock_now then
               if session.expires > 0 and session.expires <= clock_now then
                 session.expires, session.is_changed = 0, true
               end
-              if claim_state_2 == 'w' and claim_number_2 == tonumber(number) then
-                writes_hdel[#writes_hdel + 1] = slot_field
+              if claim_state_2 == 'w' and claim_number_2 == tonumber(party_number) then
+                writes_hdel[#writes_hdel + 1] = party_slot_field
                 if claim_mode_2 == 'e' then
-                  local field = 'b:' .. claim_id
+                  local field = 'b:' .. party_id
                   writes_vdel[#writes_vdel + 1] = field
                 end
               end
@@ -268,10 +273,10 @@ do
                     round_meeting, round_parties = struct.pack('>I8', clock_tick), {}
                   end
                   clock_tick = clock_tick + 1
-                  round_parties[#round_parties + 1] = claim_id
+                  round_parties[#round_parties + 1] = party_id
                   claim_state_2, claim_tick_2 = 'h', clock_tick
                   do
-                    local line_2 = 'h' .. resource_name .. '\0' .. claim_id
+                    local line_2 = 'h' .. resource_name .. '\0' .. party_id
                     writes_zadd[#writes_zadd + 1] = '0'
                     writes_zadd[#writes_zadd + 1] = line_2
                   end
@@ -282,12 +287,13 @@ do
                 claim_count_2 = arrival
                 local record = struct.pack('<c1dddc1c1', claim_state_2, claim_number_2, claim_count_2, claim_tick_2,
                   claim_mode_2, claim_priority_2) .. resource_field .. note
-                writes_hset[#writes_hset + 1] = slot_field
+                writes_hset[#writes_hset + 1] = party_slot_field
                 writes_hset[#writes_hset + 1] = record
               end
               session.notices, session.is_changed = session.notices + 1, true
               local word = fence .. '/' .. string.format('%d', arrival)
-              writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' ' .. word
+              writes_wakeups[party_sid] = (writes_wakeups[party_sid] and writes_wakeups[party_sid] .. ' ' or '') ..
+                party_number .. ' ' .. word
             end
           end
         end

@@ -1,5 +1,5 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
+local call, sub = redis.call, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
@@ -11,7 +11,7 @@ do
   if resource_stored then
     resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
       resource_limit, resource_created, resource_signalled = struct.unpack('<c2c1ddddddd', resource_stored)
-    resource_tail = string.sub(resource_stored, 60)
+    resource_tail = sub(resource_stored, 60)
     local needed = (resource_kind == 'xf' or resource_kind == 'zf') and 'x' or resource_family
     if needed ~= 'g' then
       return {'family', needed}
@@ -30,7 +30,7 @@ do
     local lines = call('ZRANGEBYLEX', partition_index, '[u' .. resource_name .. '\0', '(u' .. resource_name .. '\1',
       'LIMIT', '0', '2')
     if #lines > 0 then
-      local group_name = string.sub(lines[1], #resource_name + 3)
+      local group_name = sub(lines[1], #resource_name + 3)
       local stored = call('HGET', partition_state, 'g:' .. resource_name .. '\0' .. group_name)
       local group_created
       local group_members = 0
@@ -94,28 +94,34 @@ do
           local is_blocked
           do
             local line = lines[i]
-            local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
-            local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, string.sub(line, claim_at), '', false
-            local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
-            waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
-            local session = writes_sessions[sid]
+            local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field, waiter_is_waiting, waiter_note,
+              waiter_other_line
+            do
+              waiter_line, waiter_id = line, sub(line, claim_at)
+              local colon = string.find(waiter_id, ':', 1, true)
+              local second_colon = string.find(waiter_id, ':', colon + 1, true)
+              waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+              waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+            end
+            waiter_is_waiting, waiter_note = false, ''
+            local session = writes_sessions[waiter_sid]
             if not session then
               session = {expires = 0}
-              local stored = call('HGET', partition_state, 's:' .. sid)
+              local stored = call('HGET', partition_state, 's:' .. waiter_sid)
               if stored and #stored == 24 then
                 session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
               end
-              writes_sessions[sid] = session
+              writes_sessions[waiter_sid] = session
             end
             local stored = call('HGET', partition_state, waiter_slot_field)
             local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
-            if stored and string.sub(stored, 1, 1) == 'w' then
+            if stored and sub(stored, 1, 1) == 'w' then
               claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
                 struct.unpack('<c1dddc1c1', stored)
-              waiter_is_waiting = claim_number == tonumber(number)
+              waiter_is_waiting = claim_number == tonumber(waiter_number)
             end
             if waiter_is_waiting and claim_mode == 't' then
-              waiter_note = string.sub(stored, claim_name_at + #resource_field)
+              waiter_note = sub(stored, claim_name_at + #resource_field)
               if group then
                 waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. struct.pack('>I8', claim_tick) ..
                   waiter_id
@@ -177,7 +183,7 @@ do
               if claim_mode == 't' then
                 claim_count, admission_members[waiter_note] = 0, admission_members[waiter_note] + 1
                 if admission_members[waiter_note] == 1 then
-                  admission_group = string.sub(waiter_note, 2)
+                  admission_group = sub(waiter_note, 2)
                 end
               end
               do
@@ -227,7 +233,7 @@ if resource_kind == 'cf' and resource_free > resource_waiting then
 end
 if resource_kind then
   if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or (resource_kind
-    == 'mf' or string.sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
+    == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
     writes_hdel[#writes_hdel + 1] = resource_field
   else
     local record = struct.pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
@@ -270,7 +276,7 @@ if #writes_zadd > 0 or #writes_hset > 0 then
   end
 end
 if writes_wakeups then
-  local channel = string.sub(partition_state, 1, -5) .. 'wake:'
+  local channel = sub(partition_state, 1, -5) .. 'wake:'
   for owner, text in pairs(writes_wakeups) do
     local session = writes_sessions[owner]
     call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..

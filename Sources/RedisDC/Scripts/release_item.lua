@@ -95,8 +95,17 @@ do
           '2')
         local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
         if line then
-          local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
-          writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
+          local waiter_id, waiter_sid, waiter_number, waiter_slot_field
+          do
+            local claim_at = #name + 12
+            waiter_id = sub(line, claim_at)
+            local colon = string.find(waiter_id, ':', 1, true)
+            local second_colon = string.find(waiter_id, ':', colon + 1, true)
+            waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+            waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+          end
+          writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
+            waiter_number .. ' try'
           writes_zadd[#writes_zadd + 1] = '0'
           writes_zadd[#writes_zadd + 1] = 't' .. name
         end

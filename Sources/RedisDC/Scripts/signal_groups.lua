@@ -111,278 +111,298 @@ if resource_stored and resource_waiting == 0 and resource_kind ~= 'cf' then
     return 1
   end
 end
-local writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions, writes_wakeups
-if not resource_stored then
-  if not clock_now then
-    local time = call('TIME')
-    clock_now = time[1] * 1000000 + time[2]
-  end
-  clock_tick = struct.unpack('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0') + 1
-  if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
-    clock_tick = clock_now
-  end
-  resource_created = clock_tick
-else
-  resource_tail = sub(resource_stored, 60)
-end
-resource_name = sub(resource_field, 3)
-writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions = {request_slot_field, pack('<c1d', 'd',
-  request_number) .. '1'}, {}, {}, {}, {}
-local is_left_over
+local reply
 do
-  local admission_claim_at, admission_members, admission_removed
-  local admission_group, admission_group_offset, admission_queue_offset, admission_is_blocked, admission_budget = nil,
-    0, 0, false, 96
-  local has_more_groups, is_left_over_2 = false, false
-  if resource_kind and resource_kind ~= 'xf' and resource_kind ~= 'zf' and resource_waiting > 0 and (resource_free > 0
-    or admission_group) then
-    admission_claim_at = #resource_name + 12
-    writes_wakeups = writes_wakeups or {}
+  local writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions, writes_wakeups
+  if not resource_stored then
     if not clock_now then
       local time = call('TIME')
       clock_now = time[1] * 1000000 + time[2]
     end
-    if resource_kind == 'sb' then
-      local name = resource_name
-      local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0', '2')
-      local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
-      if line then
-        local sid, _, number = string.match(sub(line, #name + 12), '^(%w+):(%d+):(%d+)$')
-        writes_wakeups[sid] = (writes_wakeups[sid] and writes_wakeups[sid] .. ' ' or '') .. number .. ' try'
-        writes_zadd[#writes_zadd + 1] = '0'
-        writes_zadd[#writes_zadd + 1] = 't' .. name
+    clock_tick = struct.unpack('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0') + 1
+    if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
+      clock_tick = clock_now
+    end
+    resource_created = clock_tick
+  else
+    resource_tail = sub(resource_stored, 60)
+  end
+  resource_name = sub(resource_field, 3)
+  writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions = {request_slot_field, pack('<c1d', 'd',
+    request_number) .. '1'}, {}, {}, {}, {}
+  local is_left_over
+  do
+    local admission_claim_at, admission_members, admission_removed
+    local admission_group, admission_group_offset, admission_queue_offset, admission_is_blocked, admission_budget = nil,
+      0, 0, false, 96
+    local has_more_groups, is_left_over_2 = false, false
+    if resource_kind and resource_kind ~= 'xf' and resource_kind ~= 'zf' and resource_waiting > 0 and (resource_free > 0
+      or admission_group) then
+      admission_claim_at = #resource_name + 12
+      writes_wakeups = writes_wakeups or {}
+      if not clock_now then
+        local time = call('TIME')
+        clock_now = time[1] * 1000000 + time[2]
       end
-    else
-      admission_members, admission_removed = {}, {}
-      for i = 1, #writes_zrem do
-        admission_removed[writes_zrem[i]] = true
-      end
-      while resource_waiting > 0 and admission_budget > 0 and (admission_group or not admission_is_blocked and
-        resource_free > 0) do
-        local group, lines, claim_at = admission_group, nil, admission_claim_at
-        if group then
-          local prefix = 'g' .. resource_name .. '\0' .. admission_group
-          local lines_2 = call('ZRANGEBYLEX', partition_index, '[' .. prefix .. '\0', '(' .. prefix .. '\1', 'LIMIT',
-            admission_group_offset, '32')
-          admission_group_offset = admission_group_offset + #lines_2
-          if #lines_2 == 0 then
-            admission_group, admission_group_offset = nil, 0
+      if resource_kind == 'sb' then
+        local name = resource_name
+        local lines = call('ZRANGEBYLEX', partition_index, '[q' .. name .. '\0', '(q' .. name .. '\1', 'LIMIT', '0',
+          '2')
+        local line = lines[1] ~= writes_zrem[1] and lines[1] or lines[2]
+        if line then
+          local waiter_id, waiter_sid, waiter_number, waiter_slot_field
+          do
+            local claim_at = #name + 12
+            waiter_id = sub(line, claim_at)
+            local colon = string.find(waiter_id, ':', 1, true)
+            local second_colon = string.find(waiter_id, ':', colon + 1, true)
+            waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+            waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
           end
-          lines, claim_at = lines_2, #prefix + 2
-        else
-          local lines_2 = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name ..
-            '\1', 'LIMIT', admission_queue_offset, admission_queue_offset == 0 and '1' or '32')
-          admission_queue_offset = admission_queue_offset + #lines_2
-          if #lines_2 == 0 then
-            resource_waiting = 0
-          end
-          lines = lines_2
+          writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
+            waiter_number .. ' try'
+          writes_zadd[#writes_zadd + 1] = '0'
+          writes_zadd[#writes_zadd + 1] = 't' .. name
         end
-        for i = 1, #lines do
-          if admission_budget == 0 or resource_free <= 0 and not group then
-            break
-          end
-          if admission_group ~= group then
-            admission_queue_offset = admission_queue_offset - #lines + i - 1
-            break
-          end
-          if not admission_removed[lines[i]] then
-            local is_blocked
-            do
-              local line = lines[i]
-              local waiter_other_line, waiter_sid, waiter_number, waiter_slot_field
-              local waiter_line, waiter_id, waiter_note, waiter_is_waiting = line, sub(line, claim_at), '', false
-              local sid, slot_of_sid, number = string.match(waiter_id, '^(%w+):(%d+):(%d+)$')
-              waiter_sid, waiter_slot_field, waiter_number = sid, 'c:' .. sid .. ':' .. slot_of_sid, number
-              local session = writes_sessions[sid]
-              if not session then
-                session = {expires = 0}
-                local stored = call('HGET', partition_state, 's:' .. sid)
-                if stored and #stored == 24 then
-                  session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
-                end
-                writes_sessions[sid] = session
-              end
-              local stored = call('HGET', partition_state, waiter_slot_field)
-              local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
-              if stored and sub(stored, 1, 1) == 'w' then
-                claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
-                  struct.unpack('<c1dddc1c1', stored)
-                waiter_is_waiting = claim_number == tonumber(number)
-              end
-              if waiter_is_waiting and claim_mode == 't' then
-                waiter_note = sub(stored, claim_name_at + #resource_field)
-                if group then
-                  waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. pack('>I8', claim_tick) ..
-                    waiter_id
-                else
-                  waiter_other_line = 'g' .. resource_name .. waiter_note .. '\0' .. waiter_id
-                end
-                admission_removed[waiter_other_line] = true
-                if not admission_members[waiter_note] then
-                  local members
-                  do
-                    members = 0
-                    local stored_2 = call('HGET', partition_state, 'g:' .. resource_name .. waiter_note)
-                    if stored_2 then
-                      local group_members, group_created = struct.unpack('<dd', stored_2)
-                      if group_created == resource_created then
-                        members = group_members
-                      end
-                    end
-                  end
-                  admission_members[waiter_note] = members
-                end
-                if admission_members[waiter_note] > 0 then
-                  claim_count = 0
-                end
-              end
-              is_blocked = false
-              if not waiter_is_waiting or session.expires <= clock_now then
-                if session.expires > 0 and session.expires <= clock_now then
-                  session.expires, session.is_changed = 0, true
-                end
-                writes_zrem[#writes_zrem + 1] = line
-                writes_zrem[#writes_zrem + 1] = waiter_other_line
-                if waiter_is_waiting then
-                  writes_hdel[#writes_hdel + 1] = waiter_slot_field
-                end
-                resource_waiting = resource_waiting - 1
-              elseif resource_free < claim_count then
-                is_blocked = true
-                if waiter_other_line then
-                  admission_removed[waiter_other_line] = nil
-                end
-              else
-                clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
-                  '\0\0\0\0\0\0\0\0')) + 1
-                if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
-                  clock_tick = clock_now
-                end
-                resource_free, resource_waiting = resource_free - claim_count, resource_waiting - 1
-                writes_zrem[#writes_zrem + 1] = waiter_line
-                writes_zrem[#writes_zrem + 1] = waiter_other_line
-                claim_state, claim_tick = 'h', clock_tick
-                if claim_mode == 'c' then
-                  claim_state, resource_consumed = 'g', resource_consumed + claim_count
-                else
-                  local line_2 = 'h' .. resource_name .. '\0' .. waiter_id
-                  writes_zadd[#writes_zadd + 1] = '0'
-                  writes_zadd[#writes_zadd + 1] = line_2
-                end
-                if claim_mode == 't' then
-                  claim_count, admission_members[waiter_note] = 0, admission_members[waiter_note] + 1
-                  if admission_members[waiter_note] == 1 then
-                    admission_group = sub(waiter_note, 2)
-                  end
-                end
-                do
-                  local record = pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
-                    claim_priority) .. resource_field .. waiter_note
-                  writes_hset[#writes_hset + 1] = waiter_slot_field
-                  writes_hset[#writes_hset + 1] = record
-                end
-                session.notices, session.is_changed = session.notices + 1, true
-                local word = string.format('%d', clock_tick)
-                writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '') ..
-                  waiter_number .. ' ' .. word
-              end
+      else
+        admission_members, admission_removed = {}, {}
+        for i = 1, #writes_zrem do
+          admission_removed[writes_zrem[i]] = true
+        end
+        while resource_waiting > 0 and admission_budget > 0 and (admission_group or not admission_is_blocked and
+          resource_free > 0) do
+          local group, lines, claim_at = admission_group, nil, admission_claim_at
+          if group then
+            local prefix = 'g' .. resource_name .. '\0' .. admission_group
+            local lines_2 = call('ZRANGEBYLEX', partition_index, '[' .. prefix .. '\0', '(' .. prefix .. '\1', 'LIMIT',
+              admission_group_offset, '32')
+            admission_group_offset = admission_group_offset + #lines_2
+            if #lines_2 == 0 then
+              admission_group, admission_group_offset = nil, 0
             end
-            if is_blocked then
-              admission_is_blocked = true
+            lines, claim_at = lines_2, #prefix + 2
+          else
+            local lines_2 = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name ..
+              '\1', 'LIMIT', admission_queue_offset, admission_queue_offset == 0 and '1' or '32')
+            admission_queue_offset = admission_queue_offset + #lines_2
+            if #lines_2 == 0 then
+              resource_waiting = 0
+            end
+            lines = lines_2
+          end
+          for i = 1, #lines do
+            if admission_budget == 0 or resource_free <= 0 and not group then
               break
             end
-            admission_budget = admission_budget - 1
+            if admission_group ~= group then
+              admission_queue_offset = admission_queue_offset - #lines + i - 1
+              break
+            end
+            if not admission_removed[lines[i]] then
+              local is_blocked
+              do
+                local line = lines[i]
+                local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field, waiter_is_waiting,
+                  waiter_note, waiter_other_line
+                do
+                  waiter_line, waiter_id = line, sub(line, claim_at)
+                  local colon = string.find(waiter_id, ':', 1, true)
+                  local second_colon = string.find(waiter_id, ':', colon + 1, true)
+                  waiter_sid, waiter_number = sub(waiter_id, 1, colon - 1), sub(waiter_id, second_colon + 1)
+                  waiter_slot_field = 'c:' .. sub(waiter_id, 1, second_colon - 1)
+                end
+                waiter_is_waiting, waiter_note = false, ''
+                local session = writes_sessions[waiter_sid]
+                if not session then
+                  session = {expires = 0}
+                  local stored = call('HGET', partition_state, 's:' .. waiter_sid)
+                  if stored and #stored == 24 then
+                    session.expires, session.notices, session.slots = struct.unpack('<ddd', stored)
+                  end
+                  writes_sessions[waiter_sid] = session
+                end
+                local stored = call('HGET', partition_state, waiter_slot_field)
+                local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
+                if stored and sub(stored, 1, 1) == 'w' then
+                  claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
+                    struct.unpack('<c1dddc1c1', stored)
+                  waiter_is_waiting = claim_number == tonumber(waiter_number)
+                end
+                if waiter_is_waiting and claim_mode == 't' then
+                  waiter_note = sub(stored, claim_name_at + #resource_field)
+                  if group then
+                    waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. pack('>I8', claim_tick) ..
+                      waiter_id
+                  else
+                    waiter_other_line = 'g' .. resource_name .. waiter_note .. '\0' .. waiter_id
+                  end
+                  admission_removed[waiter_other_line] = true
+                  if not admission_members[waiter_note] then
+                    local members
+                    do
+                      members = 0
+                      local stored_2 = call('HGET', partition_state, 'g:' .. resource_name .. waiter_note)
+                      if stored_2 then
+                        local group_members, group_created = struct.unpack('<dd', stored_2)
+                        if group_created == resource_created then
+                          members = group_members
+                        end
+                      end
+                    end
+                    admission_members[waiter_note] = members
+                  end
+                  if admission_members[waiter_note] > 0 then
+                    claim_count = 0
+                  end
+                end
+                is_blocked = false
+                if not waiter_is_waiting or session.expires <= clock_now then
+                  if session.expires > 0 and session.expires <= clock_now then
+                    session.expires, session.is_changed = 0, true
+                  end
+                  writes_zrem[#writes_zrem + 1] = line
+                  writes_zrem[#writes_zrem + 1] = waiter_other_line
+                  if waiter_is_waiting then
+                    writes_hdel[#writes_hdel + 1] = waiter_slot_field
+                  end
+                  resource_waiting = resource_waiting - 1
+                elseif resource_free < claim_count then
+                  is_blocked = true
+                  if waiter_other_line then
+                    admission_removed[waiter_other_line] = nil
+                  end
+                else
+                  clock_tick = (clock_tick or struct.unpack('<d', call('HGET', partition_state, 'clock') or
+                    '\0\0\0\0\0\0\0\0')) + 1
+                  if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
+                    clock_tick = clock_now
+                  end
+                  resource_free, resource_waiting = resource_free - claim_count, resource_waiting - 1
+                  writes_zrem[#writes_zrem + 1] = waiter_line
+                  writes_zrem[#writes_zrem + 1] = waiter_other_line
+                  claim_state, claim_tick = 'h', clock_tick
+                  if claim_mode == 'c' then
+                    claim_state, resource_consumed = 'g', resource_consumed + claim_count
+                  else
+                    local line_2 = 'h' .. resource_name .. '\0' .. waiter_id
+                    writes_zadd[#writes_zadd + 1] = '0'
+                    writes_zadd[#writes_zadd + 1] = line_2
+                  end
+                  if claim_mode == 't' then
+                    claim_count, admission_members[waiter_note] = 0, admission_members[waiter_note] + 1
+                    if admission_members[waiter_note] == 1 then
+                      admission_group = sub(waiter_note, 2)
+                    end
+                  end
+                  do
+                    local record = pack('<c1dddc1c1', claim_state, claim_number, claim_count, claim_tick, claim_mode,
+                      claim_priority) .. resource_field .. waiter_note
+                    writes_hset[#writes_hset + 1] = waiter_slot_field
+                    writes_hset[#writes_hset + 1] = record
+                  end
+                  session.notices, session.is_changed = session.notices + 1, true
+                  local word = string.format('%d', clock_tick)
+                  writes_wakeups[waiter_sid] = (writes_wakeups[waiter_sid] and writes_wakeups[waiter_sid] .. ' ' or '')
+                    .. waiter_number .. ' ' .. word
+                end
+              end
+              if is_blocked then
+                admission_is_blocked = true
+                break
+              end
+              admission_budget = admission_budget - 1
+            end
           end
         end
-      end
-      for note, count in pairs(admission_members) do
-        if count > 0 then
-          local field = 'g:' .. resource_name .. note
-          local record = pack('<dd', count, resource_created)
-          writes_hset[#writes_hset + 1] = field
-          writes_hset[#writes_hset + 1] = record
+        for note, count in pairs(admission_members) do
+          if count > 0 then
+            local field = 'g:' .. resource_name .. note
+            local record = pack('<dd', count, resource_created)
+            writes_hset[#writes_hset + 1] = field
+            writes_hset[#writes_hset + 1] = record
+          end
         end
+        if admission_group and resource_waiting > 0 then
+          local line = 'u' .. resource_name .. '\0' .. admission_group
+          writes_zadd[#writes_zadd + 1] = '0'
+          writes_zadd[#writes_zadd + 1] = line
+        end
+        local is_left_over_3 = admission_budget == 0 and resource_waiting > 0
+        if is_left_over_3 then
+          writes_zadd[#writes_zadd + 1] = '0'
+          writes_zadd[#writes_zadd + 1] = 't' .. resource_name
+        end
+        is_left_over_2 = is_left_over_3
       end
-      if admission_group and resource_waiting > 0 then
-        local line = 'u' .. resource_name .. '\0' .. admission_group
-        writes_zadd[#writes_zadd + 1] = '0'
-        writes_zadd[#writes_zadd + 1] = line
-      end
-      local is_left_over_3 = admission_budget == 0 and resource_waiting > 0
-      if is_left_over_3 then
-        writes_zadd[#writes_zadd + 1] = '0'
-        writes_zadd[#writes_zadd + 1] = 't' .. resource_name
-      end
-      is_left_over_2 = is_left_over_3
+    end
+    is_left_over = is_left_over_2 or has_more_groups
+  end
+  if resource_kind == 'cf' and resource_free > resource_waiting then
+    resource_signalled, resource_free = resource_signalled - resource_free + resource_waiting, resource_waiting
+  end
+  if resource_kind then
+    if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or
+      (resource_kind == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
+      writes_hdel[#writes_hdel + 1] = resource_field
+    else
+      local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
+        resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
+      writes_hset[#writes_hset + 1] = resource_field
+      writes_hset[#writes_hset + 1] = record
     end
   end
-  is_left_over = is_left_over_2 or has_more_groups
-end
-if resource_kind == 'cf' and resource_free > resource_waiting then
-  resource_signalled, resource_free = resource_signalled - resource_free + resource_waiting, resource_waiting
-end
-if resource_kind then
-  if resource_waiting == 0 and (resource_kind == 'cf' or resource_kind == 'pf' and resource_limit == 0 or (resource_kind
-    == 'mf' or sub(resource_kind, 1, 1) == 'r') and resource_free == resource_limit) then
-    writes_hdel[#writes_hdel + 1] = resource_field
-  else
-    local record = pack('<c2c1ddddddd', resource_kind, resource_family, resource_waiting, resource_free,
-      resource_consumed, resource_permits, resource_limit, resource_created, resource_signalled) .. resource_tail
-    writes_hset[#writes_hset + 1] = resource_field
+  if slot_session_record then
+    local session = writes_sessions[sub(slot_session_field, 3)]
+    if session and session.is_changed then
+      local own_expires, own_notices, own_slots = struct.unpack('<ddd', slot_session_record)
+      session.slots, slot_session_record = own_slots, nil
+    end
+  end
+  if clock_tick then
+    local record = pack('<d', clock_tick)
+    writes_hset[#writes_hset + 1] = 'clock'
     writes_hset[#writes_hset + 1] = record
   end
-end
-if slot_session_record then
-  local session = writes_sessions[sub(slot_session_field, 3)]
-  if session and session.is_changed then
-    local own_expires, own_notices, own_slots = struct.unpack('<ddd', slot_session_record)
-    session.slots, slot_session_record = own_slots, nil
+  for sid, session in pairs(writes_sessions) do
+    if session.is_changed then
+      local field = 's:' .. sid
+      local record = pack('<ddd', session.expires, session.notices, session.slots)
+      writes_hset[#writes_hset + 1] = field
+      writes_hset[#writes_hset + 1] = record
+    end
   end
-end
-if clock_tick then
-  local record = pack('<d', clock_tick)
-  writes_hset[#writes_hset + 1] = 'clock'
-  writes_hset[#writes_hset + 1] = record
-end
-for sid, session in pairs(writes_sessions) do
-  if session.is_changed then
-    local field = 's:' .. sid
-    local record = pack('<ddd', session.expires, session.notices, session.slots)
-    writes_hset[#writes_hset + 1] = field
-    writes_hset[#writes_hset + 1] = record
+  if slot_session_record then
+    writes_hset[#writes_hset + 1] = slot_session_field
+    writes_hset[#writes_hset + 1] = slot_session_record
   end
-end
-if slot_session_record then
-  writes_hset[#writes_hset + 1] = slot_session_field
-  writes_hset[#writes_hset + 1] = slot_session_record
-end
-if #writes_zrem > 0 then
-  call('ZREM', partition_index, unpack(writes_zrem))
-end
-if #writes_hdel > 0 then
-  call('HDEL', partition_state, unpack(writes_hdel))
-end
-if #writes_zadd > 0 or #writes_hset > 0 then
-  if #writes_zrem == 0 and #writes_hdel == 0 then
-    local written = redis.pcall('HSET', partition_state, unpack(writes_hset))
-    if type(written) == 'table' then
-      call('HDEL', partition_state, '')
+  if #writes_zrem > 0 then
+    call('ZREM', partition_index, unpack(writes_zrem))
+  end
+  if #writes_hdel > 0 then
+    call('HDEL', partition_state, unpack(writes_hdel))
+  end
+  if #writes_zadd > 0 or #writes_hset > 0 then
+    if #writes_zrem == 0 and #writes_hdel == 0 then
+      local written = redis.pcall('HSET', partition_state, unpack(writes_hset))
+      if type(written) == 'table' then
+        call('HDEL', partition_state, '')
+        call('HSET', partition_state, unpack(writes_hset))
+      end
+    elseif #writes_hset > 0 then
       call('HSET', partition_state, unpack(writes_hset))
     end
-  elseif #writes_hset > 0 then
-    call('HSET', partition_state, unpack(writes_hset))
+    if #writes_zadd > 0 then
+      call('ZADD', partition_index, unpack(writes_zadd))
+    end
   end
-  if #writes_zadd > 0 then
-    call('ZADD', partition_index, unpack(writes_zadd))
+  if writes_wakeups then
+    local channel = sub(partition_state, 1, -5) .. 'wake:'
+    for owner, text in pairs(writes_wakeups) do
+      local session = writes_sessions[owner]
+      call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
+        text)
+    end
   end
+  reply = is_left_over and {'more', 1} or 1
 end
-if writes_wakeups then
-  local channel = sub(partition_state, 1, -5) .. 'wake:'
-  for owner, text in pairs(writes_wakeups) do
-    local session = writes_sessions[owner]
-    call('PUBLISH', channel .. owner, string.format('%d ', session and session.is_changed and session.notices or 0) ..
-      text)
-  end
-end
-return is_left_over and {'more', 1} or 1
+return reply
