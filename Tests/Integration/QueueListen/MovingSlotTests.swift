@@ -30,8 +30,10 @@ extension QueueListenTests {
 
         @Test("a send that makes room before it appends would break the rule")
         func order() async throws {
-            let first = "if b.drop > 0 then call('HDEL', b.box, '') end"
-            let deleting = "if b.drop > 0 then call('LTRIM', b.mail, format('%d', 2 * b.drop), '-1') end"
+            // In the branch for boxes that must make room.
+            let first = "call('HDEL', box.box, '')"
+            let deleting = "call('LTRIM', box.mail, string.format('%d', 2 * box.drop), '-1')"
+            try #require(ForeignNode.source("send").contains(first))
             let violations = Locked(0)
             try await withServer { _, redis, _ in
                 let moving = MovingSlotRedis(
