@@ -1,7 +1,7 @@
 -- Opens a generation as soon as enough waiters are alive, and grants to its parties, in steps that anyone continues.
 --
 -- When a generation opens, `free` is the number of its parties, and the tail of the resource the tick in the queue of
--- the last of them and their number: a phaser's limit may change before all are granted. Who arrives later belongs to
+-- the last of them and their number: a phaser's limit may change before all are granted. A later arrival belongs to
 -- the next generation. A party that dies before it is granted has passed, like the others.
 
 -- The work of a script on a generation.

@@ -77,7 +77,7 @@ function entry.release(keys, arguments)
 end
 
 -- Releases a mutex. One that nobody waits for: deletes its record, which names the holder, and nothing else. The slot
--- keeps saying HELD until its next request. Nobody believes it: all scripts compare a mutex's claim with the record.
+-- keeps saying HELD until its next request. No script relies on it: all compare a mutex's claim with the record.
 --
 -- KEYS, ARGV and Reply: as for entry release
 function entry.release_mutex(keys, arguments)

@@ -15,7 +15,7 @@ local Waiter = record {
   },
 }
 
--- Reads who waits from a line. Anything may follow the second colon: a number that is none waits for nothing.
+-- Reads the waiter that a line names. Anything may follow the second colon: what is not a number names no claim.
 local function read_waiter(line, claim_at)
   local waiter = Waiter.new({line = line, id = string.sub(line, claim_at)})
   local slot_id
