@@ -10,44 +10,19 @@ A call of a function becomes a block:
     end
 """
 
-from collections import Counter
 from dataclasses import dataclass
 
-from .folding import fold, truth
-from .library import ENTRY_PARAMETERS, GLOBALS, MODULES, lengths
+from .expressions import Bundle, Expressions, Scope, is_expression, module
+from .folding import truth
+from .library import ENTRY_PARAMETERS
 from .syntax import (
-    KEYWORDS, LITERALS, Assign, Binary, Boolean, Break, Call, CallStatement, Do, Function, GenericFor, If, Index, Lambda,
-    Local, Name, Nil, NotationError, Number, NumericFor, Parenthesis, Repeat, Return, String, Table, Unary, Variable, While,
+    LITERALS, Assign, Boolean, Break, Call, CallStatement, Do, Function, GenericFor, If, Index, Local, Name, Nil,
+    NotationError, NumericFor, Repeat, Return, String, Table, Variable, While,
 )  # fmt: skip
-from .tidy import SHORT, tidied
-from .walk import assigned_names, expressions_of, statements_of
+from .tidy import tidied
+from .walk import always_returns, assigned_names, has_effect, statements_of
 
-RESERVED = KEYWORDS | GLOBALS | set(MODULES) | {name for names in MODULES.values() for name in names} | {"KEYS", "ARGV"} | set(SHORT.values())
 WHOLE_SCRIPT = "the results of a return are the script's reply"
-
-
-@dataclass(eq=False)
-class Bundle:
-    """A record in the text: a variable for each field."""
-
-    record: object
-    fields: dict
-
-
-class Scope:
-    """What the names of a function mean in the text."""
-
-    def __init__(self, outer=None):
-        self.outer = outer
-        self.meanings = {}
-
-    def find(self, name):
-        scope = self
-        while scope:
-            if name in scope.meanings:
-                return scope.meanings[name]
-            scope = scope.outer
-        return None
 
 
 @dataclass
@@ -61,42 +36,17 @@ class Frame:
     is_broken: bool = False  # whether a return breaks out of the block
 
 
-class Flattener:
-    def __init__(self, library):
-        self.library = library
+class Flattener(Expressions):
+    """The blocks, statements and calls of an entry."""
 
     def entry(self, function):
         """The statements of the text of an entry."""
-        self.names = Counter()
-        self.frames = [set()]
-        self.above = [function.name]
+        self.above.append(function.name)
         scope = Scope()
         for parameter in function.parameters:
             scope.meanings[parameter] = Name(ENTRY_PARAMETERS[parameter])
         frame = Frame(function, WHOLE_SCRIPT, {}, True)
         return tidied(self.block(function.block, scope, frame, is_tail=True))
-
-    # Names
-
-    def variable(self, name):
-        """A local of the text: its name is not that of another one that can be seen here."""
-        found, number = name, 1
-        while found in RESERVED or self.names[found]:
-            number += 1
-            found = f"{name}_{number}"
-        self.names[found] += 1
-        self.frames[-1].add(found)
-        return Variable(found)
-
-    def open(self):
-        self.frames.append(set())
-
-    def close(self):
-        for name in self.frames.pop():
-            self.names[name] -= 1
-
-    def bundle(self, record, name):
-        return Bundle(record, {field: self.variable(f"{name}_{field}") for field in record.all_fields})
 
     # Blocks
 
@@ -148,6 +98,8 @@ class Flattener:
             case Return():
                 return self.returned(node, scope, frame, is_tail, is_loop)
             case Break():
+                if not is_loop:
+                    raise NotationError(node.place, "`break` stands inside a loop")
                 return [Break()]
         raise AssertionError(node)
 
@@ -174,7 +126,7 @@ class Flattener:
     def returned(self, node, scope, frame, is_tail, is_loop):
         if frame.results is WHOLE_SCRIPT:
             if self.is_inlined(node.values, scope):
-                return self.inlined(node.values[0], scope, WHOLE_SCRIPT)
+                return self.inlined(node.values[0], scope, WHOLE_SCRIPT, is_tail=is_tail)
             return [Return([self.value(value, scope) for value in node.values])]
         if is_loop:
             raise NotationError(node.place, "a function does not return inside a loop: make the loop's body a function")
@@ -189,13 +141,13 @@ class Flattener:
 
     def results(self, node, scope, frame):
         """Assigns what a return returns to the results of the call."""
-        targets, values = [], []
-        if len(node.values) > len(frame.results):
-            for value in node.values[len(frame.results) :]:
-                if isinstance(value, Call):
-                    return [CallStatement(self.value(value, scope))]
+        targets, values, records = [], [], []
         for target, value in zip(frame.results, node.values):
             meaning = scope.find(value.id) if isinstance(value, Name) else None
+            if isinstance(meaning, Bundle):
+                if any(meaning is other for other in records):
+                    raise NotationError(node.place, f"{value.id}, a record, is returned twice")
+                records.append(meaning)
             if meaning is target:
                 continue
             if isinstance(meaning, Bundle) or isinstance(target, Bundle):
@@ -216,7 +168,21 @@ class Flattener:
         elif missing and not frame.are_fresh:
             targets += missing
             values += [Nil()] * len(missing)
-        return [Assign(targets, values)] if targets else []
+        return self.assigned_with(targets, values, self.beyond(node.values[len(frame.results) :], scope))
+
+    def beyond(self, values, scope):
+        """Of the values that nobody wants, those that must be evaluated all the same."""
+        named = [isinstance(value, Name) and isinstance(scope.find(value.id), Bundle) for value in values]
+        found = [self.value(value, scope) for value, is_record in zip(values, named) if not is_record]
+        return [value for value in found if has_effect(value)]
+
+    def assigned_with(self, targets, values, others):
+        """An assignment that evaluates other values too."""
+        if not targets and len(others) == 1 and isinstance(others[0], Call):
+            return [CallStatement(others[0])]
+        unused = [self.variable("_") for _ in others]
+        flat = [Local(unused, [])] if unused else []
+        return [*flat, Assign([*targets, *unused], [*values, *others])] if targets or unused else []
 
     # Locals and assignments
 
@@ -316,8 +282,28 @@ class Flattener:
             else:
                 targets.append(self.value(target, scope))
         if self.is_inlined(node.values, scope):
-            return self.inlined(node.values[0], scope, targets)
+            flat, targets = self.fixed(targets, node.values[0], scope)
+            return flat + self.inlined(node.values[0], scope, targets)
         return [Assign(targets, [self.value(value, scope) for value in node.values])]
+
+    def fixed(self, targets, call, scope):
+        """Targets that a call does not change: Lua finds an element of a table before it calls the function."""
+        flat, found = [], []
+        if is_expression(self.library.functions[call.function.id]) and not self.may_have_effect(call):
+            return flat, targets
+        passed = self.passed_fields(self.argument(argument, scope) for argument in call.arguments)
+        for target in targets:
+            if isinstance(target, Index):
+                parts = []
+                for part in (target.table, target.key):
+                    if not (isinstance(part, (Name, LITERALS)) or isinstance(part, Variable) and id(part) not in passed):
+                        variable = self.variable("place")
+                        flat.append(Local([variable], [part]))
+                        part = variable
+                    parts.append(part)
+                target = Index(*parts)
+            found.append(target)
+        return flat, found
 
     def call_statement(self, node, scope):
         call = node.call
@@ -340,45 +326,30 @@ class Flattener:
 
     # Calls
 
-    def is_inlined(self, values, scope):
-        """Whether this is one call of a function of the library, as a statement."""
-        if len(values) != 1 or not isinstance(values[0], Call) or not isinstance(values[0].function, Name):
-            return False
-        name = values[0].function.id
-        return scope.find(name) is None and name in self.library.functions
-
-    def record_call(self, call, scope):
-        """The record and the action of Record.action(…)."""
-        match call.function:
-            case Index(table=Name(id=name), key=String()) if scope.find(name) is None and name in self.library.records:
-                return self.library.records[name], call.function.key.value.decode()
-        return None
-
-    def inlined(self, call, scope, results, are_fresh=False):
+    def inlined(self, call, scope, results, are_fresh=False, is_tail=True):
         """The statements of a call. are_fresh: the results are locals that nothing has seen yet."""
         function = self.library.functions[call.function.id]
-        if function.name in self.above:
-            raise NotationError(call.place, f"{function.name} calls itself")
-        if len(call.arguments) > len(function.parameters):
-            raise NotationError(call.place, f"{function.name} has {len(function.parameters)} parameters")
-        self.above.append(function.name)
         self.open()
         inner, flat = Scope(), []
         assigned = assigned_names(function)
-        meanings = [self.argument(argument, scope) for argument in call.arguments]
-        passed_records = {id(m.record) for m in meanings if isinstance(m, Bundle)}
-        meanings += [Nil()] * (len(function.parameters) - len(meanings))
-        for parameter, meaning, argument in zip(function.parameters, meanings, call.arguments + [None] * len(meanings)):
+        meanings = self.arguments(call, function, scope)
+        passed = self.passed_fields(meanings)
+        for parameter, meaning in zip(function.parameters, meanings):
             if parameter in assigned and isinstance(meaning, Bundle):
                 raise NotationError(call.place, f"{function.name} assigns to its parameter {parameter}, a record")
-            if parameter in assigned or not self.can_stand(meaning, argument, scope, passed_records):
+            if parameter in assigned or not self.can_stand(meaning, passed):
                 variable = self.variable(parameter)
                 flat.append(Local([variable], [meaning]))
                 meaning = variable
             inner.meanings[parameter] = meaning
-        returned = self.returned_locals(function, results) if are_fresh else {}
+        self.above.append(function.name)
+        returns = always_returns(function.block)
+        returned = self.returned_locals(function, results) if are_fresh and returns else {}
         frame = Frame(function, results, returned, are_fresh)
-        flat += self.block(function.block, inner, frame, is_tail=True)
+        block = function.block
+        if not returns and self.must_return(results, are_fresh, is_tail):
+            block = [*block, Return([], function.place)]
+        flat += self.block(block, inner, frame, is_tail=is_tail or results is not WHOLE_SCRIPT)
         self.close()
         self.above.pop()
         if frame.is_broken:
@@ -388,21 +359,21 @@ class Flattener:
             return flat if results is WHOLE_SCRIPT else [Do(flat)]
         return flat
 
-    def argument(self, node, scope):
-        meaning = scope.find(node.id) if isinstance(node, Name) else None
-        return meaning if isinstance(meaning, Bundle) else self.value(node, scope)
+    def must_return(self, results, are_fresh, is_tail):
+        """Whether a function that may end without a return needs one there, which returns nothing."""
+        if results is WHOLE_SCRIPT:
+            return not is_tail
+        return bool(results) and (not are_fresh or any(isinstance(result, Bundle) for result in results))
 
-    def can_stand(self, meaning, argument, scope, passed_records):
+    def passed_fields(self, meanings):
+        """The variables that a function could assign as fields of the records that it gets."""
+        return {id(variable) for meaning in meanings if isinstance(meaning, Bundle) for variable in meaning.fields.values()}
+
+    def can_stand(self, meaning, passed):
         """Whether the argument itself can stand for the parameter in the function's statements."""
-        if isinstance(meaning, (Bundle, Name)) or isinstance(meaning, LITERALS):
-            return True
-        if not isinstance(meaning, Variable):
-            return False
-        # A field of a record that the function could assign by its other name is copied.
-        if isinstance(argument, Index) and isinstance(argument.table, Name):
-            owner = scope.find(argument.table.id)
-            return not (isinstance(owner, Bundle) and id(owner.record) in passed_records)
-        return True
+        if isinstance(meaning, Variable):
+            return id(meaning) not in passed
+        return isinstance(meaning, (Bundle, Name)) or isinstance(meaning, LITERALS)
 
     def returned_locals(self, function, results):
         """The locals that every return returns in the same place: they can be the results themselves."""
@@ -458,155 +429,3 @@ class Flattener:
                         if found:
                             return found
         return None
-
-    # Expressions
-
-    def value(self, node, scope):
-        match node:
-            case Name():
-                return self.named(node, scope)
-            case Index():
-                return self.indexed(node, scope)
-            case Call():
-                return self.called(node, scope)
-            case Binary():
-                return fold(Binary(node.operator, self.value(node.left, scope), self.value(node.right, scope)))
-            case Unary():
-                return fold(Unary(node.operator, self.value(node.operand, scope)))
-            case Parenthesis():
-                return Parenthesis(self.value(node.inner, scope))
-            case Table():
-                return Table([
-                    (self.value(key, scope) if key is not None else None, self.value(value, scope))
-                    for key, value in node.items
-                ])  # fmt: skip
-        return node
-
-    def named(self, node, scope):
-        meaning = scope.find(node.id)
-        if isinstance(meaning, Bundle):
-            raise NotationError(node.place, f"{node.id} is a record: only its fields are values")
-        if meaning is not None:
-            return meaning
-        if node.id in self.library.constants:
-            return self.library.constants[node.id]
-        if node.id in self.library.functions or node.id in self.library.records:
-            raise NotationError(node.place, f"{node.id} is not a value")
-        if node.id in GLOBALS or node.id in MODULES:
-            return Name(node.id)
-        raise NotationError(node.place, f"{node.id} is not declared")
-
-    def indexed(self, node, scope):
-        if isinstance(node.table, Name):
-            name = node.table.id
-            meaning = scope.find(name)
-            if isinstance(meaning, Bundle):
-                field = node.key.value.decode() if isinstance(node.key, String) else None
-                if field not in meaning.fields:
-                    raise NotationError(node.place, f"{meaning.record.name} has no field {field}")
-                return meaning.fields[field]
-            if meaning is None and name in self.library.records:
-                record, part = self.library.records[name], node.key.value.decode()
-                if part not in ("format", "size") or getattr(record, part) is None:
-                    raise NotationError(node.place, f"{name} has no {part}")
-                return getattr(record, part)
-            if meaning is None and name in MODULES:
-                part = node.key.value.decode() if isinstance(node.key, String) else None
-                if part not in MODULES[name]:
-                    raise NotationError(node.place, f"{name} has no {part}")
-                return module(name, part)
-        return Index(self.value(node.table, scope), self.value(node.key, scope))
-
-    def called(self, node, scope):
-        record = self.record_call(node, scope)
-        if record:
-            if record[1] != "write":
-                raise NotationError(node.place, f"{record[0].name}.{record[1]} is a statement of its own")
-            return self.written(node, record[0], scope)
-        if self.is_inlined([node], scope):
-            return self.substituted(node, scope)
-        if isinstance(node.function, Name) and node.function.id == "refuse":
-            raise NotationError(node.place, "refuse is a statement of its own")
-        function = self.value(node.function, scope)
-        if is_module(function, "table", "sort") and len(node.arguments) == 2:
-            return Call(function, [self.value(node.arguments[0], scope), self.comparison(node.arguments[1], scope)])
-        arguments = [self.value(argument, scope) for argument in node.arguments]
-        return Call(function, arguments)
-
-    def comparison(self, node, scope):
-        """The function that table.sort gets: one of the library that is one expression."""
-        function = self.library.functions.get(node.id) if isinstance(node, Name) else None
-        if not function or not is_expression(function):
-            raise NotationError(node.place, "table.sort gets a function of the library that is one `return EXPRESSION`")
-        self.open()
-        inner = Scope()
-        variables = [self.variable(name) for name in function.parameters]
-        inner.meanings.update(zip(function.parameters, variables))
-        value = self.value(function.block[0].values[0], inner)
-        self.close()
-        return Lambda(variables, value)
-
-    def written(self, node, record, scope):
-        """struct.pack of all fields; the length of one that has it before it ("Hc0") is packed too."""
-        meaning = scope.find(node.arguments[0].id) if len(node.arguments) == 1 and isinstance(node.arguments[0], Name) else None
-        if not isinstance(meaning, Bundle) or meaning.record is not record:
-            raise NotationError(node.place, f"{record.name}.write({record.name.lower()})")
-        arguments = [record.format]
-        for field, has_length in zip(record.fields, lengths(record)):
-            variable = meaning.fields[field]
-            arguments += [Unary("#", variable), variable] if has_length else [variable]
-        return Call(module("struct", "pack"), arguments)
-
-    def substituted(self, node, scope):
-        """A call inside an expression: of a function that is one expression."""
-        function = self.library.functions[node.function.id]
-        if not is_expression(function):
-            raise NotationError(node.place, f"{function.name} is called by a statement of its own: local … = {function.name}(…)")
-        if function.name in self.above:
-            raise NotationError(node.place, f"{function.name} calls itself")
-        if len(node.arguments) > len(function.parameters):
-            raise NotationError(node.place, f"{function.name} has {len(function.parameters)} parameters")
-        expression = function.block[0].values[0]
-        uses = Counter(n.id for n in expressions_of(expression) if isinstance(n, Name))
-        inner = Scope()
-        for position, parameter in enumerate(function.parameters):
-            argument = node.arguments[position] if position < len(node.arguments) else Nil()
-            meaning = self.argument(argument, scope)
-            is_simple = isinstance(meaning, (Bundle, Variable, Name)) or isinstance(meaning, LITERALS)
-            if not is_simple and uses[parameter] > 1:
-                raise NotationError(node.place, f"{function.name} uses {parameter} more than once: give the argument a name")
-            inner.meanings[parameter] = Parenthesis(meaning) if isinstance(meaning, Call) and has_results(meaning) else meaning
-        self.above.append(function.name)
-        result = self.value(expression, inner)
-        self.above.pop()
-        return result
-
-
-def has_results(call):
-    """Whether a call may have more than one result."""
-    return not (
-        isinstance(call.function, Index)
-        and isinstance(call.function.table, Name)
-        and (call.function.table.id, call.function.key.value.decode()) in SINGLE
-    )
-
-
-SINGLE = {
-    ("redis", "call"), ("redis", "pcall"), ("struct", "pack"), ("string", "sub"), ("string", "format"), ("table", "concat"),
-    ("math", "floor"), ("math", "max"), ("math", "min"), ("math", "ceil"),
-}  # fmt: skip
-
-
-def is_expression(function):
-    return len(function.block) == 1 and isinstance(function.block[0], Return) and len(function.block[0].values) == 1
-
-
-def module(table, name):
-    return Index(Name(table), String(name.encode()))
-
-
-def is_module(node, table, name):
-    match node:
-        case Index(table=Name(id=found), key=String(value=key)):
-            return found == table and key == name.encode()
-    return False

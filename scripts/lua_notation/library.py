@@ -1,5 +1,6 @@
 """A library: the constants, records, functions and entries of all files in a module's Lua folder."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,6 +125,9 @@ class Library:
                 setattr(record, part, self.constant(record.name, value, {}, ()))
         if record.format:
             lengths(record)
+            least = least_size(record.format)
+            if record.size and record.size.value != least:
+                raise NotationError(record.place, f"{record.name} has {least} bytes, not {record.size.value:g}")
 
     def constant(self, name, value, pending, above):
         """The literal that a constant expression stands for."""
@@ -168,17 +172,27 @@ def text_of(value, statement):
     return value.value.decode()
 
 
+def letters(format):
+    """The letters of a format of struct.pack, each with the digits that follow it."""
+    return re.findall(r"(\D)(\d*)", format.value.decode())
+
+
+def least_size(format):
+    """The bytes of a record whose strings are empty if their length stands before them."""
+    sizes = {"b": 1, "B": 1, "x": 1, "h": 2, "H": 2, "l": 8, "L": 8, "T": 8, "f": 4, "d": 8, "s": 1}
+    found = 0
+    for letter, digits in letters(format):
+        if letter in "ciI":
+            found += int(digits or {"c": 1}.get(letter, 4))
+        elif letter not in "<>=! ":
+            found += sizes.get(letter, 0)
+    return found
+
+
 def lengths(record):
     """For each field, whether its length stands before it in the format."""
-    text = record.format.value.decode().lstrip("<>=!")
-    found, position = [], 0
-    while position < len(text):
-        letter = text[position]
-        position += 1
-        digits = ""
-        while position < len(text) and text[position].isdigit():
-            digits += text[position]
-            position += 1
+    found = []
+    for letter, digits in letters(record.format):
         if letter in "<>=! x":
             continue
         if letter == "c" and digits == "0" and found:

@@ -61,8 +61,10 @@ def expression(node, power=0):
         case Table():
             return "{" + ", ".join(item(key, value) for key, value in node.items) + "}"
         case Unary():
-            space = " " if node.operator == "not" else ""
-            text = f"{node.operator}{space}{expression(node.operand, UNARY_POWER)}"
+            operand = expression(node.operand, UNARY_POWER)
+            # Two signs without a space would begin a comment.
+            space = " " if node.operator == "not" or operand.startswith("-") else ""
+            text = f"{node.operator}{space}{operand}"
             return f"({text})" if power > UNARY_POWER else text
         case Binary():
             left, right = BINARY[node.operator]

@@ -252,6 +252,8 @@ def tokens(text, file):
         if kind == "newline":
             line += 1
         elif kind == "comment":
+            if re.match(r"--\[=*\[", match.group()):
+                raise NotationError(Place(file, line), "a comment ends with its line")
             comments[line] = match.group()
         elif kind != "space":
             if kind == "name" and match.group() in KEYWORDS:
@@ -466,7 +468,7 @@ class Parser:
         if self.text in ("not", "-", "#"):
             operator = self.take()
             operand = self.expression(UNARY_POWER)
-            if operator == "-" and isinstance(operand, Number):
+            if operator == "-" and isinstance(operand, Number) and operand.value:
                 left = Number(-operand.value, place)
             else:
                 left = Unary(operator, operand, place)
@@ -481,7 +483,7 @@ class Parser:
         place, kind = self.place, self.kind
         if kind == "number":
             text = self.take()
-            return Number(int(text, 16) if text[:2] in ("0x", "0X") else float(text), place)
+            return Number(float(int(text, 16)) if text[:2] in ("0x", "0X") else float(text), place)
         if kind == "string":
             return String(string_bytes(self.take()), place)
         if self.accept("nil"):

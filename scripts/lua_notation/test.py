@@ -278,6 +278,131 @@ function entry.go(keys, arguments)
   return {left, right, only, joined(first('p:q'), string.find('abc', 'b')), first('k:l')}
 end
 """,
+    "a field that reaches a function through another function is a copy": """
+local Pair = record {also = {'first', 'second'}}
+local function first_of(pair) return pair.first end
+local function add(pair, first)
+  pair.first = pair.first + 10
+  pair.second = first
+end
+function entry.go(keys, arguments)
+  local pair = Pair.new({first = 1})
+  add(pair, first_of(pair))
+  return {pair.first, pair.second}
+end
+""",
+    "a function that ends without a return returns nil": """
+local function half(number)
+  local value = number / 2
+  if number > 1 then return value end
+end
+local function half_again(number)
+  if number > 1 then
+    local value = half(number)
+    return value
+  end
+end
+local function answer(number)
+  if number > 2 then return 'more' end
+end
+function entry.go(keys, arguments)
+  local number = tonumber(arguments[1])
+  local found = half(number)
+  local other = 'other'
+  other = half(number)
+  other = half_again(number)
+  local third = 'third'
+  third = half(number)
+  if number == 0 or number == 3 then return answer(number) end
+  return {tostring(found), tostring(other), tostring(third)}
+end
+""",
+    "what is returned beyond the results is evaluated": """
+local function count(key) return redis.call('INCR', key) + 1 end
+local function both(key)
+  local one = 1
+  if key == '' then return 2, 3 end
+  return one, redis.call('INCR', key)
+end
+function entry.go(keys, arguments)
+  redis.call('DEL', keys[1])
+  count(keys[1])
+  local first = both(keys[1])
+  local again = 0
+  again = both(keys[1])
+  both(keys[1])
+  return {first, again, redis.call('GET', keys[1])}
+end
+""",
+    "an operand that is known does not change the number of results": """
+local YES, NO = true, false
+local function halves(text) return string.match(text, '^(.-):(.*)$') end
+local function all(text) return YES and string.match(text, '^(.-):(.*)$') end
+function entry.go(keys, arguments)
+  local a, b = YES and halves('a:b')
+  local c, d = all('c:d')
+  return {a, tostring(b), c, tostring(d), #{NO or string.find('xyz', 'y')}, #{halves('e:f')}}
+end
+""",
+    "constants are computed as Lua computes them": """
+local TENTH, MINUS, HEX = 1 % 0.1, -7 % 3, 0xFFFFFFFFFFFFFFFF
+local LARGE, SMALL, THIRD = 2 ^ 60 + 1, 2 ^ -3, 1 / 3
+local BYTES = '\\0019\\255\\n\\\\\\'"' .. '0'
+function entry.go(keys, arguments)
+  return {tostring(TENTH), MINUS, tostring(HEX - 0xFFFFFFFFFFFFFFFE), string.format('%.0f', LARGE), tostring(SMALL),
+    string.format('%.17g', THIRD), BYTES, tostring(-5.5 % 2), tostring((-2) ^ 2), tostring(-2 ^ 2),
+    tostring('1' == 1), tostring(1 < 2), 10 .. ''}
+end
+""",
+    "two signs are no comment": """
+local function negative(number) return -number end
+function entry.go(keys, arguments)
+  local number = tonumber(arguments[1])
+  return {-negative(number), -(-number), number - -number, - -1, not not number}
+end
+""",
+    "the place of a result is known before the call": """
+local Pair = record {also = {'first', 'second'}}
+local function bump(pair)
+  pair.first = pair.first + 1
+  return pair.first * 10
+end
+local function append(list, value)
+  list[#list + 1] = value
+  return value + 1
+end
+function entry.go(keys, arguments)
+  local pair = Pair.new({first = 1})
+  local list = {0, 0, 0}
+  list[pair.first] = bump(pair)
+  local other = {}
+  other[#other + 1] = append(other, 7)
+  return {list[1], list[2], list[3], other[1], #other}
+end
+""",
+    "results that are swapped": """
+local function swapped(a, b) return b, a end
+local function turned(a, b)
+  if a > b then return b, a end
+  return a, b
+end
+function entry.go(keys, arguments)
+  local a, b = tonumber(arguments[1]), tonumber(arguments[2])
+  a, b = swapped(a, b)
+  local c, d = turned(b, a)
+  c, a = swapped(a, c)
+  a, b = turned(a, b)
+  return {a, b, c, d}
+end
+""",
+    "a call of a function as the argument of the same function": """
+local function minus(a, b) return a - b end
+function entry.go(keys, arguments)
+  local a = minus(minus(10, 5), minus(3, 1))
+  a = minus(a, minus(a, 1))
+  return a
+end
+""",
 }
 ARGUMENTS = [["3", "1"], ["1", "5"], ["2", "2"], ["0", "9"]]
 
@@ -312,6 +437,31 @@ BROKEN = {
     "what follows is never reached": HEADER + ENTRY.format("do return 1 local x = 2 end"),
     "stands at the top level": HEADER + ENTRY.format("local f = function() return 1 end return f()"),
     "string has no explode": HEADER + ENTRY.format("return string.explode('a')"),
+    "several results": HEADER
+    + "-- f\nlocal function f(a, b)\n  a = a or 1\n  return a, b\nend\n"
+    + ENTRY.format("local x, y = f(string.match(keys[1], '(.)(.)')) return {x, y}"),
+    "may have several results": HEADER
+    + "-- f\nlocal function f(a, b) return a .. b end\n"
+    + ENTRY.format("return 'x' .. f(string.match(keys[1], '(.)(.)'))"),
+    "is evaluated before": HEADER
+    + "-- f\nlocal function f(a, b) return b .. a end\n"
+    + ENTRY.format("return 'x' .. f(redis.call('INCR', keys[1]), redis.call('INCR', keys[2]))"),
+    "is always evaluated": HEADER
+    + "-- f\nlocal function f(a, b) return a and b end\n"
+    + ENTRY.format("return 1 + f(keys[2], redis.call('INCR', keys[1]))"),
+    "a record is returned on every path": HEADER
+    + "-- P\nlocal P = record {also = {'a'}}\n"
+    + "-- f\nlocal function f(n)\n  local p = P.new({a = 1})\n  if n then return p end\nend\n"
+    + ENTRY.format("local p = f(keys[1]) return p.a"),
+    "is returned twice": HEADER
+    + "-- P\nlocal P = record {also = {'a'}}\n-- f\nlocal function f()\n  local p = P.new({a = 1})\n  return p, p\nend\n"
+    + ENTRY.format("local p, q = f() return p.a + q.a"),
+    "stands inside a loop": HEADER + "-- f\nlocal function f() break end\n" + ENTRY.format("while keys[1] do f() end return 1"),
+    "a comment ends with its line": HEADER + "--[[ a\nb ]]\n" + ENTRY.format("return 1"),
+    "has 8 bytes, not 9": HEADER
+    + "-- P\nlocal P = record {format = '<d', size = 9, 'a'}\n"
+    + ENTRY.format("local p = P.read(keys[1]) return P.size + p.a"),
+    "ONE is not constant": HEADER + "local ONE = 2 ^ 2000\n" + ENTRY.format("return ONE"),
 }  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from dataclasses import fields, is_dataclass
 from .folding import fold, truth
 from .library import MODULES
 from .syntax import (
-    Assign, Binary, Boolean, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, NumericFor,
-    Parenthesis, Place, Repeat, Return, String, Unary, Variable, While,
+    Assign, Binary, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, NumericFor,
+    Place, Repeat, Return, String, Unary, Variable, While,
 )  # fmt: skip
 from .walk import blocks_of, expressions_of, statements_of
 

@@ -1,8 +1,52 @@
-"""Goes through a tree."""
+"""Goes through a tree, and answers what several steps ask about it.
+
+A call has an effect if what is evaluated before and after it matters: a command of Redis, or the change of a table.
+"""
 
 from dataclasses import fields, is_dataclass
 
-from .syntax import Assign, Do, GenericFor, If, Name, NumericFor, Place, Repeat, Return, Variable, While
+from .syntax import (
+    Assign, Call, CallStatement, Do, GenericFor, If, Index, Name, NumericFor, Place, Repeat, Return, String, Variable, While,
+)  # fmt: skip
+
+# The functions of Redis and Lua that may have more or less than one result.
+SEVERAL_RESULTS = {
+    "string.byte", "string.find", "string.gsub", "string.match", "struct.unpack", "table.remove", "unpack", "select", "next",
+    "pairs", "ipairs",
+}  # fmt: skip
+EFFECTS = {"redis.call", "redis.pcall", "redis.log", "table.insert", "table.remove", "table.sort"}
+
+
+def function_name(call):
+    """The name of the function of Redis or Lua that is called; None for another one."""
+    match call.function:
+        case Index(table=Name(id=table), key=String(value=key)):
+            return f"{table}.{key.decode()}"
+        case Name(id=name):
+            return name
+    return None
+
+
+def has_several_results(call):
+    """Whether a call may have more or less than one result."""
+    name = function_name(call)
+    return name is None or name in SEVERAL_RESULTS
+
+
+def has_effect(node):
+    return any(isinstance(inner, Call) and function_name(inner) in EFFECTS for inner in expressions_of(node))
+
+
+def always_returns(block):
+    """Whether the end of a block is never reached."""
+    match block[-1] if block else None:
+        case Return() | CallStatement(call=Call(function=Name(id="refuse"))):
+            return True
+        case Do(block=inner):
+            return always_returns(inner)
+        case If(branches=branches, otherwise=otherwise) if otherwise is not None:
+            return always_returns(otherwise) and all(always_returns(inner) for _, inner in branches)
+    return False
 
 
 def statements_of(block):
@@ -14,6 +58,7 @@ def statements_of(block):
 
 
 def blocks_of(statement):
+    """The blocks of a statement."""
     if isinstance(statement, If):
         found = [block for _, block in statement.branches]
         return found + ([statement.otherwise] if statement.otherwise else [])
@@ -32,6 +77,7 @@ def expressions_of(node):
 
 
 def parts_of(value):
+    """The nodes in what a field of a node holds, and everything below them."""
     if isinstance(value, (list, tuple)):
         for element in value:
             yield from parts_of(element)
@@ -40,6 +86,7 @@ def parts_of(value):
 
 
 def assigned_names(function):
+    """The names that a function assigns to."""
     return {
         target.id
         for node in statements_of(function.block)
