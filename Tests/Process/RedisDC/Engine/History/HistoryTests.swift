@@ -187,5 +187,6 @@ private let mutations: [Mutation] = [
         safeguard:
             "claim_tick) .. ending_claim_id if resource_stored then resource_waiting",
         replacement:
-            "claim_tick) .. ending_claim_id do return 1 end if resource_stored then resource_waiting", fault: "no order"),
+            "claim_tick) .. ending_claim_id do return 1 end if resource_stored then resource_waiting", fault: "no order"
+    ),
 ]
