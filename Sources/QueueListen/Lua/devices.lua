@@ -3,7 +3,7 @@
 
 -- Returns whether a poll, in packed form, is the current one of its device, and the last-seen time of the device need
 -- not be renewed. It must be renewed after `refresh` ms; 0: never.
-local function check_device(devices, name, poll, refresh, now)
+local function is_poll_current(devices, name, poll, refresh, now)
   local at, is_current = 1, false
   while at <= #devices do
     local device = Device.read(devices, at)
@@ -38,7 +38,7 @@ end
 
 -- Returns whether nothing has changed for a call that waits, and then registers its process again. A mailbox whose time
 -- to live must be renewed counts as changed, because the read that follows renews it.
-local function check_wait(box, argument, process, lifetime, refresh, now)
+local function is_wait_current(box, argument, process, lifetime, refresh, now)
   local wait = Wait.read(argument)
   local name = string.sub(argument, wait.device_at)
   local poll = struct.pack(Poll.format, process, wait.poll)
@@ -48,7 +48,7 @@ local function check_wait(box, argument, process, lifetime, refresh, now)
   local is_same = (state.due == 0 or state.due > now) and state.last == wait.index and state.epoch == wait.epoch
     and state.tag == wait.tag
   if is_same then
-    is_same = check_device(fields[2] or '', name, poll, refresh, now)
+    is_same = is_poll_current(fields[2] or '', name, poll, refresh, now)
   end
   if is_same and lifetime > 0 then
     renew_registration(box, fields[1], state, process, lifetime, now)
@@ -66,7 +66,7 @@ function entry.check(keys, arguments)
   local now = read_time()
   local reply = {}
   for i = 2, #keys do
-    local is_same = check_wait(keys[i], arguments[i + 2], process, lifetime, refresh, now)
+    local is_same = is_wait_current(keys[i], arguments[i + 2], process, lifetime, refresh, now)
     if not is_same then reply[#reply + 1] = i - 1 end
   end
   return reply

@@ -39,7 +39,7 @@ local function end_unnamed_claim(partition, ending, resource, claim)
 end
 
 -- Returns whether an older claim on a mutex, whose slot is HELD, has ended. If Redis has lost its end, it has not.
-local function find_older_claim_ended(partition, ending, slot_number)
+local function has_older_claim_ended(partition, ending, slot_number)
   local older_id = id_of_claim(ending.slot_field, slot_number)
   local older = redis.call('HGET', partition.state, claimed_field(ending.stored))
   return not older or tail_of_resource(older) ~= older_id
@@ -67,7 +67,7 @@ end
 -- Replies 0 to a caller whose claim does not exist.
 local function answer_ended_claim(partition, ending, claim, is_sole, number)
   local is_free = claim.state == DONE or claim.state == GRANTED or claim.number == ending.claim_number
-  if is_sole and not is_free then is_free = find_older_claim_ended(partition, ending, claim.number) end
+  if is_sole and not is_free then is_free = has_older_claim_ended(partition, ending, claim.number) end
   if number > claim.number and is_free then refuse_claim_from_now_on(partition, ending, number) end
   refuse(0)
 end

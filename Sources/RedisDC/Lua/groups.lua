@@ -35,7 +35,7 @@ local function may_pass_in_group(partition, resource, claim, members)
   local passes = members > 0 or is_free
     and (resource.waiting == 0 or resource.kind == OVERTAKING_SEMAPHORE and claim.mode ~= MEMBER)
   if is_free and not passes and claim.priority == PREFERRED then
-    passes = find_no_preferred_waiter(partition, resource.name)
+    passes = has_no_preferred_waiter(partition, resource.name)
   end
   return passes
 end

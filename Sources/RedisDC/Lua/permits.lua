@@ -9,7 +9,7 @@ local function read_wanted_claim(request, arguments)
 end
 
 -- Returns whether no waiter has the priority PREFERRED.
-local function find_no_preferred_waiter(partition, name)
+local function has_no_preferred_waiter(partition, name)
   local from, to = '[' .. QUEUE_LINE .. name .. '\0' .. PREFERRED, '(' .. QUEUE_LINE .. name .. '\0' .. ORDINARY
   return #redis.call('ZRANGEBYLEX', partition.index, from, to, 'LIMIT', '0', '1') == 0
 end
@@ -18,7 +18,7 @@ end
 local function may_pass(partition, resource, claim)
   local passes = resource.free >= claim.count and (resource.waiting == 0 or resource.kind == OVERTAKING_SEMAPHORE)
   if not passes and resource.free >= claim.count and claim.priority == PREFERRED then
-    passes = find_no_preferred_waiter(partition, string.sub(resource.field, 3))
+    passes = has_no_preferred_waiter(partition, string.sub(resource.field, 3))
   end
   return passes
 end

@@ -25,7 +25,7 @@ end
 
 -- Returns whether a claim is in the state that its slot shows: a WAITING one has a line in the queue, and a HELD one on
 -- a mutex holds the mutex.
-local function check_claim(partition, claim, name, id)
+local function is_claim_current(partition, claim, name, id)
   if claim.state == WAITING then
     return redis.call('ZSCORE', partition.index, queue_line(name, claim.priority, claim.tick, id))
   end
@@ -46,7 +46,7 @@ local function read_listed(partition, slot_field, stored, listed)
   end
   local claim = Claim.read(stored)
   local name = name_in_claim(stored) or ''
-  local is_claim = check_claim(partition, claim, name, id_of_claim(slot_field, claim.number))
+  local is_claim = is_claim_current(partition, claim, name, id_of_claim(slot_field, claim.number))
   listed.number, listed.tick, listed.mode = claim.number, claim.tick, claim.mode
   if claim.state ~= HELD or claim.mode ~= COHORT then listed.count = claim.count end
   if is_claim then listed.state, listed.name = claim.state, name end
