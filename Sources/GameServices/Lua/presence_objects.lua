@@ -39,6 +39,7 @@ local PutDetails = record {
   'key_size',  -- bytes of the key
   next = 'key_at',
 }
+-- The scope of an object that belongs to the user.
 local USER_SCOPE = 'u'
 
 -- An update, which needs no connection. Key and value follow.

@@ -228,7 +228,7 @@ local PERMITS, GROUPS, MEETINGS, CLEARING = 'p', 'g', 'm', 'x'
 --
 -- A semaphore whose waiters may be overtaken.
 local OVERTAKING_SEMAPHORE = 'sb'
--- A mutex has one permit, and its record names the holder.
+-- A mutex has one permit. In the family PERMITS its record names the holder.
 local MUTEX = 'mf'
 -- Permits of a condition without a waiter are deleted.
 local CONDITION = 'cf'
