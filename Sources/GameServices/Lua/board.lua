@@ -6,16 +6,16 @@
 -- The board itself has a key:
 --   meta    hash        rules: mode and direction; stamp: the last stamp
 
--- The largest score, and the largest sum: greater numbers are rounded.
+-- The largest absolute value of a score or sum, 2^53: greater numbers are rounded.
 local MAX_SCORE = 9007199254740992
--- How a score joins the one that the name has; the third, latest, replaces it.
+-- Modes: the better score remains, or scores are added. In any other mode, latest, the new score replaces the old one.
 local BEST, SUM = 'best', 'sum'
 -- Kinds of reads.
 local AROUND, OF = 'around', 'of'
 -- The keys and arguments of a submit that come before those of its windows, and the arguments of each window.
 local FIXED_KEYS, FIXED_ARGUMENTS, WINDOW_ARGUMENTS = 2, 5, 4
 
--- What a submit is about.
+-- The score that a submit adds.
 local Submit = record {
   also = {
     'name',
@@ -34,14 +34,14 @@ end
 -- What a submit will write, as lists with an element for each window.
 local Plan = record {
   also = {
-    'values',   -- that the windows will have
-    'olds',     -- that they have; nil without an entry
-    'members',  -- of `ranks` that they have; nil without an entry
+    'values',   -- the new values
+    'olds',     -- the present values; nil without an entry
+    'members',  -- the present members of `ranks`; nil without an entry
   },
 }
 
--- Replies with the answer that an earlier attempt of the same submit has stored, if there is one. The first line of
--- what is stored says what was submitted.
+-- Replies with the answer that an earlier attempt of the same submit has stored, if there is one. The first line of the
+-- stored text is `request`, and the rest is the answer.
 local function repeat_answer(answer_key, request)
   local earlier = redis.call('GET', answer_key)
   if earlier then

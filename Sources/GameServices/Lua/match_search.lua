@@ -1,22 +1,21 @@
 -- The search for a match of one ticket, which is new or whose window has widened.
 --
--- A group is suitable when everyone is within everyone's window. Between two scripts no suitable group waits, because
--- each script changes one ticket at a time and then searches for a group with it. Therefore the search is exact and
--- bounded: of the tickets with a window of at least w, fewer than `size` are within any span of w, so at most
--- 2 (size - 1) tickets of each width can be in one group with a given ticket.
+-- A group is suitable if the rating of each member is within the windows of all members. Between two scripts no
+-- suitable group waits, because each script changes one ticket at a time and then searches for a group with it.
+-- Therefore the search is exact and bounded: of the tickets with a window of at least w, fewer than `size` are within
+-- any span of w, so at most 2 (size - 1) tickets of each width can be in one group with a given ticket.
 
--- Where the parts of a member of the index begin, behind 'q' PROPERTIES '\n'.
+-- The positions of the fields of a member of the index, after 'q' PROPERTIES '\n'.
 local LEVEL_AT, RATING_AT, STAMP_AT, OWNER_AT, TICKET_AT = 1, 3, 15, 29, 45
 
--- A sweep through the candidates: those that are near enough to a lowest and to a rising highest rating. A candidate
--- is a table: id, rating, width of its window, `limit`, the highest rating in its window, stamp, and member of the
--- index.
+-- A sweep through the candidates, for a fixed lowest and a rising highest rating. A candidate is a table: id, rating,
+-- width of its window, limit (the highest rating in its window), stamp, and member (of the index).
 local Sweep = record {
   also = {
     'by_rating', 'by_limit',  -- the candidates in two orders
     'inside',                 -- set of those whose windows contain both ratings
-    'count',                  -- their number
-    'next_in', 'next_out',    -- numbers of the first candidates, by rating and by limit, that were not looked at yet
+    'count',                  -- the size of `inside`
+    'next_in', 'next_out',    -- positions of the next candidates in by_rating and by_limit
   },
 }
 
@@ -25,15 +24,14 @@ local function find_width(rules, level)
   return math.min(rules.widest, rules.start + level * rules.step)
 end
 
--- Returns the waiting ticket with the narrowest window from `level` on, as its member of the index; nil if there is
+-- Returns the member of the index of a waiting ticket with the lowest level that is at least `level`; nil if there is
 -- none.
 local function find_narrowest(index, prefix, level)
   return redis.call('ZRANGEBYLEX', index, '[' .. prefix .. string.format('%02x', level), '(' .. prefix .. 'g',
     'LIMIT', 0, 1)[1]
 end
 
--- Adds the tickets of one level that are suitable together with `ticket`, each for itself, to the candidates. Ends
--- those of dead nodes.
+-- Adds the tickets of one level that could form a pair with `ticket` to the candidates. Ends tickets of dead nodes.
 local function add_candidates(matchmaker, rules, ticket, prefix, level, candidates)
   local width = find_width(rules, level)
   local reach = math.min(find_width(rules, ticket.level), width)
@@ -57,7 +55,7 @@ local function add_candidates(matchmaker, rules, ticket, prefix, level, candidat
   end
 end
 
--- Returns the waiting tickets that are suitable together with `ticket`, each for itself.
+-- Returns the waiting tickets that could form a pair with `ticket`.
 local function find_candidates(matchmaker, rules, ticket)
   local prefix, candidates, level = 'q' .. ticket.properties .. '\n', {}, 0
   while true do
@@ -81,11 +79,12 @@ local function is_lower(one, other)
 end
 
 -- Returns whether a candidate's window ends before that of another one.
-local function ends_lower(one, other)
+local function has_lower_limit(one, other)
   return one.limit < other.limit
 end
 
--- Returns whether the members of a group, oldest first, have waited longer: the first difference decides.
+-- Returns whether a group is better than another one, or there is no other. Both are sorted, oldest first: in the first
+-- position where they differ, the better group has the older member.
 local function is_better(group, best)
   if not best then return true end
   local number = 1
@@ -102,7 +101,7 @@ local function find_oldest(candidates)
   return oldest
 end
 
--- Returns the members of a sweep that have waited longest, oldest first.
+-- Returns the `needed` candidates inside a sweep that have waited longest, oldest first.
 local function choose_oldest(sweep, needed)
   local group = {}
   for _, candidate in ipairs(sweep.by_rating) do
@@ -130,8 +129,8 @@ local function raise_sweep(sweep, low, high)
   end
 end
 
--- Returns the best group whose lowest rating is that of `first`, or without it the ticket's, if it is better than
--- `best`; else `best`.
+-- Returns the better of `best` and the best group whose lowest rating is that of `first`, or that of the ticket if
+-- there is no `first`.
 local function improve_group(sweep, ticket, first, needed, best)
   local low = first and first.rating or ticket.rating
   if low > ticket.rating then return best end
@@ -153,9 +152,9 @@ local function improve_group(sweep, ticket, first, needed, best)
   return best
 end
 
--- Returns the suitable group of `ticket` and size - 1 candidates whose members have waited longest, without the
--- ticket; nil if there is none. For each lowest rating, the highest rating sweeps upwards. A member may be in the
--- group while its window contains both.
+-- Returns the size - 1 candidates that have waited longest and form a suitable group with `ticket`; nil if there are
+-- none. For each lowest rating, the highest rating sweeps upwards: the candidates inside are those whose windows
+-- contain both.
 local function find_group(rules, ticket, candidates)
   local needed, best = rules.size - 1, nil
   if #candidates < needed then return nil end
@@ -166,7 +165,7 @@ local function find_group(rules, ticket, candidates)
   local by_limit = {}
   for number, candidate in ipairs(candidates) do by_limit[number] = candidate end
   table.sort(candidates, is_lower)
-  table.sort(by_limit, ends_lower)
+  table.sort(by_limit, has_lower_limit)
   local sweep = Sweep.new({by_rating = candidates, by_limit = by_limit})
   for lowest = 0, #candidates do
     best = improve_group(sweep, ticket, candidates[lowest], needed, best)
@@ -174,8 +173,8 @@ local function find_group(rules, ticket, candidates)
   return best
 end
 
--- Returns the tickets of a group, with `ticket` in front. Redis may have lost records: then there are fewer, and the
--- members of the others are removed from the index.
+-- Returns the tickets of a group, beginning with `ticket`. Those whose records Redis has lost are missing, and their
+-- members are removed from the index.
 local function read_group(matchmaker, ticket, group)
   local tickets = {ticket}
   for _, candidate in ipairs(group) do

@@ -1,6 +1,5 @@
--- The tickets of a matchmaker: its data in Redis, how tickets are stored, and how they end. A ticket waits for a
--- match from when it is added until it is matched or cancelled, its time is over, or its node is dead. Then its
--- outcome is kept until a node has sent it to the players.
+-- The tickets of a matchmaker: the keys, how tickets are stored, and how they end. A ticket waits until it is matched
+-- or cancelled, times out, or its node dies. Then its outcome is stored until a node has sent it to the players.
 
 -- The keys of a matchmaker, in the order of KEYS:
 --   state  hash        rules: size and window rule, as in ARGV; stamp: the last stamp
@@ -9,9 +8,9 @@
 --                      m:OUTCOME  the text of an outcome that has not been sent yet (end_tickets)
 --   index  sorted set, all scores 0: of each waiting ticket
 --                      q PROPERTIES \n LEVEL RATING STAMP OWNER TICKET, and o OWNER \n TICKET
---   due    sorted set  by ms since 1970: t TICKET the next widening or the timeout, m OUTCOME when any node tells it,
---                      f TICKET when the record is forgotten
---   nodes  sorted set  node ids by ms since 1970 when their lease ends. It has that of the node that runs the script
+--   due    sorted set  by ms since 1970: t TICKET the next widening or the timeout, m OUTCOME when any node sends it,
+--                      f TICKET when the record is deleted
+--   nodes  sorted set  node ids by ms since 1970 when their leases end
 -- Index and due have a member MATCH_GUARD that stays.
 
 -- A ticket is a table, because a match is a list of them:
@@ -25,7 +24,7 @@
 --   outcome                  of an ended ticket: the text of its outcome
 -- Its record has a line for each of: state, player, properties, rating, and then for a waiting ticket: owner, level,
 -- stamp, joined, timeout; for an ended ticket: the outcome. An outcome has a line for each of: id, reason, and then
--- ticket, player and rating of everyone that it concerns.
+-- ticket, player and rating of each ticket that it ends.
 
 -- What a script knows of its matchmaker.
 local Matchmaker = record {
@@ -33,12 +32,12 @@ local Matchmaker = record {
     'state', 'index', 'due', 'nodes',  -- the keys
     'node',          -- that runs the script, 16 characters
     'seed',          -- a random text, which makes the ids of matches unique
-    'retell',        -- ms until another node tells an outcome
-    'forget',        -- ms until an ended ticket is forgotten
+    'retell',        -- ms after which any node sends an unsent outcome
+    'forget',        -- ms after which an ended ticket is deleted
     'now',           -- ms since 1970
     'microseconds',  -- since 1970
-    'outcomes',      -- list of the outcomes to tell
-    'live',          -- from the node ids that were looked up to whether the node lives
+    'outcomes',      -- list of the outcomes to send
+    'live',          -- whether each node that was looked up is alive, by its id
   },
 }
 
@@ -81,7 +80,7 @@ local function read_rules(text)
   return rules
 end
 
--- Reads the time.
+-- Reads the time, in ms and in microseconds.
 local function read_clock(matchmaker)
   local time = redis.call('TIME')
   matchmaker.now = math.floor(time[1] * 1000 + time[2] / 1000)
@@ -140,15 +139,15 @@ local function store_ticket(matchmaker, rules, ticket)
   end
 end
 
--- Removes a ticket from where a waiting one is found.
+-- Removes a waiting ticket from the index and from due, and its player's reference to it.
 local function remove_from_queue(matchmaker, ticket)
   redis.call('ZREM', matchmaker.index, make_index_member(ticket), 'o' .. ticket.owner .. '\n' .. ticket.id)
   redis.call('ZREM', matchmaker.due, 't' .. ticket.id)
   redis.call('HDEL', matchmaker.state, 'p:' .. ticket.player)
 end
 
--- Ends tickets, and stores their outcome until it is sent; nobody needs to be told of a ticket that was cancelled. A
--- ticket without an owner has not been stored yet. `id` is the outcome's. Returns the outcome.
+-- Ends tickets, and stores their outcome until it is sent, unless they were cancelled. `id` is that of the outcome. A
+-- ticket without an owner has not been stored yet. Returns the outcome.
 local function end_tickets(matchmaker, tickets, reason, id)
   local lines = {id, reason}
   for _, ticket in ipairs(tickets) do
@@ -172,7 +171,7 @@ local function end_tickets(matchmaker, tickets, reason, id)
   return outcome
 end
 
--- Ends the ticket of a dead node. Without its record, only its member of the index is removed.
+-- Ends the ticket of a dead node. If it has no record, or does not wait, removes its member of the index.
 local function lose_ticket(matchmaker, id, member)
   local ticket = read_ticket(matchmaker.state, id)
   if ticket and ticket.owner then
@@ -182,7 +181,7 @@ local function lose_ticket(matchmaker, id, member)
   end
 end
 
--- Returns whether a node lives, as it was when the script first asked.
+-- Returns whether a node has a lease. Each node is looked up once in a script.
 local function is_live(matchmaker, node)
   local live = matchmaker.live
   if live[node] == nil then

@@ -4,16 +4,17 @@
 --   ARGV[1] rules: size, start, step, interval in ms and maximum of the window, separated by spaces
 --       [2] a random text, which makes the ids of matches unique
 --       [3] id of the node, 16 characters
---       [4] ms: the node's lease, [5] until another node tells an outcome, [6] until an ended ticket is forgotten
--- Each replies {'rules', the stored rules} when its own are others.
+--       [4] ms of the node's lease, [5] ms after which any node sends an unsent outcome, [6] ms after which an ended
+--           ticket is deleted
+-- Each replies {'rules', the stored rules} if its rules differ from them.
 
--- Adds a ticket, and matches it if there is a suitable group.
+-- Adds a ticket, and matches it if there is a suitable group. A repeated call replies the state of the ticket.
 --
 -- KEYS[1] state [2] index [3] due [4] nodes: the matchmaker's
 -- ARGV[1...6] those of every script of a matchmaker
 --     [7] ticket [8] player [9] rating [10] properties
 --     [11] ms until the timeout; 0: none
--- Reply: {state of the ticket, '' or its outcome, then each outcome to tell}. {'conflict', ticket}: the player waits
+-- Reply: {state of the ticket, '' or its outcome, then each outcome to send}. {'conflict', ticket}: the player waits
 --     with another ticket. {'used'}: the ticket's id was used for something else. {'rules', the stored rules}.
 function entry.match_enqueue(keys, arguments)
   local state, node, lease = keys[1], arguments[3], tonumber(arguments[4])
@@ -59,7 +60,7 @@ function entry.match_enqueue(keys, arguments)
   return {WAITING, '', unpack(matchmaker.outcomes)}
 end
 
--- Ends tickets of one dead node, at most `steps`. Returns how many steps remain.
+-- Ends up to `steps` tickets of one dead node. Returns the remaining steps.
 local function lose_dead_node(matchmaker, steps)
   local dead = redis.call('ZRANGEBYSCORE', matchmaker.nodes, '-inf', format_integer(matchmaker.now), 'LIMIT', 0, 1)[1]
   if not dead then return steps end
@@ -77,13 +78,13 @@ local function widen_window(matchmaker, rules, ticket)
   redis.call('ZREM', matchmaker.index, make_index_member(ticket))
   local level = math.floor((matchmaker.now - ticket.joined) / rules.interval)
   ticket.level = math.min(rules.last_level, math.max(ticket.level, level))
-  -- While it is not in the index.
+  -- The search must not find the ticket itself: it is not in the index.
   local outcome = match_ticket(matchmaker, rules, ticket)
   if not outcome then store_ticket(matchmaker, rules, ticket) end
 end
 
--- Ends a ticket whose time is over or whose node is dead, or widens its window.
-local function move_ticket_on(matchmaker, rules, id, item)
+-- Ends a ticket that has timed out or whose node is dead, or widens its window.
+local function advance_ticket(matchmaker, rules, id, item)
   local ticket = read_ticket(matchmaker.state, id)
   -- An earlier step of this script may have ended it.
   if not ticket or ticket.state ~= WAITING then
@@ -99,9 +100,9 @@ local function move_ticket_on(matchmaker, rules, id, item)
   end
 end
 
--- Tells an outcome that no node has sent, or gives it up: the tickets are forgotten with it. Returns the number of
--- outcomes that were given up.
-local function tell_again(matchmaker, id, item)
+-- Collects an outcome that no node has sent, or gives it up if the record of its first ticket was deleted. Returns the
+-- number of outcomes that were given up.
+local function collect_unsent(matchmaker, id, item)
   local outcome = redis.call('HGET', matchmaker.state, 'm:' .. id)
   local first = outcome and string.match(outcome, '[^\n]*\n[^\n]*\n([^\n]*)\n')
   if outcome and redis.call('HEXISTS', matchmaker.state, 't:' .. first) == 1 then
@@ -114,14 +115,14 @@ local function tell_again(matchmaker, id, item)
   return given_up
 end
 
--- Does what is due: widens windows and searches again, ends tickets whose time is over or whose node is dead, and finds
--- outcomes that no node has sent. Renews the lease of the node, which keeps all of its tickets.
+-- Renews the lease of the node, which keeps its tickets, and does what is due: widens windows and searches again, ends
+-- tickets that have timed out or whose node is dead, and collects outcomes that no node has sent.
 --
 -- KEYS[1] state [2] index [3] due [4] nodes: the matchmaker's
 -- ARGV[1...6] those of every script of a matchmaker
 --     [7] the maximum number of steps
 -- Reply: {ms until the next step, or -1; 1 if there is more to do now; number of outcomes that were given up; then each
---     outcome to tell}. {'rules', the stored rules}.
+--     outcome to send}. {'rules', the stored rules}.
 function entry.match_tick(keys, arguments)
   local state, due, node = keys[1], keys[3], arguments[3]
   check_rules(state, arguments[1])
@@ -140,9 +141,9 @@ function entry.match_tick(keys, arguments)
   for _, item in ipairs(items) do
     local kind, id = string.sub(item, 1, 1), string.sub(item, 2)
     if kind == 't' then
-      move_ticket_on(matchmaker, rules, id, item)
+      advance_ticket(matchmaker, rules, id, item)
     elseif kind == 'm' then
-      local count = tell_again(matchmaker, id, item)
+      local count = collect_unsent(matchmaker, id, item)
       given_up = given_up + count
     else
       redis.call('HDEL', state, 't:' .. id)
@@ -155,7 +156,7 @@ function entry.match_tick(keys, arguments)
   return {format_integer(wait), has_more, given_up, unpack(matchmaker.outcomes)}
 end
 
--- Cancels a ticket if it waits, or looks at it.
+-- Cancels a ticket if it waits, or replies its state.
 --
 -- KEYS[1] state [2] index [3] due [4] nodes: the matchmaker's
 -- ARGV[1...6] those of every script of a matchmaker
@@ -177,12 +178,12 @@ function entry.match_end(keys, arguments)
   return {ticket.state, ticket.outcome or ''}
 end
 
--- Notes that an outcome has been sent to its players.
+-- Records that an outcome has been sent to its players.
 --
 -- KEYS[1] state [2] index [3] due [4] nodes: the matchmaker's
 -- ARGV[1...6] those of every script of a matchmaker
 --     [7] id of the outcome
--- Reply: 1 if it was not noted before, else 0. {'rules', the stored rules}.
+-- Reply: 1 if it was not recorded before, else 0. {'rules', the stored rules}.
 function entry.match_told(keys, arguments)
   local state, id = keys[1], arguments[7]
   check_rules(state, arguments[1])
@@ -190,7 +191,7 @@ function entry.match_told(keys, arguments)
   return redis.call('HDEL', state, 'm:' .. id)
 end
 
--- Counts what a matchmaker has. Changes nothing.
+-- Counts the waiting tickets and the nodes of a matchmaker. Changes nothing.
 --
 -- KEYS[1] state [2] index [3] due [4] nodes: the matchmaker's
 -- ARGV[1...6] those of every script of a matchmaker

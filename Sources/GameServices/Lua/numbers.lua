@@ -1,4 +1,4 @@
--- Times and numbers, which the scripts of all services use.
+-- The time, and the format of numbers, for the scripts of all services.
 
 -- Returns the time by the clock of Redis, in ms since 1970.
 local function read_milliseconds()
@@ -12,7 +12,7 @@ local function read_microseconds()
   return time[1] * 1000000 + time[2]
 end
 
--- Writes a whole number with all of its digits: `..` writes large ones with an exponent.
+-- Returns a whole number as text with all of its digits: `..` writes large ones with an exponent.
 local function format_integer(number)
   return string.format('%.0f', number)
 end

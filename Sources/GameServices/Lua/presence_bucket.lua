@@ -1,20 +1,19 @@
--- A presence bucket: objects with owners, and a log of their changes. This file has its data in Redis, the records in
--- it, and what all operations need. Everything is checked before anything is written, because Redis does not roll
--- back.
+-- A presence bucket: objects with owners, and a log of their changes. This file describes its keys and records, and has
+-- the functions that all of its scripts use.
 --
--- An owner is a client or a user. It is gone when its client, or the last client of its user, has disconnected. Then
--- each of its objects ends after its own grace period.
+-- An owner is a client or a user. A client is gone when it has disconnected, and a user when the last of its clients
+-- has. Then each object of the owner ends after its own grace period.
 --
--- A change has a version, one more than the version before, and the tag of the script that made it: 8 random bytes. A
--- position is an epoch, a version and its tag. It is followed by the changes of the log if the log still has its
--- version with that tag; otherwise Redis has lost changes, or the log has dropped them.
+-- A change has a version, the previous version plus one, and the tag of the script that made it: 8 random bytes. A
+-- position is an epoch, a version and its tag. If the log still has this version with this tag, the changes after the
+-- position are known; otherwise Redis has lost changes, or the log has dropped them.
 
 -- The keys of a bucket, in the order of KEYS:
 --   state    hash
 --            b                   the bucket (Bucket)
 --            k KEY               an object (Object)
 --            c USER \0 CLIENT    a client that has connected, or that is gone and still has objects (Client)
---            u USER              when the last client of this user was gone, while objects of the user remain (User)
+--            u USER              a user that is gone and still has objects (User)
 --            s SID               a session (Session): a process that has connected clients
 --   index    sorted set, all scores 0
 --            k KEY               every object, for pages
@@ -31,13 +30,13 @@
 -- The bucket.
 local Bucket = record {
   format = '<c8dc8ddd',
-  'epoch',    -- 8 random bytes, others for each bucket that is made
+  'epoch',    -- 8 random bytes, which differ for each bucket that is created
   'version',  -- of the last change
   'tag',      -- of that version
   'first',    -- version of the first element of the log
   'bytes',    -- bytes of the log
   'renewed',  -- ms when the expiry of the keys was set
-  -- Whether it exists in Redis, and the names of its keys.
+  -- exists: whether it exists in Redis. The others are the names of its keys.
   also = {'exists', 'state', 'index', 'due', 'log'},
 }
 
@@ -58,10 +57,10 @@ local Client = record {
   'token',    -- of the connection, 8 random bytes
   'gone',     -- ms when it was gone, or CONNECTED
 }
--- It is not gone.
+-- The client is connected.
 local CONNECTED = -1
 
--- A user without connected clients, while objects of the user remain.
+-- A user that is gone and still has objects.
 local User = record {
   format = '<d',
   'gone',  -- ms when the last client was gone
@@ -75,7 +74,7 @@ local Session = record {
   'left',        -- ms at which it has left, or IN_USE
   also = {'text'},  -- the whole record; false if there is none
 }
--- It has not left.
+-- The session has not left.
 local IN_USE = -1
 
 -- The end of a member of the index that lists an object of an owner. Its key follows. Big-endian, so that the members
@@ -103,10 +102,10 @@ local Bounds = record {
 
 -- The number of bytes of a tag.
 local TAG_SIZE = 8
--- The time for which the keys of a bucket remain that no process has open. Grace periods are shorter. It is set again
--- when it was set longer ago than RENEWAL. Both in ms.
+-- RETENTION: ms after which the keys of an unused bucket expire; grace periods are shorter. RENEWAL: ms after which the
+-- expiry is set again.
 local RETENTION, RENEWAL = 7200000, 600000
--- A member that stays, so that no key disappears and returns without its expiry.
+-- A member of index and due that is never removed, so that no key disappears and returns without its expiry.
 local BUCKET_GUARD = 'a'
 
 -- Reads the bucket whose keys these are.
@@ -115,13 +114,13 @@ local function open_bucket(state, index, due, log)
   local stored = redis.call('HGET', state, 'b')
   if stored then
     Bucket.read_into(bucket, stored)
-    -- A log of another length is that of another bucket, or was damaged.
+    -- A log of another length belongs to another bucket, or was damaged.
     bucket.exists = redis.call('LLEN', log) == bucket.version - bucket.first + 1
   end
   return bucket
 end
 
--- Makes a bucket that does not exist, except for its record, which the script stores when it is done (store_bucket).
+-- Creates a bucket without its record, which the script stores at its end (store_bucket).
 local function create_bucket(bucket, epoch, tag)
   redis.call('DEL', bucket.state, bucket.index, bucket.due, bucket.log)
   bucket.exists, bucket.epoch, bucket.version, bucket.tag = true, epoch, 0, tag
@@ -146,7 +145,7 @@ local function renew_keys(bucket, now)
   bucket.renewed = now
 end
 
--- Returns the position of a bucket's last change.
+-- Returns the position of a bucket's last change in packed form.
 local function pack_position(bucket)
   return struct.pack(Position.format, bucket.epoch, bucket.version, bucket.tag)
 end

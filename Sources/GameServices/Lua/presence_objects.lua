@@ -1,5 +1,5 @@
--- The objects of a presence bucket, and the clients that own them: each change of an object, and the batches of
--- operations that the processes of the clients send.
+-- The objects of a presence bucket and the clients that own them: the operations that processes send in batches, and
+-- the changes of objects that are logged and published.
 
 -- The changes that a script makes.
 local Edit = record {
@@ -20,7 +20,8 @@ local Batch = record {
 -- Operations: a letter, then the record of what it needs.
 local CONNECT, DISCONNECT, PUT, UPDATE = 'c', 'd', 'p', 'u'
 
--- The connection of a client, of every operation but an update. It is all that a connect and a disconnect need.
+-- The connection of a client, with which every operation except an update begins. A connect and a disconnect have
+-- nothing else.
 local Connection = record {
   format = '<Hc0Hc0c8',
   'user',
@@ -38,6 +39,7 @@ local PutDetails = record {
   'key_size',  -- bytes of the key
   next = 'key_at',
 }
+-- The scope of an object that belongs to the user.
 local USER_SCOPE = 'u'
 
 -- An update, which needs no connection. Key and value follow.
@@ -63,8 +65,8 @@ local PUT_CHANGE, END_CHANGE = 'p', 'e'
 -- Why an object ended.
 local REMOVED, OWNER_GONE, PROCESS_DIED = 'r', 'g', 'd'
 
--- Notes a change: its kind; then for a put: 1 for a new object, owner, key, value; for an end: the reason, owner, key.
--- The tag comes in front.
+-- Collects a change: its kind; then for a put: 1 for a new object, owner, key, value; for an end: the reason, owner,
+-- key. Its element of the log begins with the tag.
 local function append_change(bucket, edit, change)
   change = edit.tag .. change
   bucket.version = bucket.version + 1
@@ -84,15 +86,15 @@ local function make_grace_member(owner, grace, key)
   return 'o' .. owner .. '\0' .. struct.pack(Grace.format, grace) .. key
 end
 
--- Stores the changes that a script has made, and publishes them: the position before, then each change after its
--- length. The record of the bucket is left to store_bucket.
+-- Stores the changes of a script in the log, drops the oldest ones, and publishes the changes: the position before,
+-- then each change after its length. The caller stores the record of the bucket (store_bucket).
 local function publish_changes(bucket, edit, channel, limits)
   local max = Bounds.read(limits)
   local before = struct.pack(Position.format, bucket.epoch, bucket.version - #edit.logged, bucket.tag)
   -- At most a few hundred: the operations are bounded.
   redis.call('RPUSH', bucket.log, unpack(edit.logged))
   bucket.tag = edit.tag
-  -- The current version always stays.
+  -- The element of the current version is never dropped.
   while bucket.first < bucket.version
     and (bucket.version - bucket.first >= max.count or bucket.bytes > max.bytes) do
     bucket.bytes = bucket.bytes - #redis.call('LPOP', bucket.log)
@@ -126,9 +128,9 @@ local function end_object(bucket, edit, key, owner, grace, reason)
   append_change(bucket, edit, END_CHANGE .. reason .. pack_owner_and_key(owner, key))
 end
 
--- Notes that an owner is gone since `gone`, and when its next object ends: `next_member` of the index lists it. Returns
--- false if it has no objects.
-local function await_end(bucket, owner, gone, next_member)
+-- Stores when the next object of an owner that is gone since `gone` ends: `next_member` of the index lists the object.
+-- Without an object, it deletes the owner. Returns whether the owner has an object.
+local function schedule_end(bucket, owner, gone, next_member)
   if not next_member then
     redis.call('HDEL', bucket.state, owner)
     redis.call('ZREM', bucket.due, owner)
@@ -139,12 +141,12 @@ local function await_end(bucket, owner, gone, next_member)
   return true
 end
 
--- Ends a client's connection at `gone`; 0: its session has died, and no grace period counts.
+-- Ends a client's connection at `gone`, in ms; 0: its session has died, and its objects end without a grace period.
 local function end_connection(bucket, owner, session_id, token, gone)
   local user = string.match(owner, '^c(%Z*)')
   redis.call('ZREM', bucket.index, 's' .. session_id .. '\0' .. owner, 'u' .. user .. '\0' .. owner)
   local of_client = 'o' .. owner .. '\0'
-  local client_remains = await_end(bucket, owner, gone, list_members(bucket.index, of_client, 1)[1])
+  local client_remains = schedule_end(bucket, owner, gone, list_members(bucket.index, of_client, 1)[1])
   if client_remains then
     local client = Client.new({session = session_id, token = token, gone = gone})
     redis.call('HSET', bucket.state, owner, Client.write(client))
@@ -154,7 +156,7 @@ local function end_connection(bucket, owner, session_id, token, gone)
   local others = list_members(bucket.index, clients_of_user, 1)
   if #others == 0 then
     local of_user = 'o' .. clients_of_user
-    local user_remains = await_end(bucket, user_field, gone, list_members(bucket.index, of_user, 1)[1])
+    local user_remains = schedule_end(bucket, user_field, gone, list_members(bucket.index, of_user, 1)[1])
     if user_remains then redis.call('HSET', bucket.state, user_field, struct.pack(User.format, gone)) end
   end
 end
@@ -172,14 +174,14 @@ local function find_owner(bucket, session_id, connection)
   return nil
 end
 
--- Connects a client. Nothing prevents it.
+-- Connects a client. This always succeeds.
 local function connect_client(bucket, session_id, operation)
   local connection = Connection.read(operation, 2)
   local user_field = 'u' .. connection.user
   local owner = 'c' .. connection.user .. '\0' .. connection.client
   local former = redis.call('HGET', bucket.state, owner)
   if former then
-    -- The connection that it replaces, of this process or of another one, ends without a trace.
+    -- The previous connection, of this process or of another one, ends without changes.
     local client = Client.read(former)
     redis.call('ZREM', bucket.index, 's' .. client.session .. '\0' .. owner)
   end
@@ -199,7 +201,7 @@ local function disconnect_client(bucket, session_id, now, operation)
   return DONE
 end
 
--- Gives an object another value, whoever owns it. Returns the result and its version.
+-- Replaces the value of an object of any owner. Returns the result and its version.
 local function update_object(bucket, edit, operation)
   local update = UpdateDetails.read(operation, 2)
   local key = string.sub(operation, update.key_at, update.key_at + update.key_size - 1)
@@ -250,7 +252,7 @@ local function remove_object(bucket, edit, session_id, operation)
   return DONE, bucket.version
 end
 
--- Carries out an operation. Returns its result and the version of that.
+-- Carries out an operation. Returns the result and its version.
 local function run_operation(bucket, edit, session_id, now, operation)
   local kind = string.sub(operation, 1, 1)
   if kind == CONNECT then

@@ -1,4 +1,4 @@
--- What a process reads of a presence bucket, without a session: the changes after a position, and pages of objects.
+-- Reads a presence bucket, without a session: the changes after a position, and pages of objects.
 
 -- Reads the changes after a position. Changes nothing.
 --
@@ -31,7 +31,7 @@ function entry.presence_read(keys, arguments)
   return {'ok', position.version + #taken < bucket.version and 1 or 0, taken}
 end
 
--- The number of objects that are read at once.
+-- The maximum number of objects that one command reads.
 local OBJECT_CHUNK = 32
 
 -- Reads a page of the objects, in the order of their keys. Changes nothing.

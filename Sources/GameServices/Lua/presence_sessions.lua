@@ -23,8 +23,8 @@ function entry.presence_join(keys, arguments)
   return {'ok'}
 end
 
--- Renews a session, or notes that it leaves. `batch` is the number of its last batch that was answered. Returns a
--- status.
+-- Renews a session for `ttl` ms, or records that it leaves. `batch` is the number of its last answered batch. Returns
+-- the status of the reply.
 local function renew_session(bucket, session_field, batch, ttl, is_leaving, now)
   local session = read_session(bucket, session_field)
   if not session.text or not is_in_use(bucket, session, session_field, now) then return 'lost' end
@@ -40,12 +40,13 @@ local function renew_session(bucket, session_field, batch, ttl, is_leaving, now)
   return 'ok'
 end
 
--- Ends a session that has expired or left: its clients, or as many as are allowed. Returns what remains of the budget.
+-- Ends up to `budget` + 1 clients of a session that has expired or left, and the session after the last one. Returns
+-- the rest of the budget, which may be -1.
 local function end_session(bucket, session_field, budget)
   local session = read_session(bucket, session_field)
   local gone = 0
   if session.text and session.left ~= IN_USE then gone = session.left end
-  -- Whatever the clock does now, this session has expired.
+  -- The expiry is final, even if the clock steps back.
   redis.call('ZADD', bucket.due, 0, session_field)
   local limit = budget + 1
   local prefix = session_field .. '\0'
@@ -62,7 +63,7 @@ local function end_session(bucket, session_field, budget)
   return budget - #clients
 end
 
--- Returns when an owner was gone, in ms. 0: its session has died.
+-- Returns the time in ms since when an owner is gone; 0: its session has died.
 local function read_gone(bucket, owner)
   local stored = redis.call('HGET', bucket.state, owner)
   if not stored then return 0 end
@@ -74,8 +75,7 @@ local function read_gone(bucket, owner)
   return client.gone
 end
 
--- Ends the objects of an owner that is gone whose grace periods are over, or as many as are allowed. Returns their
--- number.
+-- Ends up to `budget` + 1 objects of an owner that is gone, whose grace periods are over. Returns their number.
 local function end_objects(bucket, edit, owner, budget, now)
   local gone = read_gone(bucket, owner)
   local prefix = 'o' .. owner .. '\0'
@@ -88,11 +88,12 @@ local function end_objects(bucket, edit, owner, budget, now)
     end_object(bucket, edit, string.sub(member, object.key_at), owner, object.grace, reason)
     budget, done = budget - 1, done + 1
   end
-  await_end(bucket, owner, gone, members[done + 1])
+  schedule_end(bucket, owner, gone, members[done + 1])
   return done
 end
 
--- Does what is due, as far as the budget allows. Returns the number of objects that have ended.
+-- Ends sessions and objects that are due, within a budget of steps, clients and objects. Returns the number of objects
+-- that have ended.
 local function end_what_is_due(bucket, edit, budget, now)
   local ended = 0
   while budget > 0 do
@@ -109,8 +110,8 @@ local function end_what_is_due(bucket, edit, budget, now)
   return ended
 end
 
--- A heartbeat, and a bounded part of what is due: the ends of sessions that have expired, and of objects whose grace
--- period is over. Any process may run it at any time.
+-- Renews a session, and ends a bounded number of clients of expired sessions and of objects whose grace periods are
+-- over. Any process may run it at any time.
 --
 -- KEYS[1] state [2] index [3] due [4] log [5] changes: the bucket's
 -- ARGV[1] epoch of the bucket if it does not exist, 8 random bytes; empty: it is not created
@@ -136,13 +137,13 @@ function entry.presence_sweep(keys, arguments)
     local batch, is_leaving = tonumber(arguments[5]), arguments[7] == 'leave'
     status = renew_session(bucket, 's' .. session_id, batch, arguments[6], is_leaving, now)
   end
-  -- A bucket that was just made is always renewed.
+  -- A bucket that was just created is always renewed.
   local is_renewed = now - bucket.renewed > RENEWAL or bucket.renewed > now
   if is_renewed then renew_keys(bucket, now) end
 
   local edit = Edit.new({tag = tag, logged = {}, published = {}})
   local ended = end_what_is_due(bucket, edit, tonumber(arguments[8]), now)
-  -- The entry that is due first, without the guard.
+  -- The time of the member that is due first, without the guard.
   local next_due = redis.call('ZRANGEBYSCORE', bucket.due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   if #edit.logged > 0 then publish_changes(bucket, edit, keys[5], arguments[3]) end
   if is_renewed or #edit.logged > 0 then store_bucket(bucket) end

@@ -1,5 +1,5 @@
--- Sends across partitions. Such a send is recorded in the partition of its id, its home, before any part of it is
--- delivered, so that whoever finds it unfinished can finish it.
+-- Sends across partitions. Such a send is recorded in its home, the partition of its id, before any part of it is
+-- delivered, so that any process can finish it.
 
 -- The fields of the record of a send.
 --   FINGERPRINT  of messages and recipients

@@ -1,9 +1,9 @@
--- The devices that read a mailbox, and the processes that wait for them. A device acknowledges what it has read, and
--- messages stay in the mailbox until all of its devices have acknowledged them.
+-- The devices that read a mailbox, and the processes that wait for them. A device acknowledges the messages that it has
+-- read, and messages stay in the mailbox until all of its devices have acknowledged them.
 
--- Returns whether a device's current poll is this one and its last-seen time need not be renewed. `poll` is in packed
--- form. A device that is not seen again for `refresh` ms must be renewed, 0: never.
-local function check_device(devices, name, poll, refresh, now)
+-- Returns whether a poll, in packed form, is the current one of its device, and the last-seen time of the device need
+-- not be renewed. It must be renewed after `refresh` ms; 0: never.
+local function is_poll_current(devices, name, poll, refresh, now)
   local at, is_current = 1, false
   while at <= #devices do
     local device = Device.read(devices, at)
@@ -36,9 +36,9 @@ local function renew_registration(box, text, state, process, lifetime, now)
   end
 end
 
--- Returns whether nothing has changed for a call that waits, and registers its process again in this case. If the time
--- to live of the mailbox must be renewed, a read does it.
-local function check_wait(box, argument, process, lifetime, refresh, now)
+-- Returns whether nothing has changed for a call that waits, and then registers its process again. A mailbox whose time
+-- to live must be renewed counts as changed, because the read that follows renews it.
+local function is_wait_current(box, argument, process, lifetime, refresh, now)
   local wait = Wait.read(argument)
   local name = string.sub(argument, wait.device_at)
   local poll = struct.pack(Poll.format, process, wait.poll)
@@ -48,7 +48,7 @@ local function check_wait(box, argument, process, lifetime, refresh, now)
   local is_same = (state.due == 0 or state.due > now) and state.last == wait.index and state.epoch == wait.epoch
     and state.tag == wait.tag
   if is_same then
-    is_same = check_device(fields[2] or '', name, poll, refresh, now)
+    is_same = is_poll_current(fields[2] or '', name, poll, refresh, now)
   end
   if is_same and lifetime > 0 then
     renew_registration(box, fields[1], state, process, lifetime, now)
@@ -66,14 +66,14 @@ function entry.check(keys, arguments)
   local now = read_time()
   local reply = {}
   for i = 2, #keys do
-    local is_same = check_wait(keys[i], arguments[i + 2], process, lifetime, refresh, now)
+    local is_same = is_wait_current(keys[i], arguments[i + 2], process, lifetime, refresh, now)
     if not is_same then reply[#reply + 1] = i - 1 end
   end
   return reply
 end
 
--- Forgets a device, as if it had not been seen for too long: no message is kept for it any more. Those that were kept
--- for it alone are deleted by the next listen of another device.
+-- Forgets a device, like one that has not been seen for `device_ttl`: no more messages are kept for it. The next listen
+-- of another device deletes messages that were kept only for it.
 -- KEYS   [1] meta  [2] box  [3] mail
 -- ARGV   [1] Target  [2] device  [3] ms when last seen: a device with another one is not forgotten; '' for any
 -- Reply  {'ok', 1 if the mailbox had the device, else 0}

@@ -1,16 +1,16 @@
--- Listening: one script acknowledges messages, deletes those that all devices have acknowledged, and reads on. If there
--- is nothing to read, it registers the process to be notified.
+-- Listens to a mailbox: one script acknowledges messages, deletes those that all devices have acknowledged, and reads
+-- on. If there is nothing to read, it registers the process to be notified.
 
--- The maximum number of devices of a mailbox, and of polls that it knows of a device.
+-- The maximum numbers of devices of a mailbox and of polls that a device stores.
 local MAX_DEVICES, MAX_POLLS = 64, 4
 
--- The devices of a mailbox but the one that listens, without those that have not been seen for too long.
+-- The devices of a mailbox other than the listening one, without those that have not been seen for `device_ttl`.
 local OtherDevices = record {
   -- text: the devices, in packed form. count: their number. least: the least index that one of them has acknowledged.
   also = {'text', 'count', 'least'},
 }
 
--- How the poll of a process relates to the polls that its device knows.
+-- How the poll of a request relates to the polls of its device.
 local PollStatus = record {
   -- begins: it becomes the current one. is_current: it is the current one already. rival: the process of another
   -- current poll.
@@ -55,8 +55,8 @@ local function separate_devices(devices, mine, device_ttl, now)
   return others
 end
 
--- Compares a poll with those that the device knows. A poll that has begun before and is not the current one has been
--- superseded, also when its first reply was lost.
+-- Compares the poll of a request with those of the device. A poll that has begun before and is not the current one was
+-- superseded, also if its first reply was lost.
 local function check_poll(polls, request, state, now)
   local status = PollStatus.new({begins = request.phase == BEGINS, is_current = false})
   local is_known, has_begun, oldest, at = false, false, nil, 1
@@ -72,8 +72,8 @@ local function check_poll(polls, request, state, now)
     oldest = poll.number
   end
   if polls ~= '' then
-    -- Redis has lost the beginning of a poll that it should know, unless others have begun since so that it is
-    -- forgotten.
+    -- A poll that continues is not stored: Redis has lost its beginning, unless so many others have begun since that it
+    -- was dropped.
     if request.phase == CONTINUES and not has_begun
       and (is_known or #polls < MAX_POLLS * Poll.size or oldest < request.poll) then
       status.begins = true
@@ -122,7 +122,7 @@ local function check_cursor(request, mail, state, mine)
   return cursor
 end
 
--- Moves what the device has acknowledged to the cursor. A cursor that is invalid moves to where reading can restart.
+-- Advances the device to the cursor, which it acknowledges. Moves an invalid cursor to where reading can restart.
 -- Returns whether the device is new, and whether it has moved.
 local function acknowledge(mine, cursor, state, request)
   local is_mine_new, has_moved = not mine.index, false
@@ -134,8 +134,8 @@ local function acknowledge(mine, cursor, state, request)
     end
   else
     -- The reply may be lost, and the process may end: until the device acknowledges a position after the gap, each
-    -- process that begins without a cursor is notified. A truncated device is behind the first message in any case. An
-    -- invalid acknowledgement changes nothing, nor does a registration.
+    -- process that begins without a cursor is notified. A truncated device need not be marked, because it is behind the
+    -- first message. An invalid acknowledgement or a registration changes nothing.
     if cursor.status ~= 'truncated' and request.phase < ACKNOWLEDGES and mine.index ~= UNAWARE then
       mine.index, has_moved = UNAWARE, true
     end

@@ -1,10 +1,10 @@
--- What a listen deletes and writes: messages that all devices have acknowledged, the state of the mailbox and the
--- device that listens.
+-- Writes a listen: deletes the messages that all devices have acknowledged, and stores the state of the mailbox and the
+-- listening device.
 
--- The maximum number of messages that one script deletes; MAX_LOOKS if each must be looked at. The rest is deleted by
--- later scripts.
+-- The maximum number of messages that one script deletes; MAX_LOOKS if it must read each. Later scripts delete the
+-- rest.
 local MAX_DROP = 65536
--- The number of deleted messages whose tags are kept, for senders that compare the last message confirmed to them.
+-- The maximum number of tags in the history, with which senders compare the last message that was confirmed to them.
 local MAX_HISTORY = 32
 
 -- The messages that a listen deletes.
@@ -14,7 +14,7 @@ local Deletion = record {
   also = {'count', 'dead_keys', 'history'},
 }
 
--- Returns the index of the last message of the first `count` ones that was sent before a time.
+-- Returns the index of the last of the first `count` messages that was sent before `time`; `from` if there is none.
 local function find_older(mail, from, count, time)
   local low, high = 0, count
   while low < high do
@@ -25,9 +25,9 @@ local function find_older(mail, from, count, time)
   return from + low
 end
 
--- Returns the index of the last message that can be deleted: what every device has acknowledged, except the backlog for
--- devices that come later. `mine` is what the device that listens has acknowledged, `least` what the slowest of the
--- others has, or nil.
+-- Returns the index of the last message that can be deleted: every device has acknowledged it, and it is not in the
+-- backlog for later devices. `mine` is the index that the listening device has acknowledged, `least` the least one of
+-- the other devices, or nil.
 local function find_cut(mail, state, request, mine, least, now)
   local cut = mine
   if least and least < cut then cut = least end
@@ -39,7 +39,7 @@ local function find_cut(mail, state, request, mine, least, now)
 end
 
 -- Returns the collapse keys of the first `count` messages, each followed by the message's index, or nil if they have
--- none. Subtracts what was removed from these messages from the mailbox's hollow bytes.
+-- none. Subtracts the hollow bytes of these messages from those of the mailbox.
 local function collect_dead_keys(mail, state, count)
   local dead_keys, before = nil, state.from_sum
   for first = 0, count - 1, 128 do
@@ -71,7 +71,7 @@ local function extend_history(box, mail, from_tag, count)
   return history
 end
 
--- Deletes the messages up to `cut` from the state, and returns what must be deleted from the list.
+-- Removes the messages up to index `cut` from the state, and returns what must be deleted from the list.
 local function plan_deletion(mail, box, state, cursor, cut)
   local deletion = Deletion.new({count = 0})
   if cut > state.from then

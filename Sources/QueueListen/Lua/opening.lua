@@ -1,6 +1,6 @@
--- Opening a mailbox and repairing it. Every entry that uses a mailbox reads its state, checks that the list of messages
--- belongs to it, and after tampering, or after Redis has lost data, gives the mailbox a new epoch. Every cursor of a
--- mailbox that gets a new epoch is answered with 'reset'. What is repaired is written by the entry if it writes at all.
+-- Opens and repairs mailboxes. Every entry that uses a mailbox reads its state and checks that the list of messages
+-- belongs to it. After tampering, or after Redis has lost data, it gives the mailbox a new epoch: then every cursor is
+-- answered with 'reset'. The repaired state is written by entries that write, and by no others.
 
 -- Returns the time in whole ms.
 local function read_time()
@@ -8,23 +8,23 @@ local function read_time()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The name of a mailbox. ':box:' is as long as ':meta'.
+-- Returns the name of a mailbox from the names of its keys, in which ':box:' is as long as ':meta'.
 local function extract_name(meta, box)
   return string.sub(box, #meta + 1)
 end
 
--- What the channels of a partition begin with. The id of a process follows, or 'all'.
+-- Returns what the channels of a partition begin with. The id of a process follows, or 'all'.
 local function form_channel(meta)
   return string.sub(meta, 1, -5) .. 'wake:'
 end
 
--- The head of the message at this position of the list, from 0.
+-- Returns the head of the message at this position of the list, from 0.
 local function load_head(mail, position)
   return redis.call('LINDEX', mail, string.format('%d', 2 * position))
 end
 
--- Notifies the processes of a channel that a mailbox must be read, whatever they know about it. Wake-ups may be lost: a
--- user whose ACL rules forbid the channel uses the mailbox all the same.
+-- Notifies the processes of a channel that a mailbox must be read, whatever they know about it. An error is ignored,
+-- because wake-ups may be lost: the ACL rules of the user may forbid the channel.
 local function publish_to_read(channel, name)
   redis.pcall('PUBLISH', channel, struct.pack(WAKE_UP_TO_READ, #name, name, 0))
 end
@@ -51,7 +51,7 @@ local function read_state(state, text, box, partitions)
   state.is_new, state.is_partition_new = false, false
 end
 
--- The state of a mailbox that does not exist, or whose state was deleted. Meta is read only here.
+-- Fills in the state of a mailbox that does not exist, or whose state was deleted. Only then meta is read.
 local function create_state(state, meta, partitions, epoch)
   state.is_partition_new = check_layout(meta, partitions)
   state.partitions, state.epoch, state.is_new = partitions, epoch, true
@@ -96,8 +96,8 @@ local function open_mailbox(meta, box, mail, partitions, new_epoch)
   return state
 end
 
--- Returns the devices of a mailbox. In a mailbox that has a new epoch, every device is unaware of the loss: listen
--- notifies it, and deletes nothing before it has acknowledged a new position.
+-- Returns the devices of a mailbox. If the mailbox has a new epoch, every device becomes UNAWARE: listen notifies it of
+-- the loss, and deletes nothing before it has acknowledged a new position.
 local function read_devices(box, state)
   local devices = redis.call('HGET', box, 'd') or ''
   if state.is_new then
@@ -113,8 +113,8 @@ local function read_devices(box, state)
   return devices
 end
 
--- Writes the devices of a mailbox that may have a new epoch, and notifies all processes if it has one: those that
--- waited for its predecessor may not be registered, and no send will notice that it is new.
+-- If a mailbox has a new epoch, writes its devices and notifies all processes: those that wait may no longer be
+-- registered, and later sends do not notice that the epoch is new.
 local function announce_epoch(meta, box, state)
   if state.is_new then
     local devices = read_devices(box, state)
@@ -125,8 +125,7 @@ local function announce_epoch(meta, box, state)
 end
 
 -- Returns the tag of the message with this index, which is less than that of the last message. Returns false or nil if
--- the message was deleted, and its tag is not known either: further back than the history reaches, there is nothing to
--- compare with.
+-- the message was deleted and the history does not reach back to it.
 local function find_tag(box, mail, state, index)
   if index > state.from then
     local head = Head.read(load_head(mail, index - state.from - 1))

@@ -1,6 +1,6 @@
--- What operators do with a mailbox: look at its state, delete it, and give it limits of its own.
+-- Operations on mailboxes for operators: inspecting a mailbox, deleting it, and giving it limits of its own.
 
--- Returns the devices of a mailbox as a list: name, index, tag and ms when last seen of each.
+-- Returns the devices of a mailbox as a list of name, index, tag and ms when last seen of each.
 local function list_devices(devices)
   local list, at = {}, 1
   while at <= #devices do
@@ -28,7 +28,7 @@ end
 -- Returns the state of a mailbox. Changes nothing.
 -- KEYS   [1] meta  [2] box  [3] mail
 -- ARGV   [1] Target
--- Reply  {} if it does not exist, or {'ok', ms now, epoch, last, index of the last message that is gone, bytes, its own
+-- Reply  {} if it does not exist, or {'ok', ms now, epoch, last, index of the last deleted message, bytes, its own
 --        Limits or '', ms until it is deleted if nobody uses it or -1, number of processes whose registration has not
 --        expired, {device, index, tag, ms when last seen, …}}
 -- Refuses as described at LAYOUT

@@ -1,13 +1,13 @@
--- Reading the messages of a mailbox, in pages.
+-- Reads the messages of a mailbox in pages.
 
--- One script returns no more messages and bytes than this, because it occupies the server meanwhile.
+-- The maximum numbers of messages and of bytes that one script returns, because it blocks the server meanwhile.
 local MAX_PAGE, MAX_PAGE_BYTES = 1000, 1048576
--- The maximum number of messages that one script looks at to delete them.
+-- The maximum number of messages that one script reads to delete them.
 local MAX_LOOKS = 1024
 
--- Appends to `reply` the elements of messages from a position of the list on, up to `stop`. `reply` has HEADER_SIZE
--- elements before. It reads in pieces whose size is estimated from the average: one message may be large.
--- `max_bytes` is exceeded by the first message only.
+-- Appends to `reply`, which has HEADER_SIZE elements, the elements of the messages from position `at` of the list up to
+-- `stop`, exclusive. Reads in pieces whose size is estimated from the average, because one message may be large. Only
+-- the first message may exceed `max_bytes`.
 local function append_messages(reply, mail, state, at, stop, max_messages, max_bytes)
   if at < stop and max_messages > 0 then
     max_messages, max_bytes = math.min(max_messages, MAX_PAGE), math.min(max_bytes, MAX_PAGE_BYTES)

@@ -1,23 +1,22 @@
--- The records of mailboxes: what Redis stores, and what clients pass and receive in packed form. Each is described
--- once, with a name for each field. All numbers are exact up to 2^53, times are ms since 1970, and epochs and tags are
--- 8 random bytes.
+-- The records of mailboxes: what Redis stores, and what clients pass and receive in packed form. All numbers are exact
+-- up to 2^53, times are ms since 1970, and epochs and tags are 8 random bytes.
 
 -- The keys of a partition. meta is a hash with the field `partitions`: the number of partitions of the namespace, then
--- LAYOUT, the version of what is stored. A program that knows only the first layout expects the number alone, and
--- refuses it.
+-- LAYOUT, the version of what is stored. A program of the first layout expects the number alone, and refuses this
+-- value.
 --
 -- A mailbox is a pair of keys:
 -- box   hash  m  the mailbox's state (State), its own limits (Limits) if it has any, and the processes that are
 --                registered to be notified (Waiter), one after the other
 --             d  the devices (Device), one after the other
---             h  the tags of the last messages that were acknowledged and deleted, in order, 8 bytes each. Valid if the
---                last one is from_tag
+--             h  the history: the tags of the last messages that were acknowledged and deleted, in order, 8 bytes each.
+--                It is valid if the last tag is from_tag
 --             k:KEY  the index of the last message with this collapse key
 -- mail  list  the messages, each as two elements: Head, and Body with the envelope. The message whose elements are at
 --             2i and 2i + 1 has the index from + 1 + i: indices have no gaps by construction.
 --
--- Everything is checked before anything is written, because Redis does not roll back. Tables and long strings are
--- created only where they are needed, because creating them takes time (docs/decisions/0043).
+-- Tables and long strings are created only where they are needed, because creating them takes time
+-- (docs/decisions/0043).
 --
 -- Refusals of all entries: {'partitions', the actual number}, {'foreign', KEY}: the key holds data of another program.
 local LAYOUT = ' layout 2'
@@ -31,7 +30,7 @@ local State = record {
   'epoch',
   'last',        -- index of the last message
   'tag',         -- of that message
-  'from',        -- index of the last message that is gone
+  'from',        -- index of the last message that was deleted
   'from_tag',    -- tag of that message
   'sum',         -- bytes of all messages ever
   'from_sum',    -- bytes of the messages up to and including the one at `from`
@@ -39,8 +38,8 @@ local State = record {
   'keyed',       -- number of collapse keys
   'due',         -- when the time to live must be renewed; 0: not set
   'own_size',    -- bytes of the mailbox's own limits, which follow; 0: none
-  -- rest: what follows the state in its field. is_new: the mailbox has a new epoch. is_partition_new: meta must be
-  -- written, at the first use of the partition.
+  -- rest: what follows the state in its field. is_new: the mailbox has a new epoch. is_partition_new: this is the first
+  -- use of the partition, and meta must be written.
   also = {'rest_at', 'rest', 'is_new', 'is_partition_new'},
   next = 'rest_at',
 }
@@ -57,7 +56,7 @@ local Limits = record {
   'backlog_age',    -- ms that messages are kept beyond acknowledgement
   'device_ttl',     -- ms after which an unseen device is forgotten; 0: never
 }
--- What happens to a message for a full mailbox: it is refused, or replaces the oldest ones.
+-- What a full mailbox does with a new message: it refuses the message, or deletes the oldest ones.
 local REJECT, DROP_OLDEST = 0, 1
 
 -- The first element of a message, so that looking at a message does not copy its body.
@@ -70,7 +69,7 @@ local Head = record {
   'sent',   -- when the message was sent
   'tag',
 }
--- The kinds of messages: 'M' and 'X'.
+-- The kinds of messages: the bytes 'M' and 'X'.
 local MESSAGE, EMPTY = 77, 88
 
 -- The beginning of Head, up to the sum.
@@ -99,7 +98,7 @@ local Device = record {
   also = {'next_at'},
   next = 'next_at',
 }
--- The index of a device that has not been notified of a loss.
+-- The index of a device that has not acknowledged anything since its last gap.
 local UNAWARE = -1
 
 -- A poll is one call of listen.
@@ -144,7 +143,7 @@ local Target = record {
   next = 'request_at',
 }
 
--- Where the messages of a reply begin.
+-- The position in a mailbox after which the messages of a reply begin.
 local Position = record {
   format = '<c8dc8d',
   'epoch',
@@ -173,8 +172,9 @@ local ListenRequest = record {
   -- The cursor is only the position after which to read, and acknowledges nothing.
   also = {'reads_ahead'},
 }
--- BEGINS: the poll begins, or may have begun. CONTINUES: it reads again. ACKNOWLEDGES: there is no poll, only an
--- acknowledgement. REGISTERS: neither, the device becomes known, or is seen again.
+-- CONTINUES: a poll reads again. BEGINS: a poll begins, or may have begun. ACKNOWLEDGES: there is no poll, only an
+-- acknowledgement. REGISTERS: there is neither; the device becomes known, or is seen again. READS_AHEAD is added to the
+-- phase.
 local CONTINUES, BEGINS, ACKNOWLEDGES, REGISTERS, READS_AHEAD = 0, 1, 2, 3, 4
 
 -- A call that waits, for check. The device's name follows.
@@ -193,8 +193,8 @@ local SendRequest = record {
   'partitions',    -- of the namespace
   'has_keys',      -- 1 if any message has a collapse key
   'messages',      -- number of messages
-  'place',         -- of the request, 2 bytes: its answer replaces that of the earlier request in this place, which must
-                   -- have arrived
+  'place',         -- 2 bytes: the answer replaces that of the earlier request in this place, which the sender must have
+                   -- received
   'number',        -- of the request, which grows
   'answer_ttl',    -- ms that the answer is kept; half of it if the sender has sent before
   'fingerprint',   -- of messages and recipients, 8 bytes
@@ -212,7 +212,7 @@ local SendRequest = record {
 -- regardless of limits.
 local PROBE, PART = 1, 2
 
--- A sender's knowledge of a mailbox: the last message that was confirmed to it.
+-- The last message of a mailbox that was confirmed to a sender.
 local Known = record {
   format = '<c8dc8',
   size = 24,
@@ -231,7 +231,7 @@ local Answer = record {
   next = 'results_at',
 }
 
--- What a send has done in a mailbox.
+-- The result of a send in one mailbox.
 local Result = record {
   format = '<dc8',
   'index',  -- of the first message

@@ -1,10 +1,10 @@
--- Sending messages to mailboxes: to all or to none. A send checks everything, makes room in full mailboxes, stores the
--- messages, replaces messages that have the same collapse key, and notifies the processes that wait.
+-- Sends messages to mailboxes: to all or to none. A send checks everything, makes room in full mailboxes, stores the
+-- messages, replaces messages that have the same collapse key, and notifies waiting processes.
 
 -- The maximum number of messages in one send.
 local MAX_MESSAGES = 768
 
--- What a send does.
+-- What a send will write and reply.
 local Plan = record {
   also = {
     'writes',            -- for each recipient its elements (the only head, or a table of all), then the new state of
@@ -13,7 +13,7 @@ local Plan = record {
     'reply',             -- Result of the first recipient
     'results',           -- of all, if there are several, or nil
     'is_partition_new',  -- meta must be written
-    'is_step',           -- the script only makes room
+    'is_step',           -- the script only makes room, and the send must be repeated
   },
 }
 
@@ -42,7 +42,8 @@ local function check_request(sent, request, now)
   return expiry_set
 end
 
--- Refuses a mailbox that has lost the last message that was confirmed to this sender: repair notifies the readers.
+-- Refuses a mailbox that has lost the last message that was confirmed to this sender: {'damaged', number}. The sender
+-- then runs repair, which notifies the readers.
 local function check_confirmed_message(box, mail, state, known, number)
   if known.index > 0 and known.epoch == state.epoch then
     if known.index >= state.last then refuse({'damaged', number}) end
@@ -58,8 +59,8 @@ local function parse_numbers(list)
   return numbers
 end
 
--- Returns the elements of several messages, or of one whose life the mailbox limits, and appends the messages to the
--- state. `list` has the numbers of the messages, or is nil or empty for all.
+-- Returns the elements of several messages, or of one whose life the mailbox limits, and advances the state. `list` has
+-- the numbers of the messages, or is nil or empty for all.
 local function compose_messages(state, request, arguments, list, max_age, now)
   local numbers, elements = nil, {}
   if list and list ~= '' then
@@ -80,8 +81,8 @@ local function compose_messages(state, request, arguments, list, max_age, now)
   return elements
 end
 
--- Returns the elements of the messages for a mailbox, and appends the messages to its state. Of a single message, whose
--- second element is as the client passes it, it returns the first element only.
+-- Returns the elements of the messages for a mailbox, and advances its state. Of a single message whose second element
+-- is as the client passes it, returns the first element only.
 local function compose_elements(state, request, arguments, number, max_age, now)
   if request.messages == 1 and max_age == 0 then
     state.tag = struct.unpack('c8', request.text, request.tags_at)
@@ -109,7 +110,7 @@ local function read_recipient(state, meta, box, mail, request, number)
   local known_at = request.tags_at + 8 * request.messages
   if known_at <= #request.text
     and struct.unpack('c8', request.text, known_at + Known.size * number - 8) ~= state.tag then
-    -- The last message is not the one that was confirmed to this sender.
+    -- The last message is another one than was confirmed to this sender.
     local known = Known.read(request.text, known_at + Known.size * (number - 1))
     check_confirmed_message(box, mail, state, known, number)
   end
@@ -127,7 +128,7 @@ local function add_result(plan, number, index, epoch)
   end
 end
 
--- Returns the limits of a recipient: those of the request, or the mailbox's own.
+-- Returns the limits of a recipient: the mailbox's own if it has any, otherwise those of the request.
 local function read_limits(request, state, text)
   local limits = Limits.new({max_messages = request.max_messages, max_bytes = request.max_bytes,
     when_full = request.when_full, max_age = request.max_age, ttl = request.ttl})

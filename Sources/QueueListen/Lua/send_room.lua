@@ -1,18 +1,18 @@
--- Making room in mailboxes that are full: a send deletes expired messages and replaced ones, and with DROP_OLDEST the
--- oldest messages, until the new ones fit. A mailbox is a table here, with the fields of its state and of its limits.
+-- Makes room in full mailboxes: a send deletes expired and replaced messages, and with DROP_OLDEST the oldest messages,
+-- until the new ones fit. A mailbox is a table here, with the fields of its state and of its limits.
 --
--- One script deletes at most MAX_DROP_BYTES, and looks at no more than MAX_LOOKS messages. What is left to do is a
--- later script's: this one then only makes room, and replies {'again'}.
+-- One script deletes at most MAX_DROP_BYTES, and reads at most MAX_LOOKS messages. If that is not enough, it only makes
+-- room and replies {'again'}.
 
 -- The maximum number of bytes that one script deletes.
 local MAX_DROP_BYTES = 8388608
 
--- What one script may still do: messages that it looks at, and bytes that it deletes.
+-- The numbers of messages that one script may still read and of bytes that it may still delete.
 local Budget = record { also = {'looks', 'bytes'} }
 
--- Returns the number of the last message that must go so that `count` messages and `bytes` bytes go, and no more than
--- `max_bytes`; 1 is the oldest one. The search begins at the oldest message, because Redis finds an element from the
--- nearer end of the list.
+-- Returns how many of the oldest messages must be deleted to delete at least `count` messages and `bytes` bytes; fewer
+-- if these have `max_bytes`. The search begins at the oldest message, because Redis finds an element from the nearer
+-- end of the list. left: number of messages.
 local function find_last_to_go(box, left, count, bytes, max_bytes)
   local low, high, is_found = 1, 1, false
   while low < high or not is_found do
@@ -29,8 +29,8 @@ local function find_last_to_go(box, left, count, bytes, max_bytes)
   return high
 end
 
--- Drops the oldest messages of a mailbox without collapse keys, where nothing has to be known of the messages but the
--- sum of the last one that goes. Returns whether `count` messages and `bytes` bytes have gone.
+-- Drops the oldest messages of a mailbox without collapse keys: only the head of the last dropped one must be read.
+-- Returns whether `count` messages and `bytes` bytes were dropped.
 local function drop_oldest(box, budget, left, count, bytes)
   local last = find_last_to_go(box, left, count, bytes, budget.bytes)
   local head = Head.read(load_head(box.mail, last - 1))
@@ -51,8 +51,8 @@ local function drop_first(box, head, key, size)
   end
 end
 
--- Drops messages of a mailbox one by one, and refuses the send when one of them is needed and the mailbox rejects.
--- Returns whether `count` messages and `bytes` bytes have gone.
+-- Drops messages of a mailbox one by one, and refuses the send when one of them is neither replaced nor expired and the
+-- mailbox rejects. Returns whether `count` messages and `bytes` bytes were dropped.
 local function drop_unneeded(box, budget, left, count, bytes, now)
   while (count > 0 or bytes > 0) and budget.looks > 0 and box.drop < left do
     local elements = redis.call('LRANGE', box.mail, string.format('%d', 2 * box.drop),
@@ -74,10 +74,10 @@ end
 -- Makes room in a mailbox. Returns whether there is enough.
 local function make_room_in(box, budget, mode, now)
   local left, has_room = box.base - box.from, true
-  -- The numbers of messages and bytes that must go.
+  -- The numbers of messages and bytes that must be dropped.
   local count = box.last - box.from - box.max_messages
   local bytes = box.sum - box.from_sum - box.hollow - box.max_bytes
-  -- With DROP_OLDEST a probe has the room in any case.
+  -- With DROP_OLDEST there is always room for a probe.
   if box.when_full ~= DROP_OLDEST or mode ~= PROBE then
     if box.when_full == DROP_OLDEST and box.keyed == 0 and box.hollow == 0 then
       has_room = drop_oldest(box, budget, left, count, bytes)
@@ -89,7 +89,7 @@ local function make_room_in(box, budget, mode, now)
   return has_room
 end
 
--- Makes room in the mailboxes that are full. Messages that do not even fit into an empty mailbox are refused later.
+-- Makes room in the mailboxes that are full. Messages that do not fit into an empty mailbox are refused by refuse_full.
 local function make_room(plan, recipients, mode, now)
   local budget = Budget.new({looks = MAX_LOOKS, bytes = MAX_DROP_BYTES})
   for number = 1, recipients do

@@ -1,18 +1,19 @@
--- What a send writes: its answer, the messages, the replacement of messages that have the same collapse key, the states
--- of the mailboxes, and the wake-ups. A mailbox that needs more than a new state is a table here, with the fields of
--- its state and of its limits.
+-- Writes a send: its answer, the messages, empty messages in place of those with the same collapse keys, the states of
+-- the mailboxes, and the wake-ups. A mailbox that needs more than a new state is a table here, with the fields of its
+-- state and of its limits.
 
--- A wake-up contains messages of up to MAX_WAKE_UP bytes, and all wake-ups of a send together up to MAX_WAKE_UPS.
+-- The maximum number of bytes of messages in one wake-up, and the bytes of all wake-ups of a send from which on they
+-- contain no messages.
 local MAX_WAKE_UP, MAX_WAKE_UPS = 1024, 65536
 
 -- The wake-ups of a send.
 local WakeUps = record {
-  -- lists: the wake-ups of each process, or nil. bytes: how long those of processes are together.
+  -- lists: the wake-ups of each process, or nil. bytes: of the wake-ups of processes, together.
   also = {'lists', 'bytes'},
 }
 
--- Stores the answer to a request. The first write is one that Redis refuses at maxmemory: then nothing has been done.
--- The expiry is set again when half of the time has passed.
+-- Stores the answer to a request. Redis refuses this first write at maxmemory, so that nothing is written then. The
+-- expiry is set again when half of the time has passed.
 local function store_answer(sent, request, expiry_set, results, now)
   local is_renewed = expiry_set + request.answer_ttl / 2 < now
   redis.call('HSET', sent, request.place,
@@ -36,7 +37,7 @@ end
 
 -- Replaces the message with this index by an empty one, if it has this collapse key.
 local function empty_message(box, key, index)
-  -- The messages that make room are deleted at the end.
+  -- The dropped messages are still in the list.
   local at = 2 * (box.drop + index - box.from - 1)
   local found = redis.call('LRANGE', box.mail, string.format('%d', at), string.format('%d', at + 1))
   local head = Head.read(found[1])
@@ -68,7 +69,7 @@ local function collapse_keys(box, elements)
   end
 end
 
--- Deletes the collapse keys of messages that made room, and replaces messages that have the collapse keys of new ones.
+-- Deletes the collapse keys of dropped messages, and replaces messages that have the collapse keys of new ones.
 local function collapse_messages(plan, has_keys, body)
   for number, box in pairs(plan.boxes) do
     -- The first write removes something: Redis allows that at maxmemory.
@@ -85,7 +86,7 @@ local function collapse_messages(plan, has_keys, body)
   end
 end
 
--- Deletes the messages that made room, writes the state of a mailbox, and sets its time to live.
+-- Deletes the dropped messages of a mailbox, writes its state, and sets its time to live.
 local function write_box(box, partitions, now)
   local is_due, is_freed = box.ttl > 0 and box.due <= now, box.ttl == 0 and box.due > 0
   if is_due then box.due = now + math.floor(box.ttl / 8) elseif is_freed then box.due = 0 end
@@ -135,8 +136,8 @@ local function wake_waiters(wake_ups, box, short, full, now)
   end
 end
 
--- Adds the wake-ups of a mailbox that has new messages: for all processes if it has a new epoch, and for those that are
--- registered. Small messages are in the wake-up: a process that waits for them need not read.
+-- Adds the wake-ups of a mailbox that has new messages: for all processes if it has a new epoch, and for registered
+-- processes. Small messages are in the wake-up, so that a waiting process need not read them.
 local function add_wake_ups(wake_ups, meta, box, elements, body, now)
   local name = extract_name(meta, box.box)
   local growth = Growth.new({epoch = box.epoch, start_index = box.base, start_tag = box.base_tag, end_index = box.last,
@@ -166,7 +167,7 @@ local function finish_boxes(plan, meta, partitions, body, now)
       add_wake_ups(wake_ups, meta, box, plan.writes[2 * number - 1], body, now)
     end
   end
-  -- Wake-ups may be lost: a user whose ACL rules forbid the channel has sent its messages all the same.
+  -- An error is ignored, because wake-ups may be lost: the ACL rules of the user may forbid the channel.
   if wake_ups.lists then
     local channel = form_channel(meta)
     for process, list in pairs(wake_ups.lists) do redis.pcall('PUBLISH', channel .. process, table.concat(list)) end

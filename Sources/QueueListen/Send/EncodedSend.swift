@@ -44,7 +44,7 @@ struct EncodedSend: Sendable, Equatable {
         return EncodedSend(contents: contents, recipients: recipients, shares: own)
     }
 
-    // MARK: Arguments of mail_send.lua
+    // MARK: Arguments of send.lua
 
     /// The script's keys.
     func keys(in partition: Partition, sender: String) -> [String] {

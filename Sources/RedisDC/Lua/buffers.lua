@@ -2,14 +2,14 @@
 -- it on: the place becomes an item. A take acquires an item, reads it (entry read), and passes it on: the item becomes
 -- a place.
 
--- Refuses a put whose id the buffer remembers, {'known'}: its item was put, and may have been taken since. The ids of a
--- buffer that was destroyed are older than the one of the same name.
+-- Refuses a put whose id the buffer remembers, {'known'}: its item was put, and may have been taken since. Ids that are
+-- older than the buffer are those of a destroyed buffer of the same name.
 local function check_known_put(partition, resource, id)
   local put_tick = resource.created and redis.call('ZSCORE', partition.put_ids, id)
   if put_tick and put_tick + 0 >= resource.created then refuse({'known'}) end
 end
 
--- Remembers the id of a put, in the step that stores its item.
+-- Remembers the id of a put, in the script that stores its item.
 local function remember_put(partition, clock, id)
   redis.call('ZADD', partition.put_ids, string.format('%d', clock.tick), id)
   redis.call('ZREMRANGEBYRANK', partition.put_ids, '0', -MAX_PUT_IDS - 1)
@@ -34,7 +34,7 @@ function entry.acquire_for_put(keys, arguments)
   return reply
 end
 
--- Reads the slot with the claim that a request passes on. Replies 1 if the request is repeated, {'none'} if the claim
+-- Returns the slot of the claim that a request passes on. Replies 1 if the request is repeated, {'none'} if the claim
 -- is not held.
 local function read_passed_slot(partition, request, claim_number)
   local slot = Slot.new({stored = redis.call('HGET', partition.state, request.slot_field)})
@@ -42,13 +42,13 @@ local function read_passed_slot(partition, request, claim_number)
   Slot.read_into(slot, slot.stored)
   if slot.number == request.number then refuse(1) end
   if slot.state ~= HELD or slot.number ~= tonumber(claim_number) then refuse({'none'}) end
-  -- The claim in this slot is the one that is passed on: for the other resource the slot is free.
+  -- The claim in this slot is passed on: for the resource that gets the permit, the slot is free.
   slot.state = DONE
   return slot
 end
 
--- Reads the resource whose permit a claim passes on. Replies {'none'} if the claim is not on it, or has no item to
--- delete, and {'gone'} if it was destroyed.
+-- Returns the resource whose permit a claim passes on. Replies {'none'} if the claim is not on this resource, or has no
+-- item to delete, and {'gone'} if the resource was destroyed.
 local function read_passed_resource(partition, slot, claim, field, item)
   local stored = slot.stored
   if string.match(stored, '^%Z+', claim.name_at) ~= field or not item and claim.mode ~= ITEM then refuse({'none'}) end
@@ -60,7 +60,8 @@ local function read_passed_resource(partition, slot, claim, field, item)
   return passed
 end
 
--- Stores the item that fills a place, or collects the deletion of the item that the claim has taken.
+-- Stores the item that fills a place, or collects the deletion of the item that the claim has taken if there is no new
+-- item.
 local function store_or_delete_item(partition, slot, claim, resource, clock, writes, item)
   if item then
     local item_key = resource.name .. '\0' .. struct.pack(TICK_FORMAT, clock.tick)
@@ -76,7 +77,7 @@ local function pass_permit(partition, request, slot, resource, clock, arguments)
   local claim = Claim.read(slot.stored)
   local item = arguments[8]
   local passed = read_passed_resource(partition, slot, claim, arguments[7], item)
-  -- A deletion first, after which Redis allows the writes also at maxmemory. A new item it must refuse.
+  -- A deletion first, after which Redis allows the writes also at maxmemory; but it must refuse a new item then.
   if not item then allow_writes(partition.state) end
   take_tick(partition, clock)
   resource.created, resource.name = resource.created or clock.tick, string.sub(resource.field, 3)
@@ -142,7 +143,7 @@ function entry.pass_once(keys, arguments)
   return reply
 end
 
--- Ends the lease of an item that is not consumed, and writes everything: the item returns to its place in the buffer,
+-- Ends the lease of an item that was not passed on, and writes everything: the item returns to its place in the buffer,
 -- and is granted again. Returns the reply.
 local function end_claim_on_item(partition, ending, claim, resource)
   local clock = Clock.new()
@@ -172,8 +173,7 @@ end
 -- ARGV
 --   [1] to [4]: see begin_own_end
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'}
--- as
---   in slots.lua.
+--   as in slots.lua.
 function entry.release_item(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local ending = read_ending(arguments)
@@ -184,7 +184,7 @@ function entry.release_item(keys, arguments)
   return reply
 end
 
--- Ends a claim on an item of an expired session, or by force one of any session.
+-- Ends a claim on an item whose session has expired, or by force that of any session.
 --
 -- KEYS: state, index, sessions, values
 -- ARGV

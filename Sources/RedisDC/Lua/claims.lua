@@ -1,8 +1,8 @@
--- The end of a claim: by its owner, or by others when its session has expired, or by force.
+-- Ends claims: those of the caller, those of expired sessions, and by force those of any session.
 --
--- The record of a mutex names the claim that holds it, and the release of a mutex that nobody waits for deletes this
--- record and nothing else (release_mutex). So a slot with a claim on a mutex may say HELD after the end of the claim.
--- All scripts compare it with the record.
+-- The record of a mutex names the claim that holds it. The release of a mutex without waiters deletes this record and
+-- nothing else (release_mutex), so the slot of a claim on a mutex may be HELD after the end of the claim. All scripts
+-- compare it with the record.
 
 -- A claim that the script ends.
 local Ending = record {
@@ -10,11 +10,12 @@ local Ending = record {
     'slot_field',   -- the slot's field: c:SID:SLOT
     'claim_number', -- NUMBER of the claim
     'claim_id',     -- CLAIM
-    'sid',          -- where others end the claim
+    'sid',          -- SID of its session, where others end the claim
     'stored',       -- the record of the slot, or false
     'is_named',     -- whether the record of a mutex names the claim
-    'is_cohort',    -- whether the slot says that a cohort holds the claim
-    'ended_slot',   -- the record of the slot when the claim has ended; nil: it is deleted, for an expired session
+    'is_cohort',    -- whether the claim is HELD by a cohort, from its slot
+    'ended_slot',   -- the record of the slot after the end of the claim; nil: the slot is deleted, for an expired
+                    -- session
     'by_other',     -- true if others than the owner end the claim; else nil
     'word',         -- for the owner of a claim that is ended by force: lost; or empty, for the claim of an expired
                     -- session
@@ -22,7 +23,7 @@ local Ending = record {
   },
 }
 
--- Reads the arguments that all scripts have which end a claim.
+-- Reads the arguments [1] and [4], which all scripts that end a claim have.
 local function read_ending(arguments)
   local ending = Ending.new({slot_field = arguments[1], claim_number = tonumber(arguments[4]),
     claim_id = string.sub(arguments[1], 3) .. ':' .. arguments[4]})
@@ -32,20 +33,20 @@ end
 -- Ends a claim that the record of its mutex does not name.
 local function end_unnamed_claim(partition, ending, resource, claim)
   claim.state = DONE
-  -- If groups used the mutex, which was destroyed, its line is left.
+  -- The line of the holder remains if groups have used the mutex and it was destroyed.
   redis.call('ZREM', partition.index, holder_line(resource.name, ending.claim_id))
 end
 
--- Whether an older claim on a mutex, which its slot says is held, has ended. Redis holds it again if it has lost the
--- end.
-local function find_older_claim_ended(partition, ending, slot_number)
+-- Returns whether an older claim on a mutex, whose slot is HELD, has ended. If Redis has lost its end, it has not.
+local function has_older_claim_ended(partition, ending, slot_number)
   local older_id = id_of_claim(ending.slot_field, slot_number)
   local older = redis.call('HGET', partition.state, claimed_field(ending.stored))
   return not older or tail_of_resource(older) ~= older_id
     and not redis.call('ZSCORE', partition.index, holder_line(claimed_name(ending.stored), older_id))
 end
 
--- Writes in the slot that the claim has ended, or that its request has not arrived. If it arrives now, it is stale.
+-- Writes the number of the caller's request to the slot of a claim that has ended or was never created: if the request
+-- for the claim arrives later, it is stale.
 local function refuse_claim_from_now_on(partition, ending, number)
   if not ending.stored then
     local session_field = SESSION_FIELD .. string.match(ending.claim_id, '^[^:]+')
@@ -62,15 +63,15 @@ local function refuse_claim_from_now_on(partition, ending, number)
   redis.call('HSET', partition.state, ending.slot_field, done_slot(number))
 end
 
--- Ends the script when the caller's claim is not there: replies 0.
+-- Replies 0 to a caller whose claim does not exist.
 local function answer_ended_claim(partition, ending, claim, is_sole, number)
   local is_free = claim.state == DONE or claim.state == GRANTED or claim.number == ending.claim_number
-  if is_sole and not is_free then is_free = find_older_claim_ended(partition, ending, claim.number) end
+  if is_sole and not is_free then is_free = has_older_claim_ended(partition, ending, claim.number) end
   if number > claim.number and is_free then refuse_claim_from_now_on(partition, ending, number) end
   refuse(0)
 end
 
--- Begins a script that ends a claim of the caller. If it is not there, its request is refused from now on.
+-- Begins a script that ends a claim of the caller. If the claim does not exist, its request is refused from now on.
 --
 -- ARGV
 --   [1] the slot's field: c:SID:SLOT
@@ -114,7 +115,7 @@ local function begin_end_by_other(partition, arguments, ending, claim, resource)
   local stored = redis.call('HMGET', partition.state, ending.slot_field, resource.field, SESSION_FIELD .. ending.sid)
   ending.stored, resource.stored, ending.session = stored[1], stored[2], stored[3]
   read_resource(resource)
-  -- Not by the clock: of a session whose sweep began while the clock was ahead, all claims are ended, or none.
+  -- The clock does not count: if a sweep began while the clock was ahead, all claims of the session are ended.
   if ending.word == '' and ending.session and #ending.session == Session.size
     and struct.unpack(NUMBER_FORMAT, ending.session) > 0 then
     refuse({'alive'})
@@ -156,7 +157,7 @@ local function collect_ended_slot(writes, ending)
   end
 end
 
--- The reply of a script that has ended a claim: waiters may be left over for recheck.
+-- Returns the reply of a script that has ended a claim: {'more', 1} if waiters are left over for recheck, else 1.
 local function reply_of_end(resource, is_left_over)
   return (is_left_over or resource.kind == BROKEN and resource.waiting > 0) and {'more', 1} or 1
 end

@@ -7,10 +7,10 @@
 --               are not in the list yet
 --   tombstones  list that wakes the waiters of a destroyed semaphore. Its key expires.
 
--- The number of permits that one script adds, and of those that one command adds.
+-- The maximum numbers of permits that one script and one command add.
 local MAX_STEP, MAX_BATCH = 10000, 4000
 
--- Refuses if the key of the permits holds something else than a list.
+-- Refuses a key of the permits that does not hold a list.
 local function check_permits_key(permits_key)
   local type_found = redis.call('TYPE', permits_key).ok
   if type_found ~= 'none' and type_found ~= 'list' then
@@ -38,9 +38,8 @@ local function push_permits(permits_key, count)
   end
 end
 
--- Creates a classic semaphore exactly once, however many programs call this, in steps of 10,000 permits: each call
--- adds those of one step, until none is missing, whichever program makes it.
--- KEYS
+-- Creates a classic semaphore exactly once, however many programs call this, in steps of 10,000 permits: each call of
+-- any program adds the permits of one step until none is missing. KEYS
 --   [1] permits
 --   [2] meta
 --   [3] tombstones

@@ -1,12 +1,12 @@
 -- Destroyed and broken resources. Destroying a resource marks its record. Clearing it refuses its waiters and, if it is
--- destroyed, deletes what is stored under its name and then its record, in steps that anyone continues. Holders keep
--- their leases.
+-- destroyed, deletes what is stored under its name and then its record, in steps that any process continues. Holders
+-- keep their leases.
 
--- The numbers of waiters and of lines of each other sort that one step clears, and the bytes of items after which it
--- stops.
+-- The number of waiters that one step refuses, the number of lines of each letter that it removes, and the bytes of
+-- items after which it stops.
 local STEP_WAITERS, STEP_LINES, STEP_BYTES = 160, 320, 8388608
 
--- Refuses a waiter: its slot keeps the verdict, and its session receives it.
+-- Refuses a waiter: its slot keeps the verdict, gone or broken, and its session receives it.
 local function refuse_waiter(partition, resource, writes, line, verdict)
   local waiter = read_waiter(line, queue_claim_at(resource.name))
   local stored = redis.call('HGET', partition.state, waiter.slot_field)
@@ -37,7 +37,7 @@ local function refuse_waiters(partition, resource, writes)
   return #lines < STEP_WAITERS
 end
 
--- Removes the first lines of a sort, and the items that they name. Returns whether these were all.
+-- Removes the first lines that begin with a letter, and the items that they name. Returns whether these were all.
 local function remove_lines(partition, name, writes, letter)
   local lines = redis.call('ZRANGEBYLEX', partition.index, first_line(letter, name), after_last_line(letter, name),
     'LIMIT', '0', STEP_LINES)
@@ -78,8 +78,8 @@ local function clear_step(partition, resource, writes)
   return is_left_over
 end
 
--- Destroys the items of a buffer, in the same step as its places: an item that is put between two steps would have no
--- place. Another script clears them.
+-- Destroys the items of a buffer in the same step as its places, because an item that is put between two steps would
+-- have no place. A later script clears them.
 local function destroy_items(partition, resource, writes)
   local items_field = resource.field .. ITEMS_SUFFIX
   local items = redis.call('HGET', partition.state, items_field)
@@ -106,8 +106,8 @@ local function mark_destroyed(partition, resource, clock, writes, kind)
   resource.kind = DESTROYED
 end
 
--- Destroys a resource: its waiters are refused, its holders keep their leases. The first step of the work is done at
--- once, and the rest is left to others.
+-- Destroys a resource: refuses its waiters, while holders keep their leases. Does the first step of clearing; the rest
+-- is left over for later scripts.
 --
 -- KEYS: state, index, sessions, values
 -- ARGV
@@ -131,14 +131,13 @@ function entry.destroy(keys, arguments)
   return is_left_over and {'more', 1} or resource.stored and 1 or 0
 end
 
--- Clears a destroyed or broken resource, one step. Anyone may run it, without a session.
+-- Does one step of clearing a destroyed or broken resource. Any process may run it, without a session.
 --
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] NAME
 -- Reply: 1; {'more', 1} if there is still work left over for the next script; {'family', FAMILY}: the resource is
--- neither
---   destroyed nor broken, and the script of this family must run instead.
+--   neither destroyed nor broken, and the script of this family must run instead.
 function entry.clear(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local clock = Clock.new()

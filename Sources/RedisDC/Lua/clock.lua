@@ -4,7 +4,7 @@
 -- TIME in microseconds if that is later. Between two ticks the clock may be behind TIME. The field `clock` of the state
 -- holds the last one.
 
--- A tick that is not a number below 2^53 is somebody's garbage.
+-- Ticks are below 2^53: a greater one, or one that is not a number, was not written by these scripts.
 local MAX_TICK = 9007199254740992
 
 -- What a script knows of the time.
@@ -34,7 +34,7 @@ local function read_last_tick(state)
   return struct.unpack(NUMBER_FORMAT, redis.call('HGET', state, 'clock') or NEVER)
 end
 
--- Bounds a tick that is the last one + 1. The time must be known.
+-- Replaces a tick that is behind the time, or is no valid tick, by the time. The time must be known.
 local function bound_tick(clock)
   if not (clock.tick >= clock.now and clock.tick < MAX_TICK) then clock.tick = clock.now end
 end

@@ -1,9 +1,9 @@
--- Grants permits to waiters: first come, first served, as long as there are enough for the first one.
+-- Grants permits to waiters in the order of the queue, as long as there are enough for the first waiter.
 
 -- The queue of a resource, while a script grants to its waiters.
 local Queue = record {
   also = {
-    'from', 'to', -- the ends of its lines
+    'from', 'to', -- the bounds of its lines
     'claim_at',   -- the position of the claim in a line
     'offset',     -- the number of lines that have been read
     'removed',    -- a line that the script removes, and that is still in the index
@@ -30,8 +30,7 @@ local function read_slot_and_session(partition, writes, waiter)
   return stored, session
 end
 
--- Reads the claim of a waiter from the record of its slot. It is DONE if the slot does not wait with this claim any
--- more.
+-- Reads the claim of a waiter from the record of its slot. It is DONE if the slot no longer waits with this claim.
 local function read_waiting_claim(stored, number)
   local claim = Claim.new({state = DONE, number = 0})
   if stored then claim.state, claim.number = struct.unpack(Slot.format, stored) end
@@ -43,8 +42,8 @@ local function read_waiting_claim(stored, number)
   return claim
 end
 
--- Removes a waiter whose claim has ended or whose session has expired from the queue. Its slot keeps nothing for the
--- sweep to end.
+-- Removes a waiter whose claim has ended or whose session has expired from the queue. Deletes its slot if it still
+-- waits, so that the sweep of its session does not end the claim again.
 local function pass_over_waiter(resource, writes, now, waiter, claim, session)
   note_expiry(session, now)
   remove_line(writes, waiter.line)
@@ -52,7 +51,7 @@ local function pass_over_waiter(resource, writes, now, waiter, claim, session)
   resource.waiting = resource.waiting - 1
 end
 
--- Makes a waiter the holder of a lease. Returns its fence, as it is in the message.
+-- Makes a waiter the holder of a lease. Returns the fence as a text for the message.
 local function make_holder(partition, resource, clock, writes, waiter, claim)
   take_next_tick(partition, clock)
   local fence = string.format('%d', clock.tick)
@@ -61,7 +60,7 @@ local function make_holder(partition, resource, clock, writes, waiter, claim)
     resource.tail = waiter.id
   elseif claim.mode == COHORT then
     resource.tail, resource.signalled = waiter.id, clock.tick + FENCES - 1
-    -- After the fence, whether others wait behind the cohort: 2, or 1 if not.
+    -- After the fence: 2 if there are waiters behind the cohort, else 1.
     fence = fence .. (resource.waiting > 0 and '/2' or '/1')
   else
     add_line(writes, holder_line(resource.name, waiter.id))
@@ -69,7 +68,7 @@ local function make_holder(partition, resource, clock, writes, waiter, claim)
   return fence
 end
 
--- Grants a waiter what it wants, which is free.
+-- Grants a waiter its permits, which are free.
 local function grant_to_waiter(partition, resource, clock, writes, waiter, claim, session)
   remove_line(writes, waiter.line)
   resource.free, resource.waiting = resource.free - claim.count, resource.waiting - 1
@@ -85,7 +84,7 @@ local function grant_to_waiter(partition, resource, clock, writes, waiter, claim
   add_wakeup(writes, waiter.sid, waiter.number, fence)
 end
 
--- Grants to one waiter, or removes it if it does not wait any more, or finds that the queue is blocked.
+-- Grants to one waiter, removes it if it no longer waits, or notes that the queue is blocked.
 local function handle_waiter(partition, resource, clock, writes, queue, line)
   local waiter = read_waiter(line, queue.claim_at)
   local stored, session = read_slot_and_session(partition, writes, waiter)
@@ -131,8 +130,8 @@ local function grant_in_order(partition, resource, clock, writes)
   return is_left_over
 end
 
--- Wakes the first waiter of a semaphore that allows overtaking. It is only woken to try, and may be overtaken. If it
--- never tries, a heartbeat finds the name again.
+-- Wakes the first waiter of a semaphore that allows overtaking. The waiter must try again, and may be overtaken. If it
+-- never tries, a later heartbeat hands out the resource to be rechecked.
 local function wake_to_try(partition, resource, writes)
   local name = resource.name
   local lines = redis.call('ZRANGEBYLEX', partition.index, first_line(QUEUE_LINE, name),

@@ -1,10 +1,10 @@
--- Grants permits to waiters and to groups: first come, first served, but when a member gets the permit of its group,
--- all other members that wait enter with it.
+-- Grants permits to waiters and to groups in the order of the queue, but when a member gets the permit of its group,
+-- all other waiting members enter with it.
 --
 -- A member waits in two lines: in the queue of the resource, and in that of its group. Members whose group has entered
 -- need no permit.
 
--- How a script grants to groups.
+-- The work of a script that grants to groups.
 local Admission = record {
   also = {
     'group',        -- the group that has entered, and whose waiters enter now without a permit; nil if there is none
@@ -35,8 +35,8 @@ local function read_entering_group(partition, resource, writes, admission)
   return #lines == 2
 end
 
--- Reads the next lines of the entering group. Returns them, and the position of the claim in them. The last group of
--- lines is empty: then no group is entering.
+-- Reads the next lines of the entering group. Returns them, and the position of the claim in them. After the last one
+-- it returns none, and no group is entering any more.
 local function read_group_lines(partition, resource, admission)
   local prefix = MEMBER_LINE .. resource.name .. '\0' .. admission.group
   local lines = redis.call('ZRANGEBYLEX', partition.index, '[' .. prefix .. '\0', '(' .. prefix .. '\1', 'LIMIT',
@@ -57,7 +57,7 @@ local function read_queue_lines(partition, resource, admission)
   return lines
 end
 
--- Reads the note and the other line of a member that waits. It wants nothing if its group has entered.
+-- Reads the note and the other line of a waiting member. Its claim needs no permit if its group has entered.
 local function read_member(partition, resource, admission, waiter, claim, stored, group)
   waiter.note = string.sub(stored, claim.name_at + #resource.field)
   if group then
@@ -73,13 +73,14 @@ local function read_member(partition, resource, admission, waiter, claim, stored
   if admission.members[waiter.note] > 0 then claim.count = 0 end
 end
 
--- Lets a member enter. The group has the permit, the claim has none. The first member to enter brings in the others.
+-- Counts a member that enters. The group has the permit, the claim has none. After the first member, the other waiting
+-- members enter.
 local function enter_group(admission, waiter, claim)
   claim.count, admission.members[waiter.note] = 0, admission.members[waiter.note] + 1
   if admission.members[waiter.note] == 1 then admission.group = string.sub(waiter.note, 2) end
 end
 
--- Grants a waiter what it wants, which is free.
+-- Grants a waiter its permits, which are free.
 local function grant_in_group(partition, resource, clock, writes, admission, waiter, claim, session)
   take_next_tick(partition, clock)
   resource.free, resource.waiting = resource.free - claim.count, resource.waiting - 1
@@ -97,8 +98,8 @@ local function grant_in_group(partition, resource, clock, writes, admission, wai
   add_wakeup(writes, waiter.sid, waiter.number, string.format('%d', clock.tick))
 end
 
--- Grants to one waiter, or removes it if it does not wait any more. group: the entering group whose line it is; nil for
--- a line of the queue. Returns whether the waiter wants more than is free.
+-- Grants to one waiter, or removes it if it no longer waits. group: the entering group whose line it is; nil for a line
+-- of the queue. Returns whether the waiter wants more than is free.
 local function handle_group_waiter(partition, resource, clock, writes, admission, line, claim_at, group)
   local waiter = read_waiter(line, claim_at)
   waiter.is_waiting, waiter.note = false, ''
@@ -148,7 +149,7 @@ local function grant_to_group_lines(partition, resource, clock, writes, admissio
   end
 end
 
--- Collects the records of the groups that have members, and what is left over.
+-- Collects the records of the groups that have members, and the line of a group whose waiters are left over.
 local function collect_groups(resource, writes, admission)
   for note, count in pairs(admission.members) do
     if count > 0 then
@@ -181,7 +182,7 @@ local function admit_waiters(partition, resource, clock, writes, admission)
   return is_left_over
 end
 
--- Grants free permits to waiters, and lets members enter. is_recheck: also where overtaking is allowed, and to the
+-- Grants free permits to waiters, and admits members. is_recheck: also where overtaking is allowed, and to the
 -- members of groups that have entered in earlier scripts. Returns whether there is work left over for the next script.
 local function grant_to_groups(partition, resource, clock, writes, is_recheck)
   -- A member of a group waits in two lines, so fewer are granted at a time than in grant.lua.

@@ -1,6 +1,6 @@
--- The family of mutexes and semaphores with a light switch: a group holds its permit as one, however many members it
--- has. The first request of a member changes the resource's family from PERMITS to GROUPS. Holders have lines in this
--- family, and there are no cohorts.
+-- The family GROUPS: mutexes and semaphores with a light switch. All members of a group share one permit. The first
+-- request of a member changes the resource's family from PERMITS to GROUPS. In this family all holders have lines, also
+-- those of a mutex, and there are no cohorts.
 
 -- Changes the family of a resource to GROUPS. Returns the last fence that a cohort may use, or 0.
 local function change_to_groups(resource, writes)
@@ -9,7 +9,7 @@ local function change_to_groups(resource, writes)
   local holder = tail_of_resource(resource.stored)
   if holder ~= '' then add_line(writes, holder_line(resource.name, holder)) end
   if resource.kind == MUTEX and resource.signalled > 0 then
-    -- A cohort holds it, and may use what it has reserved.
+    -- A cohort holds it, and may use the fences that it has reserved.
     fences_used, resource.signalled = resource.signalled, 0
     local sid, number = string.match(holder, '^(%w+):%d+:(%d+)$')
     if sid then writes.wakeups = {[sid] = number .. ' recall'} end
@@ -17,8 +17,8 @@ local function change_to_groups(resource, writes)
   return fences_used
 end
 
--- Reads the number of members of a group that have entered. note: \0 and the name of the group. Does not count the
--- members that hold a destroyed resource of the same name.
+-- Returns the number of members of a group that have entered. note: \0 and the name of the group. Members that hold a
+-- destroyed resource of the same name do not count.
 local function read_members(partition, resource, note)
   local members = 0
   local stored = redis.call('HGET', partition.state, GROUP_FIELD .. resource.name .. note)
@@ -35,19 +35,19 @@ local function may_pass_in_group(partition, resource, claim, members)
   local passes = members > 0 or is_free
     and (resource.waiting == 0 or resource.kind == OVERTAKING_SEMAPHORE and claim.mode ~= MEMBER)
   if is_free and not passes and claim.priority == PREFERRED then
-    passes = find_no_preferred_waiter(partition, resource.name)
+    passes = has_no_preferred_waiter(partition, resource.name)
   end
   return passes
 end
 
--- Puts a claim into the queue, whose line is written at once; that of a member waits in a second line, too.
+-- Puts a claim into the queue, and writes its line. A member's claim gets a second line, which is collected.
 local function queue_claim_in_group(partition, resource, writes, claim, claim_id, note)
   redis.call('ZADD', partition.index, '0', queue_line(resource.name, claim.priority, claim.tick, claim_id))
   resource.waiting = resource.waiting + 1
   if claim.mode == MEMBER then add_line(writes, MEMBER_LINE .. resource.name .. note .. '\0' .. claim_id) end
 end
 
--- Grants a claim what it wants, which is free. Returns the reply.
+-- Grants a claim its permits, which are free. Returns the reply.
 local function grant_at_once_in_group(partition, resource, writes, claim, claim_id, note, members)
   local reply = claim.tick
   if claim.mode == CONSUME then
@@ -70,7 +70,7 @@ local function grant_at_once_in_group(partition, resource, writes, claim, claim_
   return reply
 end
 
--- Acquires a permit of a resource that groups use, for a member of a group or for itself.
+-- Acquires permits of a resource that groups use, as a member of a group or without one; or queues for them.
 --
 -- KEYS: state, index
 -- ARGV
@@ -183,8 +183,8 @@ function entry.recheck_groups(keys, arguments)
   return is_left_over and {'more', 1} or 1
 end
 
--- Removes a member of a group that leaves. Returns the number of permits that this releases: the last member releases
--- the one of the group.
+-- Removes a member from its group. Returns the number of permits that this releases: the last member releases that of
+-- the group.
 local function leave_group(partition, resource, writes, claim, note)
   local released = claim.count
   local group_field = GROUP_FIELD .. resource.name .. note
@@ -201,10 +201,11 @@ local function leave_group(partition, resource, writes, claim, note)
   return released
 end
 
--- Ends what a claim holds of a resource that groups use. Returns whether permits are free now.
+-- Releases the permits of a claim on a resource that groups use. Returns whether the resource is still that of the
+-- claim, so that waiters may get the permits.
 local function free_permits_in_group(partition, ending, claim, resource, writes, note)
   local is_current, released = resource.stored and claim.tick >= resource.created, claim.count
-  -- A slot of a mutex may say HELD without being held (release_mutex): here the line says the truth.
+  -- The slot of a claim on a mutex may be HELD after the release (release_mutex): the line of the holder decides.
   if claim.state == HELD then
     local is_removed = redis.call('ZREM', partition.index, holder_line(resource.name, ending.claim_id))
     if is_removed == 0 then is_current = false end

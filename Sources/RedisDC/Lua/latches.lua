@@ -1,7 +1,7 @@
--- Latches: a latch is closed until it has been counted down as often as it has permits. Then it has OPEN permits, and
--- lets everyone pass. Participants are claims whose end counts down. Register is for phasers too.
+-- Latches. A latch is closed until it has been counted down as often as it has permits; then it has OPEN permits, and
+-- every waiter passes. The end of a participant's claim counts down.
 
--- Closes a latch that the request creates, unless it counts from 0. Its permits are the number that it counts up to.
+-- Closes a latch that the request creates, unless its count is 0.
 local function close_new_latch(resource)
   if not resource.stored then resource.free = resource.limit == 0 and OPEN or 0 end
 end
@@ -21,7 +21,7 @@ function entry.wait_for_latch(keys, arguments)
   return reply
 end
 
--- Counts down a latch that is not open, once for each ID; an empty one counts in any case.
+-- Counts down a latch that is not open, once for each ID; an empty ID counts in any case.
 local function count_down_once(partition, resource, id)
   local is_first = true
   if id ~= '' then
@@ -41,8 +41,7 @@ end
 --   [4] kind and [5] permits of the resource: see read_or_create_resource
 --   [6] ID, or empty to count in any case
 -- Reply: the remaining count; {'more', remaining} if waiters are left over for the next script; or a refusal of
--- slots.lua
---   or of read_or_create_resource.
+--   slots.lua or of read_or_create_resource.
 function entry.count_down(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -59,7 +58,7 @@ function entry.count_down(keys, arguments)
   return is_left_over and {'more', remaining} or remaining
 end
 
--- Registers a party without waiting: makes a lease, and writes everything. Returns the fence.
+-- Registers a participant of a latch or a party of a phaser: creates a lease, and writes everything. Returns the fence.
 local function register_party(partition, request, slot, resource, clock, mode)
   if resource.kind == PHASER and resource.limit >= MAX_PARTIES then
     local name = string.sub(resource.field, 3)
@@ -79,7 +78,7 @@ local function register_party(partition, request, slot, resource, clock, mode)
   return clock.tick
 end
 
--- Registers a participant of a latch, that the end of this claim counts down.
+-- Registers a participant of a latch: the end of its claim counts down.
 --
 -- KEYS: state, index
 -- ARGV
@@ -99,8 +98,8 @@ function entry.participate(keys, arguments)
   return fence
 end
 
--- Ends the claim of a participant of a latch, and writes everything: its end counts down, unless it was ended by
--- another and that breaks the latch. Returns the reply.
+-- Ends the claim of a participant of a latch, and writes everything: counts down, or breaks the latch if others end the
+-- claim and the latch breaks by death. Returns the reply.
 local function end_claim_of_participant(partition, ending, claim, resource)
   local clock = Clock.new()
   local writes = Writes.new({hset = {}, hdel = {}, zadd = {}, zrem = {holder_line(resource.name, ending.claim_id)},
@@ -125,8 +124,7 @@ end
 -- ARGV
 --   [1] to [4]: see begin_own_end
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'}
--- as
---   in slots.lua.
+--   as in slots.lua.
 function entry.release_participant(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local ending = read_ending(arguments)
@@ -137,7 +135,7 @@ function entry.release_participant(keys, arguments)
   return reply
 end
 
--- Ends the participation of an expired session, or by force one of any session: counts down or breaks the latch.
+-- Ends the participation of an expired session, or by force that of any session: counts down or breaks the latch.
 --
 -- KEYS: state, index
 -- ARGV

@@ -1,8 +1,9 @@
--- Opens a generation as soon as enough waiters are alive, and grants to its parties, in steps that anyone continues.
+-- Opens a generation as soon as enough waiters are alive, and grants to its parties, in steps that any process
+-- continues.
 --
--- When a generation opens, `free` is the number of its parties, and the tail of the resource the tick in the queue of
--- the last of them and their number: a phaser's limit may change before all are granted. A later arrival belongs to
--- the next generation. A party that dies before it is granted has passed, like the others.
+-- When a generation opens, `free` becomes the number of its parties. The tail of the resource becomes the tick of the
+-- last party in the queue and the number of parties, because a phaser's limit may change before all are granted. Later
+-- parties belong to the next generation. A party that dies before it is granted counts as granted.
 
 -- The work of a script on a generation.
 local Round = record {
@@ -16,8 +17,8 @@ local Round = record {
   },
 }
 
--- Looks for as many living waiters as the generation needs. leaving: the line of a party that the script ends. Returns
--- the number of them, the line of the last, and the lines of waiters whose sessions have expired.
+-- Finds up to `limit` waiters whose sessions are alive. leaving: the line of a party that the script ends. Returns
+-- their number, the line of the last one, and the lines of up to 256 waiters whose sessions have expired.
 local function find_living(partition, writes, clock, lines, claim_at, limit, leaving)
   local living, last, dead = 0, nil, {}
   for i = 1, #lines do
@@ -38,8 +39,8 @@ local function find_living(partition, writes, clock, lines, claim_at, limit, lea
   return living, last, dead
 end
 
--- Removes the waiters whose sessions have expired. Their slots are removed with their lines: the sweep of their
--- sessions must not count them again.
+-- Removes waiters whose sessions have expired. Their slots are deleted with their lines, so that the sweep of their
+-- sessions does not end the claims again.
 local function remove_dead(resource, writes, dead, claim_at)
   for i = 1, #dead do
     local claim_id = string.sub(dead[i], claim_at)

@@ -1,8 +1,10 @@
--- The family of barriers, phasers and exchangers: waiters are granted together, as soon as enough of them are alive. A
--- party is a claim on such a resource. It waits until its generation opens (meeting_grant.lua). A party of a phaser
--- registers first; one of an exchanger brings a value, and holds its claim until it has read the values of all.
+-- The family MEETINGS: barriers, phasers and exchangers. Waiters are granted together, as soon as enough of them are
+-- alive. A party is a claim on such a resource, and waits until its generation opens (meeting_grant.lua). A party of a
+-- phaser registers first. A party of an exchanger brings a value, and holds its claim until it has read the values of
+-- all.
 
--- Puts a party into the queue. Its claim is written at once, because the same script may grant it.
+-- Puts a party into the queue, and writes its claim, because the same script may grant it. brought: the value that it
+-- brings to an exchanger, or nil.
 local function queue_party(partition, request, resource, clock, mode, brought)
   local claim_id = id_of_request(request)
   if brought then redis.call('HSET', partition.values, BROUGHT_FIELD .. claim_id, brought) end
@@ -65,13 +67,13 @@ function entry.register(keys, arguments)
   return fence
 end
 
--- Removes a party that waits from the queue. Replies {'again'} if the open generation must be granted first.
+-- Removes a waiting party from the queue. Replies {'again'} if the open generation must be granted first.
 local function leave_queue(ending, claim, resource, writes, only_waiting)
   local queue_tick, has_passed = struct.pack(TICK_FORMAT, claim.tick), false
   if resource.stored and resource.free > 0 and queue_tick <= resource.tail and resource.kind ~= DESTROYED
     and resource.kind ~= BROKEN then
     if only_waiting then refuse({'again'}) end
-    -- It has passed with its generation.
+    -- It counts as granted with its generation.
     resource.free, has_passed = resource.free - 1, true
   elseif resource.stored and resource.free > 0 and resource.kind == BARRIER_BROKEN_BY_LEAVING then
     -- The barrier breaks as soon as the parties of the open generation have been granted.
@@ -88,7 +90,7 @@ local function leave_queue(ending, claim, resource, writes, only_waiting)
   end
 end
 
--- Removes a party that has read the values of its meeting. The last one to leave deletes the values.
+-- Removes a party of an exchanger from its meeting. The last party deletes the values.
 local function leave_meeting(partition, resource, writes, note)
   local meeting_field = MEETING_FIELD .. resource.name .. note
   local meeting = redis.call('HGET', partition.state, meeting_field) or NEVER
@@ -102,8 +104,7 @@ local function leave_meeting(partition, resource, writes, note)
   end
 end
 
--- Ends the lease of a party of a phaser, or of one that has read the values of a meeting. Returns whether the phaser
--- needs fewer parties now.
+-- Ends the lease of a party of a phaser or exchanger. Returns whether the phaser needs fewer parties now.
 local function leave_as_holder(partition, ending, claim, resource, writes)
   local has_freed = false
   remove_line(writes, holder_line(resource.name, ending.claim_id))
@@ -161,7 +162,7 @@ function entry.release_party(keys, arguments)
   return reply
 end
 
--- Ends the claim of a party, of an expired session, or by force one of any session.
+-- Ends the claim of a party whose session has expired, or by force that of any party.
 --
 -- KEYS: state, index, sessions, values
 -- ARGV

@@ -1,15 +1,15 @@
--- The family of mutexes, semaphores, read-write locks, conditions, turnstiles, latches and buffers: a resource has
--- permits, and its waiters get them in the order of the queue.
+-- The family PERMITS: mutexes, semaphores, read-write locks, conditions, turnstiles, latches and buffers. A resource
+-- has permits, and its waiters get them in the order of the queue (grant.lua).
 
--- Reads the claim that a request wants, from its sixth, seventh and ninth argument.
+-- Reads the claim that a request asks for from its arguments [6] mode, [7] wanted and [9] priority.
 local function read_wanted_claim(request, arguments)
   local claim = Claim.new({state = WAITING, number = request.number,
     count = arguments[7] and tonumber(arguments[7]) or 1, mode = arguments[6], priority = arguments[9] or ORDINARY})
   return claim
 end
 
--- Returns whether no waiter has the priority PREFERRED, which precedes all others.
-local function find_no_preferred_waiter(partition, name)
+-- Returns whether no waiter has the priority PREFERRED.
+local function has_no_preferred_waiter(partition, name)
   local from, to = '[' .. QUEUE_LINE .. name .. '\0' .. PREFERRED, '(' .. QUEUE_LINE .. name .. '\0' .. ORDINARY
   return #redis.call('ZRANGEBYLEX', partition.index, from, to, 'LIMIT', '0', '1') == 0
 end
@@ -18,7 +18,7 @@ end
 local function may_pass(partition, resource, claim)
   local passes = resource.free >= claim.count and (resource.waiting == 0 or resource.kind == OVERTAKING_SEMAPHORE)
   if not passes and resource.free >= claim.count and claim.priority == PREFERRED then
-    passes = find_no_preferred_waiter(partition, string.sub(resource.field, 3))
+    passes = has_no_preferred_waiter(partition, string.sub(resource.field, 3))
   end
   return passes
 end
@@ -41,7 +41,7 @@ local function consume_at_once(partition, request, slot, resource, claim)
   write_session_of_slot(partition, slot)
 end
 
--- Puts a claim into the queue, whose line is written at once.
+-- Puts a claim into the queue, and writes its line.
 local function queue_claim(partition, resource, claim, claim_id)
   redis.call('ZADD', partition.index, '0',
     queue_line(string.sub(resource.field, 3), claim.priority, claim.tick, claim_id))
@@ -49,7 +49,7 @@ local function queue_claim(partition, resource, claim, claim_id)
   if resource.stored then resource.tail = tail_of_resource(resource.stored) end
 end
 
--- Grants a claim what it wants, which is free. Returns the reply.
+-- Grants a claim its permits, which are free. Returns the reply.
 local function grant_at_once(partition, resource, claim, claim_id)
   resource.free = resource.free - claim.count
   local reply = claim.tick
@@ -60,7 +60,7 @@ local function grant_at_once(partition, resource, claim, claim_id)
     if claim.mode == SOLE then
       resource.tail = claim_id
     elseif claim.mode == COHORT then
-      -- 1: nobody waits behind the cohort, as in make_holder.
+      -- 1: there are no waiters behind the cohort, as in make_holder.
       resource.tail, resource.signalled, reply = claim_id, claim.tick + FENCES - 1, {claim.tick, 1}
     else
       redis.call('ZADD', partition.index, '0', holder_line(string.sub(resource.field, 3), claim_id))
@@ -212,8 +212,8 @@ function entry.set_turnstile(keys, arguments)
   return reply
 end
 
--- Continues where an earlier script stopped at its bound, or grants to waiters that may be overtaken. Anyone may run
--- it, without a session.
+-- Continues where an earlier script stopped at its bound, or grants to waiters that may be overtaken. Any process may
+-- run it, without a session.
 --
 -- KEYS: state, index
 -- ARGV

@@ -3,7 +3,7 @@
 
 -- Returns the time when the bucket will be empty, from now to the time of a full bucket, in microseconds.
 local function read_empty_at(key, now, full_interval)
-  -- A later time than after a full burst is of before a step of the clock, or of another burst.
+  -- A later time was written before a step of the clock, or with a larger burst.
   return math.min(now + full_interval, math.max(now, tonumber(redis.call('GET', key) or 0) or 0))
 end
 
@@ -13,7 +13,7 @@ local function write_backlog(key, now, backlog)
   redis.call('SET', key, string.format('%.0f', now + backlog), 'PX', ttl)
 end
 
--- Lets a caller pass, or says how long it must wait.
+-- Admits passages, or replies how long the caller must wait.
 -- KEYS
 --   [1] empty_at: the time when the bucket will be empty, in microseconds of Redis's clock. The key expires when the
 --       time has passed.

@@ -1,10 +1,10 @@
--- The data of a lease: an item of a buffer, or the values that all parties brought to a meeting at an exchanger.
+-- Reads the data of a lease: an item of a buffer, or the values that all parties brought to a meeting at an exchanger.
 
--- A page of values ends with the one that brings it to 256 KiB.
+-- The bytes after which a page of values ends, with the value that reaches them: 256 KiB.
 local MAX_PAGE_BYTES = 262144
 
--- Returns a page of the values of a meeting, without the first `skipped` ones, and how many the next page must skip, or
--- 0 at the end. Refuses if one is missing.
+-- Returns a page of the values of a meeting after the first `skipped` ones, and the number of values that the next page
+-- must skip, or 0 at the end. Refuses if a value is missing.
 local function read_meeting_values(partition, meeting_field, skipped)
   local meeting = redis.call('HGET', partition.state, meeting_field)
   if not meeting then refuse({'none'}) end
@@ -25,8 +25,8 @@ local function read_meeting_values(partition, meeting_field, skipped)
   return page, next_skipped
 end
 
--- Takes the first item that no claim has taken, for the claim of a slot, which is an ITEM afterwards.
--- Returns the note of the claim: what follows the name in the field of the item.
+-- Takes the first item that no claim has taken, for a claim whose mode becomes ITEM. Returns the note of the claim:
+-- what follows the name in the field of the item.
 local function take_item(partition, slot_field, claim, resource_field, name)
   local line = redis.call('ZRANGEBYLEX', partition.index, first_line(ITEM_LINE, name), after_last_line(ITEM_LINE, name),
     'LIMIT', '0', '1')[1]

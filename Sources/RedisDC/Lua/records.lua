@@ -10,7 +10,7 @@
 -- The keys of a partition.
 local Partition = record {
   also = {
-    'state',    -- hash of all records. The key ends in `book`.
+    'state',    -- hash of all records. The name of this key ends in `book`.
     'index',    -- sorted set in lexical order, all scores 0. Finds records by resource.
     'sessions', -- sorted set of SIDs by expiry in microseconds. The score of an expired session is negative: the time
                 -- until which its sweep is reserved for one process. Only scripts about sessions have this key.
@@ -22,17 +22,18 @@ local Partition = record {
   },
 }
 
--- The beginning of the channel of a session, which ends in its SID: the key of the state without its ending, `book`.
+-- Returns what precedes the SID in the name of a session's channel: the key of the state with `wake:` in place of its
+-- ending `book`.
 local function wake_channel(state)
   return string.sub(state, 1, -5) .. 'wake:'
 end
 
--- Fields of the state that there is one of:
+-- Fields that the state has once:
 --   epoch       random, chosen when the state is created; a different epoch means that the data was lost
 --   partitions  number of partitions of the namespace, then ' layout 3', the version of this layout
 --   clock       the last tick. Every lease, waiter, new resource, item and meeting takes the next one (clock.lua)
 --   rechecked   the last name that a heartbeat has handed out to be rechecked
---   watchers    sessions that look when others expire
+--   watchers    sessions that send a heartbeat whenever the next session expires (session_watch.lua)
 -- The other fields of the state and of the values begin with these letters:
 --   i:SID           how the session describes itself
 local ABOUT_FIELD = 'i:'
@@ -56,7 +57,7 @@ local BROUGHT_FIELD = 'b:'
 
 -- Formats of single numbers, and of ticks in fields and lines.
 local NUMBER_FORMAT, TICK_FORMAT = '<d', '>I8'
--- The number 0 as a record, for a clock that somebody has deleted.
+-- The number 0 as a record, in place of a clock or meeting that has been deleted.
 local NEVER = '\0\0\0\0\0\0\0\0'
 
 -- A session: what s:SID holds. A record of another size is corrupt, and counts as expired.
@@ -67,14 +68,16 @@ local Session = record {
              -- to 0: then it has expired for every other script too, whatever TIME is.
   'notices', -- the number of the process's connection times CONNECTION, plus the number of the session's claims that
              -- others have granted or ended since the connection's first heartbeat
-  'slots',   -- a number that all its slots are below
+  'slots',   -- greater than the numbers of all its slots, which count from 0
   also = {'stored'}, -- the record as it is stored, or false
 }
+-- The range of notices that belongs to one connection: 2^32.
 local CONNECTION = 4294967296
--- Notices below 0: the slots of a corrupt record are still being counted (session_sweep). Later notices are added.
+-- The notices of a session whose record was corrupt, until its slots are counted (session_sweep.lua): below 0, also
+-- after later notices have been added.
 local UNCOUNTED = -4503599627370496
 
--- Whether a record of a session, as it is stored, is one.
+-- Returns whether what is stored for a session exists and has the size of a session.
 local function is_session(stored)
   return stored and #stored == Session.size
 end
@@ -93,38 +96,38 @@ local Slot = record {
   },
 }
 -- States of a slot. A claim is WAITING, GRANTED (permits to consume, whose arrival is not confirmed yet), or HELD (a
--- lease), and the record is a Claim. DONE: there is no claim. What follows is the kept reply, -1 for a refused request
--- (settle_claim), or how another one has ended the claim: gone, broken, lost.
+-- lease), and the record is a Claim. DONE: there is no claim, and the number is followed by the kept reply of the last
+-- request, by -1 if it was refused (settle_claim), or by the word for how others have ended its claim: gone, broken or
+-- lost.
 local DONE, WAITING, GRANTED, HELD = 'd', 'w', 'g', 'h'
 
 -- Where the kept reply is in the record of a slot.
 local KEPT_REPLY_AT = 10
 
--- The record of a slot without a claim; a kept reply may be appended.
+-- Returns the record of a slot without a claim; a kept reply may be appended.
 local function done_slot(number)
   return struct.pack(Slot.format, DONE, number)
 end
 
--- What follows the number in the record of a slot without a claim.
+-- Returns what follows the number in the record of a slot without a claim.
 local function kept_reply(stored)
   return string.sub(stored, KEPT_REPLY_AT)
 end
 
--- The state of a slot, from its record.
+-- Returns the state of a slot from its record.
 local function slot_state(stored)
   return string.sub(stored, 1, 1)
 end
 
--- A claim: what c:SID:SLOT holds of a slot that is WAITING, GRANTED or HELD. Then come t:NAME, and in some modes \0 and
--- a note.
+-- A claim: what c:SID:SLOT holds if the slot is WAITING, GRANTED or HELD. It is followed by t:NAME, and in some modes
+-- by \0 and a note.
 local Claim = record {
   format = '<c1dddc1c1',
   size = 27,
   'state',
   'number',
   'count',    -- number of permits; of a party that has been granted, generation * 1024 + index
-  'tick',     -- that of the place in the queue, the fence of a lease, or, for consumed permits, `created` of the
-              -- resource
+  'tick',     -- WAITING: of the place in the queue; HELD: the fence; GRANTED: `created` of the resource, or later
   'mode',
   'priority', -- PREFERRED or ORDINARY
   next = 'name_at', -- where t:NAME begins
@@ -140,30 +143,30 @@ local ITEM, PARTY, MEETING = 'i', 'r', 'e'
 -- Priorities: PREFERRED waiters come before all ORDINARY ones.
 local PREFERRED, ORDINARY = '0', '1'
 
--- Where the mode, t:NAME and NAME are in the record of a claim.
+-- The positions of the mode, t:NAME and NAME in the record of a claim.
 local MODE_AT, CLAIMED_FIELD_AT, CLAIMED_NAME_AT = 26, 28, 30
 
--- The mode of a claim, from the record of its slot.
+-- Returns the mode of a claim from the record of its slot.
 local function claim_mode(stored)
   return string.sub(stored, MODE_AT, MODE_AT)
 end
 
--- t:NAME of the resource that a claim without a note is on, from the record of its slot.
+-- Returns t:NAME of the resource of a claim without a note, from the record of its slot.
 local function claimed_field(stored)
   return string.sub(stored, CLAIMED_FIELD_AT)
 end
 
--- NAME of the resource that a claim without a note is on, from the record of its slot.
+-- Returns NAME of the resource of a claim without a note, from the record of its slot.
 local function claimed_name(stored)
   return string.sub(stored, CLAIMED_NAME_AT)
 end
 
--- NAME of the resource that a claim with or without a note is on, from the record of its slot; nil if it is damaged.
+-- Returns NAME of the resource of a claim with or without a note, from the record of its slot; nil if it is damaged.
 local function name_in_claim(stored)
   return string.match(stored, '^t:(%Z+)', CLAIMED_FIELD_AT)
 end
 
--- CLAIM, the name of a claim, by the field of its slot and its number.
+-- Returns CLAIM, the name of a claim, from the field of its slot and its number.
 local function id_of_claim(slot_field, number)
   return string.sub(slot_field, 3) .. ':' .. string.format('%d', number)
 end
@@ -189,22 +192,22 @@ local Resource = record {
               -- MEETINGS the tick in the queue of the last party of the open generation, and their number
   },
 }
--- Where the tail is in the record of a resource.
+-- The position of the tail in the record of a resource.
 local TAIL_AT = 60
--- The beginning of such a record: a mutex, family PERMITS, no waiters.
+-- The beginning of the record of a mutex of the family PERMITS without waiters.
 local MUTEX_WITHOUT_WAITERS = 'mfp\0\0\0\0\0\0\0\0'
 
--- What follows the record of a resource, from its record.
+-- Returns the tail of a resource from its record.
 local function tail_of_resource(stored)
   return string.sub(stored, TAIL_AT)
 end
 
--- The family of a resource, from its record.
+-- Returns the family of a resource from its record.
 local function family_of_resource(stored)
   return string.sub(stored, 3, 3)
 end
 
--- The record of a resource with its tail.
+-- Returns the record of a resource with its tail.
 local function record_with_tail(resource)
   return Resource.write(resource) .. resource.tail
 end
@@ -225,6 +228,7 @@ local PERMITS, GROUPS, MEETINGS, CLEARING = 'p', 'g', 'm', 'x'
 --
 -- A semaphore whose waiters may be overtaken.
 local OVERTAKING_SEMAPHORE = 'sb'
+-- A mutex has one permit. In the family PERMITS its record names the holder.
 local MUTEX = 'mf'
 -- Permits of a condition without a waiter are deleted.
 local CONDITION = 'cf'
@@ -260,10 +264,10 @@ local MAX_PARTIES = 1024
 local Group = record {
   format = '<dd',
   'members', -- number of its members
-  'created', -- of the resource. Another one is of the members that hold a destroyed resource of the same name.
+  'created', -- of the resource. With another one, the members hold a destroyed resource of the same name.
 }
 
--- Lines of the index begin with these letters. Without the spaces they are:
+-- Lines of the index begin with these letters. They contain no spaces, which separate their fields here:
 --   a                               always there: an empty index would disappear, and could not be used again in the
 --                                   same script while its slot is being moved to another server
 local GUARD_LINE = 'a'
@@ -283,37 +287,38 @@ local ENTERING_LINE = 'u'
 --   v NAME \0 TICK                  item that no claim has taken
 local ITEM_LINE = 'v'
 
--- The line of a waiter.
+-- Returns the line of a waiter.
 local function queue_line(name, priority, tick, claim_id)
   return QUEUE_LINE .. name .. '\0' .. priority .. struct.pack(TICK_FORMAT, tick) .. claim_id
 end
 
--- The position of the tick in the line of a waiter: it follows QUEUE_LINE, the name, a zero byte and a priority.
+-- Returns the position of the tick in the line of a waiter: after QUEUE_LINE, the name, a zero byte and a priority.
 local function queue_tick_at(name)
   return #name + 4
 end
 
--- The position of the claim in the line of a waiter: it follows the tick of 8 bytes.
+-- Returns the position of the claim in the line of a waiter: after the tick of 8 bytes.
 local function queue_claim_at(name)
   return #name + 12
 end
 
--- The position of the claim in the line of a holder: it follows HOLDER_LINE, the name and a zero byte.
+-- Returns the position of the claim in the line of a holder: after HOLDER_LINE, the name and a zero byte.
 local function holder_claim_at(name)
   return #name + 3
 end
 
--- The line of a holder.
+-- Returns the line of a holder.
 local function holder_line(name, claim_id)
   return HOLDER_LINE .. name .. '\0' .. claim_id
 end
 
--- The lower end, for ZRANGEBYLEX, of the lines that begin with a letter, the name of a resource and a zero byte.
+-- Returns the lower bound, for ZRANGEBYLEX, of the lines that begin with a letter, the name of a resource and a zero
+-- byte.
 local function first_line(letter, name)
   return '[' .. letter .. name .. '\0'
 end
 
--- The upper end of these lines.
+-- Returns the upper bound of these lines.
 local function after_last_line(letter, name)
   return '(' .. letter .. name .. '\1'
 end

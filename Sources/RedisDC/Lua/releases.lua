@@ -1,14 +1,14 @@
--- The end of claims on permits, and what the holder of permits can change of its lease.
+-- Ends claims on permits, and changes leases: reduces their permits, and reserves fences for cohorts.
 
--- Refuses to end a claim on another resource than the caller says.
+-- Refuses to end a claim if the caller names another resource than the claim's.
 local function check_claimed_resource(ending, claim, resource)
   if string.sub(ending.stored, claim.name_at) ~= resource.field then
     refuse(redis.error_reply('RDC the claim ' .. ending.claim_id .. ' is not of ' .. resource.name))
   end
 end
 
--- Ends the lease of a mutex, whose record names it. used: the last fence that a cohort has used; nil: all that it has
--- reserved count as used.
+-- Ends the lease of a mutex whose record names the claim. used: the last fence that a cohort has used; nil: all
+-- reserved fences count as used.
 local function end_named_claim(partition, ending, resource, clock, used)
   resource.tail = ''
   if ending.is_cohort then
@@ -63,7 +63,7 @@ end
 -- KEYS: state, index
 -- ARGV
 --   [1] to [4]: see begin_own_end
---   [5] used: the last fence that a cohort has used. Without it, all that it has reserved count as used.
+--   [5] used: the last fence that a cohort has used. Without it, all reserved fences count as used.
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'family',
 --   FAMILY}: the script of this family must run instead; or {'lost'} as in slots.lua.
 function entry.release(keys, arguments)
@@ -96,7 +96,7 @@ function entry.release_mutex(keys, arguments)
   return reply
 end
 
--- Ends a claim on permits of an expired session, or by force one of any session.
+-- Ends a claim on permits whose session has expired, or by force that of any session.
 --
 -- KEYS: state, index
 -- ARGV

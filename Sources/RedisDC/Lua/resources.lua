@@ -1,6 +1,6 @@
--- Resources: reading and creating them, and what the requests of all families do with them.
+-- Resources: how requests of all families read, create and change them.
 
--- Refuses a slot that says HELD for the resource of the request, unless it is a mutex's that has been released.
+-- Refuses a slot that is HELD on the resource of the request, unless it is a mutex that has been released.
 local function check_released_here(partition, request, slot, resource)
   local holder = id_of_claim(request.slot_field, slot.number)
   if claim_mode(slot.stored) ~= SOLE or tail_of_resource(resource.stored) == holder
@@ -10,7 +10,7 @@ local function check_released_here(partition, request, slot, resource)
   end
 end
 
--- Compares a resource with what the request says of it.
+-- Refuses a request whose kind or number of permits is not that of the resource.
 local function check_description(resource, kind, permits)
   if resource.kind ~= kind then
     if resource.kind == DESTROYED then refuse({'gone'}) end
@@ -52,7 +52,7 @@ local function read_or_create_resource(partition, request, slot, kind, permits, 
   return resource
 end
 
--- Reads a resource with its tail, if it exists. `stored` and `field` are set.
+-- Reads a resource and its tail from `stored`, if it exists.
 local function read_resource(resource)
   if resource.stored then
     Resource.read_into(resource, resource.stored)
@@ -60,7 +60,8 @@ local function read_resource(resource)
   end
 end
 
--- Begins the changes of a request that creates no claim, and keeps its reply, a text. A new resource takes a tick.
+-- Begins the changes of a request that creates no claim: its slot keeps `reply`, a text, and a new resource takes a
+-- tick.
 local function begin_changes(partition, request, resource, clock, reply)
   if not resource.stored then
     take_tick(partition, clock)
@@ -79,8 +80,8 @@ local function add_permits(resource, count)
   resource.free, resource.signalled = resource.free + count, resource.signalled + count
 end
 
--- Writes the permits that have been added to a resource without waiters, and ends the script. At maxmemory it does
--- nothing: write_lists knows what to do.
+-- Writes the permits that have been added to a resource without waiters, and ends the script. If Redis refuses the
+-- write at maxmemory, it does nothing, and the caller writes with write_lists.
 local function write_signal_alone(partition, request, slot, resource)
   if resource.stored and resource.waiting == 0 and resource.kind ~= CONDITION then
     local written = redis.pcall('HSET', partition.state, request.slot_field, done_slot(request.number),
@@ -105,8 +106,8 @@ local function write_slot_before_creation(partition, request, resource)
   end
 end
 
--- Reads the resource that a script continues to work on, where an earlier one stopped at its bound, and removes its
--- line. A resource of another family is refused; CLEARING is the family of one that is destroyed or broken.
+-- Reads the resource that a script continues to work on, where an earlier one stopped at its bound. Refuses a resource
+-- of another family; CLEARING is the family of one that is destroyed or broken.
 local function read_resource_again(partition, name, family)
   local resource = Resource.new({field = RESOURCE_FIELD .. name, name = name, tail = ''})
   resource.stored = redis.call('HGET', partition.state, resource.field)

@@ -1,9 +1,9 @@
--- The claims of a session, as the session itself compares and confirms them.
+-- The claims of a session: how its process lists them, to compare them with its own, and confirms consumed permits.
 
 -- The number of slots in a page of claims.
 local CLAIMS_PAGE = 200
 
--- A slot in the list of claims.
+-- A slot in the list of claims, as the entry `claims` replies it.
 local Listed = record {
   also = {
     'state',  -- that of the slot
@@ -15,17 +15,17 @@ local Listed = record {
   },
 }
 
--- Returns whether a claim holds its mutex: the record of the mutex names the holder, or a line of the index in a family
--- that does not name it.
+-- Returns whether a claim holds its mutex: the record of the mutex names it, or in the family GROUPS a line of the
+-- index.
 local function is_held(partition, name, id)
   local resource = redis.call('HGET', partition.state, RESOURCE_FIELD .. name)
   if not resource then return false end
   return tail_of_resource(resource) == id or redis.call('ZSCORE', partition.index, holder_line(name, id))
 end
 
--- Returns whether a claim that its slot shows as WAITING or HELD does so: a waiter without its place in the queue is
--- not waiting.
-local function check_claim(partition, claim, name, id)
+-- Returns whether a claim is in the state that its slot shows: a WAITING one has a line in the queue, and a HELD one on
+-- a mutex holds the mutex.
+local function is_claim_current(partition, claim, name, id)
   if claim.state == WAITING then
     return redis.call('ZSCORE', partition.index, queue_line(name, claim.priority, claim.tick, id))
   end
@@ -34,9 +34,9 @@ local function check_claim(partition, claim, name, id)
   return is_holder
 end
 
--- Reads a slot. It counts as DONE, with an empty name, if it has no claim any more, or a damaged one.
+-- Reads a slot of the list. It stays DONE with an empty name if its claim has ended or is damaged.
 local function read_listed(partition, slot_field, stored, listed)
-  -- A damaged record has no claim.
+  -- A shorter record is damaged.
   if not stored or #stored < (slot_state(stored) == DONE and Slot.size or Claim.size) then return end
   if slot_state(stored) == DONE then
     local slot = Slot.read(stored)
@@ -46,7 +46,7 @@ local function read_listed(partition, slot_field, stored, listed)
   end
   local claim = Claim.read(stored)
   local name = name_in_claim(stored) or ''
-  local is_claim = check_claim(partition, claim, name, id_of_claim(slot_field, claim.number))
+  local is_claim = is_claim_current(partition, claim, name, id_of_claim(slot_field, claim.number))
   listed.number, listed.tick, listed.mode = claim.number, claim.tick, claim.mode
   if claim.state ~= HELD or claim.mode ~= COHORT then listed.count = claim.count end
   if is_claim then listed.state, listed.name = claim.state, name end
@@ -58,7 +58,7 @@ end
 --   [1] SID
 --   [2] from: the first slot of the page
 -- Reply: {'ok', from of the next page or 0 after the last, {SLOT, NUMBER, state, tick, count, mode, NAME or, in state
---   d, the word of its end, …}}, {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot.
+--   d, the word for its end, …}}, {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot.
 function entry.claims(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local sid, first = arguments[1], tonumber(arguments[2])
@@ -73,7 +73,7 @@ function entry.claims(keys, arguments)
   for i = 1, #fields do
     local listed = Listed.new({state = DONE, number = 0, tick = 0, count = 0, mode = '', name = ''})
     read_listed(partition, fields[i], records[i], listed)
-    -- The word of its end begins with a letter, other kept replies do not.
+    -- The word for the end of a claim begins with a letter; other kept replies do not.
     if listed.state ~= DONE or string.find(listed.name, '^%l') then
       page[#page + 1] = first + i - 1
       page[#page + 1] = listed.number
@@ -87,10 +87,8 @@ function entry.claims(keys, arguments)
   return {'ok', stop < session.slots and stop or 0, page}
 end
 
--- Confirms the arrival of consumed permits whose slots have not been reused: the end of the session does not return
--- them.
--- KEYS: state, index, sessions, values
--- ARGV
+-- Confirms the arrival of consumed permits whose slots have not been reused: then the end of the session does not
+-- return them. KEYS: state, index, sessions, values ARGV
 --   [1] SID
 --   [2] SLOT:NUMBER, …, separated by spaces, at most 4,000 bytes
 -- Reply: 1

@@ -1,19 +1,20 @@
--- The heartbeat of a session.
+-- The heartbeat of a session: extends it, detects lost data, and hands out maintenance work.
 
--- The number of expired sessions, and of resources to recheck, that one heartbeat receives, and the latter as text.
+-- The maximum numbers of expired sessions and of resources to recheck in one reply; the latter as a text too.
 local MAX_EXPIRED, MAX_RECHECKS, MAX_RECHECKS_TEXT = '64', 16, '16'
 -- How long an expired session is hidden from other heartbeats, in microseconds.
 local HIDDEN = 1000000
 
--- Returns the notices of a session on a connection, which has notices of its own from the first heartbeat on.
+-- Returns the notices of a session after a heartbeat on this connection: they start again with each connection, see
+-- CONNECTION.
 local function continue_notices(notices, connection)
   local first_notice = connection * CONNECTION
   if notices >= first_notice and notices < MAX_TICK then return notices end
   return first_notice
 end
 
--- Raises the clock to a fence that the session has seen: later fences are higher, whatever data and time a promoted
--- replica has. A fence that is more than a day ahead is not believed.
+-- Raises the clock to a fence that the session has seen, so that later fences are higher, whatever data and time a
+-- promoted replica has. A fence that is more than MAX_FENCE_LEAD ahead is ignored.
 local function raise_clock(state, now, fence)
   local clock = redis.call('HGET', state, 'clock')
   local tick = clock and #clock == #NEVER and struct.unpack(NUMBER_FORMAT, clock) or -1
@@ -24,8 +25,8 @@ local function raise_clock(state, now, fence)
   end
 end
 
--- Returns whether the lease of a mutex that a slot shows has ended: the record of the mutex names the holder
--- (release_mutex).
+-- Returns whether a slot is HELD on a mutex that was released: neither the record of the mutex nor a line names the
+-- claim (release_mutex).
 local function has_released_mutex(partition, stored_slot, id)
   local mode = claim_mode(stored_slot)
   if slot_state(stored_slot) ~= HELD or mode ~= SOLE and mode ~= COHORT then return false end
@@ -34,9 +35,9 @@ local function has_released_mutex(partition, stored_slot, id)
     and not redis.call('ZSCORE', partition.index, holder_line(claimed_name(stored_slot), id))
 end
 
--- Returns whether a slot does not show the last request in it that was answered: then the server has lost data. A
--- promoted replica lacks the end of the history, never a part in between.
--- With `is_end`, the number is that of a claim whose end was answered.
+-- Returns whether a slot does not show the last answered request in it: then the server has lost data. A promoted
+-- replica lacks the end of the history, never a part in between. is_end: the number is that of a claim whose end was
+-- answered.
 local function is_change_lost(partition, sid, slot_text, number_text, is_end)
   local stored = redis.call('HGET', partition.state, SLOT_FIELD .. sid .. ':' .. slot_text)
   local number = tonumber(number_text)
@@ -48,7 +49,8 @@ local function is_change_lost(partition, sid, slot_text, number_text, is_end)
   return not has_ended
 end
 
--- Returns expired sessions, and hides each from others for a second: its negative score is the time until then.
+-- Returns expired sessions, and hides each from other heartbeats for HIDDEN: its negative score is the end of this
+-- time.
 local function take_expired_sessions(partition, now)
   local expired = redis.call('ZRANGEBYSCORE', partition.sessions,
     string.format('%d', -now), string.format('%d', now), 'LIMIT', '0', MAX_EXPIRED)
@@ -63,8 +65,8 @@ local function take_expired_sessions(partition, now)
   return expired
 end
 
--- Returns names of resources to recheck: those after the names of the last heartbeat, then again from the first one.
--- A name whose recheck fails, because its record is damaged, stays, and must not keep out the others.
+-- Returns names of resources to recheck, which follow those of the last heartbeat, and after the last name begin again
+-- with the first one. A name whose recheck fails, because its record is damaged, stays and must not block the others.
 local function take_rechecks(partition, rechecked)
   local rechecks = redis.call('ZRANGEBYLEX', partition.index, '(' .. RECHECK_LINE .. rechecked, '(' .. ENTERING_LINE,
     'LIMIT', '0', MAX_RECHECKS_TEXT)
@@ -89,7 +91,7 @@ end
 --   [7] connection: the number of the process's connection, which grows with each one and has notices of its own.
 -- Reply: {'ok', notices (see Session), 1 if data was lost, expired, rechecks, 1 if list_sessions must run, next: see
 --   keep_watch}, or a refusal: {'lost'}: the session does not exist, {'lost', 'ended'}: it has expired.
---   expired: {SID, …}, expired sessions for sweep. Nobody else gets them for a second.
+--   expired: {SID, …}, expired sessions for sweep. No other heartbeat receives them for a second.
 --   rechecks: {NAME, …}, resources for recheck
 function entry.heartbeat(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], sessions = keys[3]})

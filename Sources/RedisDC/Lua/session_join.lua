@@ -1,6 +1,6 @@
--- The beginning of a session.
+-- Begins sessions, and creates the keys of a partition at its first use.
 
--- Refuses if a key holds something else than the engine's table.
+-- Refuses a key of another type than the engine's.
 local function check_type_of_key(key, expected_type)
   local type_found = redis.call('TYPE', key).ok
   if type_found ~= expected_type and type_found ~= 'none' then
@@ -8,7 +8,7 @@ local function check_type_of_key(key, expected_type)
   end
 end
 
--- Creates the state of a partition.
+-- Creates the state of a partition, and deletes what is left in the other keys.
 local function create_state(partition, epoch, partitions, now)
   -- Without the state, the other keys are useless.
   redis.call('UNLINK', partition.sessions, partition.index, partition.values)
@@ -16,8 +16,8 @@ local function create_state(partition, epoch, partitions, now)
   redis.call('HSET', partition.state, 'epoch', epoch, 'clock', clock, 'partitions', partitions)
 end
 
--- Raises the clock to a fence that the process has seen, so that later fences are higher. One that is more than a day
--- ahead is not believed.
+-- Raises the clock to a fence that the process has seen, so that later fences are higher. A fence that is more than
+-- MAX_FENCE_LEAD ahead is ignored.
 local function raise_clock_on_join(state, now, fence)
   local clock = redis.call('HGET', state, 'clock')
   local is_believed = fence < now + MAX_FENCE_LEAD
@@ -27,7 +27,7 @@ local function raise_clock_on_join(state, now, fence)
   end
 end
 
--- Writes a session and lists it, with what keeps the keys there.
+-- Writes a session and lists it, and writes the elements that keep the index and the values from disappearing.
 local function write_new_session(partition, sid, session, about)
   redis.call('ZADD', partition.index, '0', GUARD_LINE)
   redis.call('HSET', partition.values, '', '')
@@ -43,7 +43,7 @@ end
 --   [3] ttl: microseconds that the session lasts without a heartbeat
 --   [4] partitions: number of partitions of the namespace, then ' layout 3'
 --   [5] about: how the session describes itself
---   [6] fence: the highest that the process has seen; later ones are higher. More than a day ahead, it is not believed.
+--   [6] fence: the highest that the process has seen; later ones are higher. More than a day ahead, it is ignored.
 -- Reply: {'ok', epoch, next: see keep_watch}, {'lost'} (the session existed and has expired), or {'conflict',
 --   partitions, as in [4]}: of the namespace, without a layout for one of the first layout.
 -- Refuses with the error WRONGTYPE if a key holds something else.

@@ -1,6 +1,6 @@
--- The end of a session that its program has asked for.
+-- Ends a session when its process asks for it.
 
--- The number of slots that one script looks at.
+-- The number of slots that one script checks.
 local MAX_SLOTS_TO_LEAVE = 1024
 
 -- Returns whether a slot still has a claim.
@@ -24,7 +24,8 @@ local function are_idle(state, fields)
   return is_idle
 end
 
--- Returns the field `watchers` without a session, in pieces, the SIDs in it, and whether the session was in it.
+-- Removes a session from the field `watchers`. Returns the list of the other watchers as they are stored, their SIDs,
+-- and whether the session was a watcher.
 local function remove_watcher(watchers, sid)
   local list, others, was_watcher = {}, {}, false
   for other, promise in string.gmatch(watchers, '(%w+)(:%d+:%d+)') do
@@ -38,7 +39,7 @@ local function remove_watcher(watchers, sid)
   return list, others, was_watcher
 end
 
--- Adds sessions that last, and are not this one, to a list of at most three.
+-- Adds sessions that have not expired, other than this one, to a list of at most MAX_WATCHERS.
 local function add_lasting_sessions(partition, sid, list)
   local now = read_time()
   local lasting = redis.call('ZRANGEBYSCORE', partition.sessions, string.format('(%d', now), '+inf',
@@ -48,9 +49,9 @@ local function add_lasting_sessions(partition, sid, list)
   end
 end
 
--- Ends a session, and its place among the watchers. Claims that it still has are ended like those of an expired session
--- (sweep): the message `look` calls the other watchers to do so, or up to three other sessions when there are none. The
--- last watcher calls those too.
+-- Ends a session, and removes it from the watchers. Claims that it still has are ended like those of an expired session
+-- (sweep): the message `look` asks the other watchers to do so, or up to three other sessions if there are none. If it
+-- was the last watcher, these sessions are asked too, so that one becomes a watcher.
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID

@@ -1,13 +1,15 @@
--- The sweep of expired sessions: ends and deletes what they have left. Anyone may run these entries, without a session.
+-- The sweep of expired sessions: lists their claims for the scripts that end them, and deletes the rest. Any process
+-- may run these entries, without a session.
 
--- While the slots of a corrupt record are counted: slots in a page, and about how many slots one script looks at.
+-- For the counting of the slots of a corrupt session: slots in a page, and about how many slots one script checks.
 local COUNTED_PAGE, MAX_COUNTED = 512, 2048
--- Slots that are swept in a page, and the number of pages in one script.
+-- The number of slots in a page of a sweep, and the maximum number of pages in one script.
 local SWEPT_PAGE, MAX_SWEPT_PAGES = 128, 8
--- A record with more slots is corrupt: 2^31.
+-- The greatest number of slots, 2^31: a record with more is corrupt.
 local MAX_SLOTS = 2147483648
 
--- Returns the session of a record. Until the slots of a corrupt one are counted, its notices are below 0.
+-- Returns the session of a record. A corrupt one has expired, and its notices are UNCOUNTED until its slots are
+-- counted.
 local function read_session_to_sweep(stored)
   local session = Session.new({expires = 0, notices = UNCOUNTED, slots = 0})
   if #stored == Session.size then
@@ -21,9 +23,9 @@ local function read_session_to_sweep(stored)
   return session
 end
 
--- Counts the slots of a session whose record is corrupt, and sets its notices to 0 when it has found all. The slots are
--- numbered without gaps, and those of a session are deleted from the last to the first, so they end where a whole page
--- has none. A script looks at a bounded number of slots, and the next one continues.
+-- Counts the slots of a session whose record was corrupt, and sets its notices to 0 at the end. Slots have no gaps and
+-- are deleted from the last to the first, so they end before a page without slots. One script checks a bounded number
+-- of slots, and the next one continues.
 local function count_slots(state, sid, session)
   local left = MAX_COUNTED
   while left > 0 and session.notices < 0 do
@@ -34,8 +36,8 @@ local function count_slots(state, sid, session)
   end
 end
 
--- Adds the claim of a slot to a list, as CLAIM, mode and NAME. Returns false if the slot has none, or a corrupt one,
--- which must not make the sweep fail. Consumed permits whose arrival is not confirmed return, like what is held.
+-- Adds the claim of a slot to a list, as CLAIM, mode and NAME. Returns false if the slot has no claim or a corrupt one,
+-- which must not make the sweep fail. Consumed permits whose arrival is not confirmed are a claim too.
 local function add_claim(slot_field, stored, claims)
   local name = slot_state(stored) ~= DONE and name_in_claim(stored)
   if not name then return false end
@@ -62,8 +64,8 @@ local function sweep_slots(state, sid, first, stop, claims)
   if #done > 0 then redis.call('HDEL', state, unpack(done)) end
 end
 
--- Ends an expired session for every script, whatever the clock says later. Lists its claims for the scripts that end
--- claims of other sessions, from the last slots to the first. Deletes what else is left of it, and at last the session.
+-- Makes the expiry of a session final, and lists its claims for the scripts that end claims of other sessions, from the
+-- last slot to the first. Deletes slots without claims, and the session when no slot is left.
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID of the expired session
@@ -110,8 +112,8 @@ function entry.sweep(keys, arguments)
   return {'ok', below, claims}
 end
 
--- Sets a claim of an expired session aside, because the script that ends it has failed several times: the record of its
--- resource is damaged. Without this the session would be swept again every second, without end.
+-- Sets a claim of an expired session aside when the script that ends it has failed several times, because the record of
+-- its resource is damaged. Otherwise the session would be swept again every second without end.
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] SID of the expired session
@@ -134,7 +136,7 @@ function entry.set_aside(keys, arguments)
   return 1
 end
 
--- Lists the sessions of the state again, in pages, after somebody has deleted the key of the sessions: without it, dead
+-- Adds the sessions of the state to the key of the sessions again, in pages, after the key was deleted: otherwise dead
 -- sessions would never be swept.
 -- KEYS: state, index, sessions, values
 -- ARGV

@@ -1,21 +1,21 @@
 -- The watchers of a partition: up to three sessions that send a heartbeat whenever the next session expires.
 --
--- The first heartbeat after the end of a dead session frees its claims. The watchers are the sessions with the longest
--- TTLs, because the others send their heartbeats often anyway. So neither the TTLs of living sessions delay it, nor
--- does their number cause requests. The field `watchers` has SID:PROMISE:TTL of each, separated by spaces, PROMISE
--- being the time of its next heartbeat.
+-- The claims of a dead session are ended after the first heartbeat of any session that follows its expiry. The watchers
+-- are the sessions with the longest TTLs, because the others send heartbeats often anyway. So this heartbeat depends
+-- neither on the TTLs of living sessions nor on their number. The field `watchers` has SID:PROMISE:TTL of each watcher,
+-- separated by spaces; PROMISE is the time of its next heartbeat.
 --
--- A watcher that has promised to come after another session would end is called by the message `look`. One that is more
--- than a second late is dropped, and sessions that outlast this one are called in its place.
+-- The message `look` asks a watcher for a heartbeat if its promise is later than the end of the session that runs the
+-- script. A watcher that is more than a second late is dropped, and sessions that outlast this one are asked instead.
 
--- The number of watchers, and of sessions that are called in place of missing ones.
+-- The maximum number of watchers.
 local MAX_WATCHERS = 3
 -- How late a watcher may be, and the shortest time between two of its heartbeats, in microseconds.
 local MAX_DELAY, MIN_WAIT = 1000000, 250000
 
--- Reads the watchers other than this session, which lasts `ttl` from `now`.
--- Returns the list of them as {sid, promise, ttl}, the position of the one with the shortest TTL, the SIDs of those
--- that must be called, and whether one has not kept its promise.
+-- Reads the watchers other than this session, which lasts `ttl` from `now`. Returns the list of them as tables of sid,
+-- promise and ttl, the position of the one with the shortest TTL, the SIDs of those to ask for a heartbeat, and whether
+-- one has not kept its promise.
 local function read_watchers(watchers, sid, ttl, now)
   local others, shortest, called, is_missed = {}, nil, {}, false
   for other, promise, other_ttl in string.gmatch(watchers or '', '(%w+):(%d+):(%d+)') do
@@ -37,8 +37,8 @@ local function read_watchers(watchers, sid, ttl, now)
   return others, shortest, called, is_missed
 end
 
--- Returns the microseconds after which a watcher looks again: when the next session other than itself expires, at the
--- latest after its usual time.
+-- Returns the microseconds until the next heartbeat of a watcher: until the next session other than itself expires, at
+-- least MIN_WAIT and at most its usual wait.
 local function find_wait(partition, sid, now, usual_wait)
   local next_ones = redis.call('ZRANGEBYSCORE', partition.sessions, string.format('(%d', now), '+inf', 'WITHSCORES',
     'LIMIT', '0', '2')
@@ -54,7 +54,7 @@ local function write_watchers(state, watchers, list)
   if text ~= watchers then redis.call('HSET', state, 'watchers', text) end
 end
 
--- The end of a script that begins or extends a session: keeps the list of watchers, whose field is `watchers`.
+-- Updates the watchers at the end of a script that begins or extends a session. `watchers` is the value of the field.
 -- Returns the microseconds after which the session must send the next heartbeat, or 0 for the usual time.
 local function keep_watch(partition, sid, ttl, now, watchers)
   local list, shortest, called, is_missed = read_watchers(watchers, sid, ttl, now)

@@ -1,14 +1,14 @@
--- Sessions: each program that uses a partition has a session, which lasts as long as it sends heartbeats. All claims of
--- a program belong to its session: when it expires, others sweep it, which ends its claims.
+-- Sessions. Each process that uses a partition has a session, which lasts as long as the process sends heartbeats. All
+-- claims of the process belong to its session: when it expires, others sweep it, which ends its claims.
 --
 -- A session expires in two steps. When TIME has passed `expires`, the first script that acts on it sets `expires` to 0:
 -- then it has expired for every script, whatever TIME is later. The next heartbeat of any session receives it to be
 -- swept.
 
--- A fence that is more than a day ahead, in microseconds, is not believed.
+-- How far a fence may be ahead of TIME, in microseconds: a day. The clock is not raised to a greater one.
 local MAX_FENCE_LEAD = 86400000000
 
--- The field of a slot, by its number.
+-- Returns the field of a slot.
 local function field_of_slot(sid, slot)
   return SLOT_FIELD .. sid .. ':' .. string.format('%d', slot)
 end
@@ -25,20 +25,20 @@ local function write_session(partition, sid, session)
   redis.call('HSET', partition.state, SESSION_FIELD .. sid, Session.write(session))
 end
 
--- Ends a session for every script, and puts it in front of the sessions that wait to be swept.
+-- Makes the expiry of a session final, and lists it first among the sessions to be swept.
 local function expire_session(partition, sid, session)
   session.expires = 0
   write_session(partition, sid, session)
   redis.call('ZADD', partition.sessions, '0', sid)
 end
 
--- Deletes what is left of a session without slots.
+-- Deletes the record, the description and the listing of a session without slots.
 local function delete_session(partition, sid)
   redis.call('HDEL', partition.state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
   redis.call('ZREM', partition.sessions, sid)
 end
 
--- Calls sessions to send a heartbeat at once.
+-- Asks sessions, by the message `look`, to send a heartbeat immediately.
 local function publish_look(partition, sids)
   for i = 1, #sids do redis.call('PUBLISH', wake_channel(partition.state) .. sids[i], 'look') end
 end

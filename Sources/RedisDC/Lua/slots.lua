@@ -11,12 +11,12 @@ local Request = record {
   also = {
     'slot_field',     -- [1] the slot's field: c:SID:SLOT
     'number',         -- [2] NUMBER of the request
-    'number_text',    -- the same as a text
+    'number_text',    -- NUMBER as a text
     'resource_field', -- [3] the resource's field: t:NAME
   },
 }
 
--- Reads the first three arguments.
+-- Reads the first three arguments of a request.
 local function read_request(arguments)
   -- Adding 0 converts text to a number with fewer instructions than tonumber.
   local request = Request.new({slot_field = arguments[1], number = arguments[2] + 0, number_text = arguments[2],
@@ -24,15 +24,15 @@ local function read_request(arguments)
   return request
 end
 
--- CLAIM, the name of the claim that a request creates.
+-- Returns CLAIM, the name of the claim that a request creates.
 local function id_of_request(request)
   return string.sub(request.slot_field, 3) .. ':' .. request.number_text
 end
 
 -- Checks that the session of a new slot is alive, and adds the slot to its record.
 --
--- Only the first request in a slot checks this. Until an expired session is swept it can still use its slots: what it
--- gets there is swept like the rest, and its process has given up by its own clock before.
+-- Only the first request in a slot checks this. Until an expired session is swept, it can still use its slots: claims
+-- that it creates there are swept like the others, and its process has already ended by its own clock.
 local function check_session_of_slot(partition, request, slot, clock)
   local sid, slot_of_session = string.match(request.slot_field, '^c:(.*):(%d+)$')
   slot.session_field = SESSION_FIELD .. sid
@@ -77,7 +77,7 @@ local function answer_repeated_claim(request, slot)
     if slot.state == DONE then refuse({'over', kept_reply(slot.stored)}) end
     if slot.state == WAITING then refuse(0) end
     local claim = Claim.read(slot.stored)
-    -- It is not known whether others wait behind a cohort.
+    -- 0: it is not known whether others wait behind a cohort.
     refuse({claim.tick, claim.mode == COHORT and 0 or claim.count})
   end
 end
@@ -87,7 +87,7 @@ local function answer_repeated_call(request, slot)
   if request.number == slot.number then refuse(tonumber(kept_reply(slot.stored)) or 1) end
 end
 
--- Refuses a slot that says HELD for another resource than that of the request, unless it is a mutex's that has been
+-- Refuses a slot that is HELD on another resource than that of the request, unless it is a mutex that has been
 -- released.
 local function check_released(partition, request, slot)
   if claim_mode(slot.stored) ~= SOLE then refuse({'occupied'}) end
@@ -99,10 +99,11 @@ local function check_released(partition, request, slot)
   end
 end
 
--- Refuses a slot whose claim has not ended: {'occupied'}, the slot has a claim that waits or holds.
+-- Refuses a slot whose claim waits or holds: {'occupied'}.
 --
--- A mutex's slot may say HELD after the release (release_mutex). If the mutex names it, Redis has lost the release. If
--- the request is for the resource that the claim is on, read_or_create_resource compares them.
+-- The slot of a claim on a mutex may be HELD after the release (release_mutex). If the record of the mutex still names
+-- the claim, Redis has lost the release. If the claim is on the resource of the request, read_or_create_resource
+-- compares them.
 local function check_free_slot(partition, request, slot)
   if slot.state == WAITING then refuse({'occupied'}) end
   if slot.state == HELD and claimed_field(slot.stored) ~= request.resource_field then
@@ -128,9 +129,8 @@ end
 
 -- Records in its slot that a request was refused, so that a copy of it that arrives late is repeated and has no effect.
 --
--- A request that is refused writes nothing. If its connection was lost before it was sent again, the first copy may
--- still arrive, and be granted what the second one was refused. So the refusal counts when this script has confirmed
--- it.
+-- A refused request writes nothing. If the connection was lost and the request was sent again, the first copy may still
+-- arrive, and be granted what the second copy was refused. So a refusal is final only after this script.
 local function keep_refusal(partition, request, slot)
   -- A deletion first, after which Redis allows the writes also at maxmemory.
   allow_writes(partition.state)
@@ -138,7 +138,8 @@ local function keep_refusal(partition, request, slot)
   write_session_of_slot(partition, slot)
 end
 
--- Settles a refused request that creates a claim. If a copy of it has taken effect since, replies what it did.
+-- Makes the refusal of a request for a claim final. If a copy of the request has taken effect since, replies as to a
+-- repeated request.
 --
 -- KEYS: state, index
 -- ARGV
@@ -146,8 +147,7 @@ end
 --   [2] NUMBER of the refused request
 --   [3] empty
 -- Reply: -1; {'over', '-1'} if this request is repeated; the reply of a repeated request for a claim (entry acquire) if
--- a
---   copy of the refused one has taken effect; or a refusal of slots.lua.
+--   a copy of the refused one has taken effect; or a refusal of slots.lua.
 function entry.settle_claim(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -157,7 +157,8 @@ function entry.settle_claim(keys, arguments)
   return -1
 end
 
--- Settles a refused request that creates no claim. If a copy of it has taken effect since, replies what it did.
+-- Makes the refusal of a request that creates no claim final. If a copy of the request has taken effect since, replies
+-- as to a repeated request.
 --
 -- KEYS: state, index
 -- ARGV

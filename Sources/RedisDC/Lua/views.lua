@@ -1,10 +1,10 @@
--- What operators see of a partition. These entries need no session and change nothing.
+-- Shows operators the resources of a partition. These entries need no session and change nothing.
 
--- The number of holders, and of waiters, that one script lists at most.
+-- The maximum numbers of holders and of waiters in one reply.
 local MAX_LISTED = 128
 
--- Returns a page of the claims in the lines of a resource, and the last line where more may follow, or ''.
--- `claim_at` is the position of the claim in a line, `from` the beginning of the page.
+-- Returns a page of the claims in the lines of a resource, and the last line if more may follow, or ''. `claim_at` is
+-- the position of the claim in a line, `from` the lower bound of the page.
 local function list_claim_ids(index, letter, name, from, claim_at, page_size)
   local ids = redis.call('ZRANGEBYLEX', index, from, after_last_line(letter, name), 'LIMIT', '0', page_size)
   local last = #ids == page_size and ids[page_size] or ''
@@ -96,7 +96,7 @@ local function add_row(index, name, stored, rows)
   rows[#rows + 1] = first_tick
 end
 
--- Lists a part of the resources of the partition.
+-- Lists the resources of the partition in pages.
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] cursor: '0' to begin

@@ -1,6 +1,6 @@
--- What a script writes. A script first reads and checks everything, and collects what it changes in lists. Its end
--- writes them in few commands, in an order in which Redis refuses either nothing or the first one at maxmemory, and
--- publishes the wake-ups.
+-- How scripts write. A script first reads and checks everything, and collects its changes in lists. At its end it
+-- writes the lists in few commands and publishes the wake-ups. At maxmemory Redis refuses the first command or none, so
+-- that never a part of the changes is written.
 
 -- What a script has collected to write.
 local Writes = record {
@@ -18,8 +18,8 @@ local Writes = record {
   },
 }
 
--- Changes nothing. After a write that Redis allows at maxmemory, as it does a deletion, it allows the script's other
--- writes too.
+-- Makes Redis allow the script's writes at maxmemory: it allows a deletion, and then all later writes of the script.
+-- The deleted field does not exist.
 local function allow_writes(state)
   redis.call('HDEL', state, '')
 end
@@ -51,7 +51,7 @@ local function remove_line(writes, line)
   writes.zrem[#writes.zrem + 1] = line
 end
 
--- Leaves the rest of the work on a resource to a later script, which a heartbeat or the reply `more` starts.
+-- Leaves the rest of the work on a resource to a later script, which runs after a heartbeat or the reply `more`.
 local function add_recheck(writes, name)
   writes.zadd[#writes.zadd + 1] = '0'
   writes.zadd[#writes.zadd + 1] = RECHECK_LINE .. name
@@ -62,7 +62,8 @@ local function add_wakeup(writes, sid, number, word)
   writes.wakeups[sid] = (writes.wakeups[sid] and writes.wakeups[sid] .. ' ' or '') .. number .. ' ' .. word
 end
 
--- Reads the session of a claim, once in a script. A session without a record, or with a corrupt one, has expired.
+-- Returns the session of a claim, which the script reads once. A session without a record, or with a corrupt one, has
+-- expired.
 local function read_session(partition, writes, sid)
   local session = writes.sessions[sid]
   if not session then
@@ -76,12 +77,12 @@ local function read_session(partition, writes, sid)
   return session
 end
 
--- Makes the expiry of a session final: from now on it has expired for every script, see Session.
+-- Makes the expiry of a session final if its time has passed: then it has expired for every script, see Session.
 local function note_expiry(session, now)
   if session.expires > 0 and session.expires <= now then session.expires, session.is_changed = 0, true end
 end
 
--- Counts a change of a claim that its session receives a message about.
+-- Counts a message that a session receives about the change of one of its claims.
 local function add_notice(session)
   session.notices, session.is_changed = session.notices + 1, true
 end
@@ -109,7 +110,7 @@ local function collect_resource(writes, resource)
   end
 end
 
--- Collects the clock and the sessions.
+-- Collects the clock and the sessions that have changed.
 local function collect_clock_and_sessions(writes, clock)
   if clock.tick then set_field(writes, 'clock', struct.pack(NUMBER_FORMAT, clock.tick)) end
   for sid, session in pairs(writes.sessions) do
@@ -162,7 +163,8 @@ local function publish_wakeups(partition, writes)
   end
 end
 
--- Deletes values, when everything has been read and checked. Redis allows the following writes after a deletion.
+-- Deletes the values that have been collected. It comes first: after a deletion, Redis allows the other writes at
+-- maxmemory.
 local function delete_values(partition, writes)
   if #writes.vdel > 0 then redis.call('HDEL', partition.values, unpack(writes.vdel)) end
 end

@@ -27,8 +27,8 @@ extension LongestScript {
         }
     }
 
-    /// Scripts whose work does not depend on sizes that users choose: they read and write a few records, or end one claim
-    /// with the parts that another entry has in a use above.
+    /// Scripts whose work does not depend on sizes that users choose: they read and write a few records, or run the same
+    /// functions as another entry, which a use above measures.
     private static let ofFixedSize: [String: String] = [
         "RedisDC.classicPassOn": "one element", "RedisDC.classicGiveBack": "one element",
         "RedisDC.settleClaim": "one record", "RedisDC.settleCall": "one record", "RedisDC.rateLimit": "one record",

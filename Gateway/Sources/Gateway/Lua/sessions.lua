@@ -1,6 +1,6 @@
 -- The sessions of the gateway. A session is a hash with these fields:
 --   user, device
---   token     signs requests. Without it, the session has ended, or was replaced
+--   token     signs requests; it is missing after the session was replaced
 --   cookie    SHA-256 of the secret of its cookie
 --   expires   ms since 1970
 --   replaced  1 if a newer login of the device has ended it; then it has no token and no cookie
@@ -13,13 +13,13 @@ local function read_milliseconds()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Writes a whole number with all of its digits: `..` writes large ones with an exponent.
+-- Returns a whole number as text with all of its digits: `..` writes large ones with an exponent.
 local function format_integer(number)
   return string.format('%d', number)
 end
 
--- Tells the nodes that a session has ended, so that they end its streams. Without the right to publish, the streams end
--- a little later.
+-- Notifies the nodes that a session has ended, so that they end its streams. If the user may not publish, the streams
+-- end a little later.
 local function announce_end(channel, id)
   redis.pcall('PUBLISH', channel, id)
 end
@@ -34,7 +34,7 @@ end
 --     [3] user [4] device [5] token [6] cookie
 --     [7] lifetime in ms
 --     [8] the channel of ended sessions: each message is the id of one
--- Reply: {'ok', ms now, ms when it expires}. {'again', ID}: KEYS[1] names another session by now, or '' for none.
+-- Reply: {'ok', ms now, ms when it expires}. {'again', ID}: KEYS[1] now holds this id, or none if it is ''.
 function entry.session_login(keys, arguments)
   local device, session, older = keys[1], keys[2], keys[3]
   local current = redis.call('GET', device) or ''

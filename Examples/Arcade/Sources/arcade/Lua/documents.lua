@@ -1,8 +1,7 @@
 -- JSON documents that many nodes change. A document is a hash:
 --   version  1 more with each change
 --   json     the value
--- The documents of a store whose consequences must be carried out are in a sorted set, `due`, by the second in which
--- they were changed.
+-- The sorted set `due` of a store has the documents whose changes must still be acted on, by the second of the change.
 
 -- Changes a document if it still has the version that was read.
 --
@@ -21,7 +20,7 @@ function entry.document_replace(keys, arguments)
   return 1
 end
 
--- Notes that the consequences of a version were carried out.
+-- Removes a document from `due`, unless it has changed again since this version was acted on.
 --
 -- KEYS[1] document
 --     [2] due
@@ -33,10 +32,10 @@ function entry.document_finish(keys, arguments)
   return 1
 end
 
--- Returns documents that are due for some time. They stay: document_finish removes them.
+-- Returns documents that have been due for some time. document_finish removes them.
 --
 -- KEYS[1] due
--- ARGV[1] the time in seconds
+-- ARGV[1] this time in seconds
 -- Reply: up to 100 names.
 function entry.document_overdue(keys, arguments)
   local now = redis.call('TIME')[1]

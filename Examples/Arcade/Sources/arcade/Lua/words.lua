@@ -1,11 +1,13 @@
--- The games of the word game. A player has one game at a time, a hash that expires: id, and json.
+-- The games of the word game. A player has one game at a time, a hash that expires:
+--   id    of the game
+--   json  the game
 
--- Returns a game and what is left of its lifetime in ms, as the reply of an entry.
+-- Returns {JSON of a game, ms until it expires}, the reply of an entry.
 local function read_game(game)
   return {redis.call('HGET', game, 'json'), redis.call('PTTL', game)}
 end
 
--- Begins a game, unless the player's game has this id: the call was repeated.
+-- Begins a game. If the player's game has this id, the call is a repetition and changes nothing.
 --
 -- KEYS[1] the player's game
 -- ARGV[1] id of the game
