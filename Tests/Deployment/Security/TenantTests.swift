@@ -113,6 +113,7 @@ private struct Intrusion {
             "LINDEX KEY 0",
             "ZRANGE KEY 0 -1", "ZSCORE KEY m", "ZRANK KEY m", "ZCARD KEY", "ZCOUNT KEY -inf +inf", "ZLEXCOUNT KEY - +",
             "ZRANGEBYSCORE KEY -inf +inf",
+            "ZREMRANGEBYRANK KEY 0 -1",
             "ZRANGEBYLEX KEY - +", "SET KEY v", "DEL KEY", "UNLINK KEY", "HSET KEY f v", "HDEL KEY f", "LPUSH KEY v",
             "RPUSH KEY v", "LPOP KEY", "RPOP KEY", "BRPOP KEY 0.001", "LSET KEY 0 v", "LTRIM KEY 0 0", "ZADD KEY 1 m",
             "ZREM KEY m", "PEXPIRE KEY 1", "PEXPIREAT KEY 1", "PERSIST KEY", "RENAME KEY OWN", "RENAME OWN KEY",
