@@ -225,6 +225,10 @@ public final class LocalCluster: Sendable {
     /// Promotes a replica while its master runs (`CLUSTER FAILOVER`), and returns when the cluster
     /// is healthy again.
     ///
+    /// The other masters vote for a replica of a master only if they have not done so for two times
+    /// ``Configuration/nodeTimeout``, and a replica that lacked votes asks again after four times. So the same master can be
+    /// replaced again only after a pause.
+    ///
     /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut`` and what the replica
     ///   or the cluster was like last; `RedisError` if the node is a master.
     public func promote(_ replica: LocalRedis, within timeout: Duration = .seconds(60)) async throws {
@@ -233,7 +237,7 @@ public final class LocalCluster: Sendable {
         try await waitUntil("the replica on port \(replica.port) is promoted", within: timeout) {
             let role = try await replica.send("ROLE").array ?? []
             if role.first?.string == "master" { return true }
-            // The nodes give up after 5 s, without an error: when the replica has not caught up, or lacks votes.
+            // The nodes give up after 5 s, without an error, for example when the replica has not caught up.
             if sent.duration(to: .now) > .seconds(6) {
                 sent = .now
                 _ = try await replica.send("CLUSTER", "FAILOVER")

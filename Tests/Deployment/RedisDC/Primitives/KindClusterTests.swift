@@ -104,7 +104,8 @@ private struct Changes {
     private var operations: Int { get async { await mix.watch.successes.values.reduce(0, +) } }
 
     private func change(_ number: Int) async throws {
-        if number % 3 == 0 {
+        // Twice, there and back: the masters vote for a replica of the same master once in two node timeouts.
+        if number == 0 || number == 3 {
             let master = try await cluster.master(ofKey: key(0))
             let replica = try #require(try await cluster.replicas(of: master).first)
             return try await cluster.promote(replica)
