@@ -1,6 +1,6 @@
 """Locks and leases."""
 from errors import LeaseLost
-from session import State
+from claims import State
 
 
 class Lease:

@@ -20,8 +20,9 @@ CONNECTION_ERRORS = (redis.ConnectionError, redis.TimeoutError)
 # Replies of a server that will do what it is asked later, or after a reconnect.
 TRANSIENT = tuple(getattr(redis.exceptions, name) for name in
                   ("ReadOnlyError", "MasterDownError", "TryAgainError", "ClusterDownError"))
-# How often a silent subscription is probed, in seconds.
-PROBE_INTERVAL = 5.0
+# After how many seconds a silent subscription is probed, and replaced if it does not reply. How often it looks whether it
+# must end.
+PROBE_INTERVAL, STOP_INTERVAL = 5.0, 0.5
 
 
 def now():
@@ -146,15 +147,15 @@ class Subscription:
         self.thread.start()
 
     def stop(self):
+        """Ends the thread soon. It closes its connection itself: another thread must not, while it reads."""
         self.is_stopped.set()
-        self.connection.close()
 
     def _keep(self):
         while not self.is_stopped.is_set():
             try:
                 self._subscribe_and_read()
-            except (redis.RedisError, OSError, ValueError, AttributeError):
-                # The last two: stop() has closed the connection while it was read.
+            except (redis.RedisError, OSError, ValueError):
+                # The last one: a message that is none of the library's. The gap makes up for it.
                 pass
             self.is_subscribed.clear()
             self.connection.close()
@@ -164,15 +165,16 @@ class Subscription:
         connection = self.connection.connection
         self.connection.connect()
         connection.send_command("SUBSCRIBE", *self.channels)
-        confirmed, is_probing = 0, False
+        confirmed, is_probing, heard = 0, False, now()
         while not self.is_stopped.is_set():
-            if not connection.can_read(timeout=PROBE_INTERVAL):
-                if is_probing:
-                    return
-                is_probing = True
-                connection.send_command("PING")
+            if not connection.can_read(timeout=STOP_INTERVAL):
+                if now() - heard > PROBE_INTERVAL:
+                    if is_probing:
+                        return
+                    is_probing, heard = True, now()
+                    connection.send_command("PING")
                 continue
-            message, is_probing = connection.read_response(), False
+            message, is_probing, heard = connection.read_response(), False, now()
             if message[0] == b"subscribe":
                 confirmed += 1
                 if confirmed == len(self.channels):
