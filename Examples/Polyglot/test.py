@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -237,6 +238,26 @@ def test_semaphores(test):
     check("the slots are free again", session.slots_used <= 2, session.slots_used)
 
 
+def test_groups(test):
+    """A resource that a light switch uses is served by the scripts of another family."""
+    with Session(test.url, ttl=TTL) as group, Session(test.url, ttl=TTL) as session:
+        # The first member of a group takes the mutex for all of them.
+        member = [f"c:{group.sid}:0", 1, "t:room"]
+        fence = group.exchange("acquire_in_group", [*member, "mf", 1, "t", 1, 0, 1, "visitors"])
+        check("a group has the lock", fence > 0, fence)
+        check("it is refused to a try", raises(TimedOut, lambda: Lock(session, "room").acquire(timeout=0)))
+        check("a wait for it times out", raises(TimedOut, lambda: Lock(session, "room").acquire(timeout=0.1)))
+        granted = []
+        waiter = threading.Thread(target=lambda: granted.append(Lock(session, "room").acquire()))
+        waiter.start()
+        wait("it waits", lambda: inspect(test, "room")["waiterCount"] == 1)
+        group.exchange("release_in_group", [member[0], 2, member[2], 1])
+        waiter.join(SECONDS)
+        check("it is granted after the group has left", granted and granted[0].fence > fence)
+        granted[0].release()
+        check("and it is free in the end", inspect(test, "room")["holderCount"] == 0)
+
+
 def value(test, name):
     return json.loads(test.run_tool("sem", "value", name, "--json"))["value"]
 
@@ -347,6 +368,21 @@ def test_waiting_reader(test, office):
 
 def stored(test, name):
     return test.redis.llen("ql:{default:0}:mail:" + name) // 2
+
+
+def test_page(test):
+    """The commands and the program of README.md."""
+    page = (HERE / "README.md").read_text()
+    commands = re.findall(r"^    python3 (Examples/Polyglot/polyglot.py .*)$", page, re.M)
+    check("the page has commands", len(commands) > 5)
+    for command in commands:
+        process = test.start("sh", "-c", f"{sys.executable} {command}", cwd=HERE.parent.parent)
+        check(command, process.wait(SECONDS) == 0)
+    program = re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)[1]
+    # The first message ends it, and the server is that of the test.
+    program = program.replace("redis://127.0.0.1:6379", test.url) + "        break\n"
+    process = test.start(sys.executable, "-c", program, cwd=HERE, stdout=subprocess.PIPE)
+    check("the program prints a message", "your turn" in process.communicate(timeout=SECONDS)[0])
 
 
 # What dead processes held comes back.
@@ -530,7 +566,7 @@ def swift_ticket(test, history, own, chosen, is_killed, kills):
 # Chaos: mail.
 
 def test_chaos_of_mail(test):
-    mailboxes, ended = ["alice", "bob"], f"{test.folder}/end"
+    mailboxes, ended = ["north", "south"], f"{test.folder}/end"
     senders, readers, kills = Threads(), Threads(), []
     sends = 3 * KILLS
     with PostOffice(test.url) as office:
@@ -643,7 +679,7 @@ def swift_reader(test, name, ended, deaths, kills):
             return
 
 
-TESTS = [test_locks, test_hand_over, test_semaphores, test_lost_replies, test_pause, test_mail, test_return,
+TESTS = [test_locks, test_hand_over, test_semaphores, test_groups, test_lost_replies, test_pause, test_mail, test_page, test_return,
          test_chaos_of_locks, test_chaos_of_mail, test_sessions]
 
 

@@ -19,7 +19,7 @@ from semaphore import Semaphore
 from server import Connection
 from session import Session
 
-LOCK, SEATS, TICKETS = "lock", "seats", "tickets"
+LOCK, SEATS, TICKETS = "shared lock", "shared seats", "shared tickets"
 PERMITS = {SEATS: 3, TICKETS: 4}
 
 
