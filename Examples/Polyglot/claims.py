@@ -170,13 +170,16 @@ class Claims(Requests):
 
     def confirm(self, claim):
         """Confirms that consumed permits have arrived: from then on the end of the session does not return them."""
+        with self.changed:
+            if claim.error:
+                raise claim.error
+            # From now on the server may have ended the claim, by a copy of this request.
+            claim.state = State.ENDING
         self.request("confirm", [self.sid, f"{claim.slot}:{claim.number}"], f"take permits of {claim}")
         self.saw(claim.slot, claim.number, "1")
         with self.changed:
             self.confirmed[claim.slot] = claim.number
         self._forget(claim)
-        if claim.error:
-            raise claim.error
 
     # Wake-ups, and the comparison that finds what they have missed.
 
