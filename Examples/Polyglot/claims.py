@@ -7,6 +7,10 @@ from server import now, refused
 from slots import Requests
 
 
+# For how long a request that does not queue is repeated until Redis replies, in seconds.
+CALL_TIMEOUT = 2.0
+
+
 class _Unavailable(TimedOut):
     """A request that may not queue was refused."""
 
@@ -54,7 +58,9 @@ class Claims(Requests):
             arguments = [f"c:{self.sid}:{claim.slot}", claim.number, "t:" + name, kind, permits, mode, count,
                          1 if timeout == 0 else 0]
             try:
-                reply = self.request("acquire", arguments, what, until, claim=claim)
+                # A request that does not queue may wait for Redis, but not for permits.
+                end = now() + CALL_TIMEOUT if timeout == 0 else until
+                reply = self.request("acquire", arguments, what, end, claim=claim)
                 if reply == [b"occupied"]:
                     # The slot has a claim that this program has ended: the server has lost the end. It is not used again.
                     self._forget(claim, frees_slot=False)

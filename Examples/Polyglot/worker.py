@@ -223,6 +223,8 @@ class Worker:
                 cursor = gap.cursor
                 continue
             for message in delivery.messages:
+                # A reader that is killed here has not used the message.
+                time.sleep(self.random.uniform(0, 0.005))
                 self.history.record("got", r=name, d=device, i=message.index, m=message.body.decode())
             cursor = delivery.cursor
             if is_last and not delivery.messages:
@@ -243,5 +245,13 @@ class choose_send:
         self.bodies = [f"{self.message}-{part}" for part in range(chosen.randint(1, 3))]
 
 
+def end_with_test():
+    """A worker ends when the test has ended, however that happens."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    if sys.argv[1] in ("locks", "sender", "reader"):
+        threading.Thread(target=end_with_test, daemon=True).start()
     getattr(Worker(**json.loads(sys.argv[2])), f"run_{sys.argv[1]}")()
