@@ -3,6 +3,7 @@
 
 usage: worker.py ROLE JSON      (the settings of the role)
 """
+import contextlib
 import json
 import os
 import random
@@ -12,7 +13,7 @@ import time
 
 import redis
 
-from errors import Gap, LeaseLost, SessionLost, TimedOut
+from errors import Gap, LeaseLost, NotConnected, SessionLost, TimedOut
 from lock import Lock
 from mail import PostOffice
 from semaphore import Semaphore
@@ -82,7 +83,11 @@ class Worker:
 
     def begin_session(self):
         fence = self.session.highest_fence if self.session else 0
-        self.session = Session(self.url, ttl=self.settings["ttl"], highest_fence=fence)
+        self.session = None
+        while self.session is None:
+            # A machine that stands still may make it expire before the reply.
+            with contextlib.suppress(NotConnected):
+                self.session = Session(self.url, ttl=self.settings["ttl"], highest_fence=fence)
         self.history.record("started", w=self.session.sid)
         if chance := self.settings.get("faults"):
             faults = random.Random(self.random.random())
@@ -174,10 +179,12 @@ class Worker:
 
     def run_holder(self):
         """Holds until its standard input ends, or until the lease is lost. Prints which."""
-        self.begin_session()
-        name, count = self.settings["name"], self.settings["count"]
-        resource = Semaphore(self.session, name) if count else Lock(self.session, name)
-        lease = resource.acquire(*[count] if count else [], timeout=self.settings["timeout"])
+        name, count, lease = self.settings["name"], self.settings["count"], None
+        while lease is None:
+            self.begin_session()
+            resource = Semaphore(self.session, name) if count else Lock(self.session, name)
+            with contextlib.suppress(SessionLost):
+                lease = resource.acquire(*[count] if count else [], timeout=self.settings["timeout"])
         print(f"held {lease.fence}", flush=True)
         released = threading.Event()
         threading.Thread(target=lambda: (sys.stdin.read(), released.set()), daemon=True).start()
