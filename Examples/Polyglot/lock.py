@@ -4,7 +4,7 @@ from claims import State
 
 
 class Lease:
-    """What a process holds of a resource, until it is released or lost. A context manager that releases it."""
+    """A hold on a resource that belongs to this process until it is released or lost. A context manager that releases it."""
 
     def __init__(self, session, claim):
         self.session, self.claim = session, claim

@@ -83,7 +83,7 @@ class Message:
 
 
 class Delivery(NamedTuple):
-    """What a call of listen returns: passing the cursor to the next one acknowledges the messages."""
+    """The result of a call of listen: passing the cursor to the next one acknowledges the messages."""
     messages: list
     cursor: Cursor
 

@@ -1,4 +1,4 @@
-"""What a session does for itself and for others beside its heartbeats: it ends what dead sessions have left."""
+"""The work of a session for itself and for others, beside its heartbeats: it ends what dead sessions have left."""
 import queue
 import threading
 

@@ -182,7 +182,7 @@ def kill_with_children(process):
     process.wait()
 
 
-# What the client does, step by step.
+# The client, step by step.
 
 def test_locks(test):
     with Session(test.url, ttl=LONG_TTL) as session:
@@ -208,7 +208,7 @@ def test_locks(test):
 
 
 def inspect(test, name):
-    """What the tool says about a resource."""
+    """The description of a resource by the tool."""
     return json.loads(test.run_tool("inspect", name, "--json"))
 
 
@@ -456,7 +456,7 @@ def test_page(test):
     check("the program prints a message", "your turn" in process.communicate(timeout=SECONDS)[0])
 
 
-# What dead processes held comes back.
+# The permits and locks of dead processes come back.
 
 def test_return(test):
     chosen, times = random.Random(SEED), []
@@ -745,7 +745,7 @@ def swift_reader(test, name, ended, deaths, kills):
             if tool.poll() is None:
                 kill_with_children(tool)
                 kills.append("Swift")
-                # What it has printed is lost with it, and must come again.
+                # The messages that it has printed are lost with it, and must come again.
                 cursor = None
                 own.record("reads", r=name, d="swift")
                 continue

@@ -169,7 +169,7 @@ class Worker:
             self.history.record("end", o=self.operation, v=verb, r=TICKETS, x=outcome)
 
     def run_command(self):
-        """What the tool runs under a lease."""
+        """The command that the tool runs under a lease."""
         self.history.record("enter", o=1, r=self.settings["name"], v=self.settings["verb"], c=self.settings["called"],
                             f=int(os.environ["REDISDC_FENCE"]), n=self.settings["count"], l=self.settings["limit"])
         end = self.history.now() + self.random.randrange(60_000_000)

@@ -1,4 +1,4 @@
-"""What a library must keep: every name is declared and used, functions are short and flat, entries have a header."""
+"""The rules of a library: every name is declared and used, functions are short and flat, entries have a header."""
 
 from .library import GLOBALS, MODULES
 from .syntax import (
@@ -104,7 +104,7 @@ class Checker:
             for block in blocks_of(node):
                 self.block(block, scope)
         for name, (place, uses) in own:
-            # What struct.unpack gives before a value that is used has names too.
+            # struct.unpack has results before the one that is wanted, and they have names too.
             if not uses and name != "_" and not self.is_one_of_many(name, statements):
                 self.find(place, f"{name} is not used")
 

@@ -27,7 +27,7 @@ class Bundle:
 
 
 class Scope:
-    """What the names of a function mean in the text."""
+    """The meanings that the names of a function have in the text."""
 
     def __init__(self, outer=None):
         self.outer = outer
@@ -43,7 +43,7 @@ class Scope:
 
 
 class Expressions:
-    """What blocks and calls need of expressions. `names` counts the locals that can be seen, `frames` has those of each block."""
+    """Expressions, for blocks and calls. `names` counts the locals that can be seen, `frames` has those of each block."""
 
     def __init__(self, library):
         self.library = library
@@ -90,7 +90,7 @@ class Expressions:
         return meaning if isinstance(meaning, Bundle) else self.value(node, scope)
 
     def arguments(self, call, function, scope):
-        """What each parameter of a function gets."""
+        """The argument that each parameter of a function gets, in the order of the parameters."""
         missing = len(function.parameters) - len(call.arguments)
         if function.name in self.above:
             raise NotationError(call.place, f"{function.name} calls itself")

@@ -9,7 +9,7 @@ from .syntax import (
     LITERALS, Binary, Call, Function, Index, Local, Name, NotationError, Number, Parenthesis, String, Table, Unary, parse,
 )  # fmt: skip
 
-# What Redis gives to a script, and what the notation lets it use.
+# The modules of Redis and Lua, and the functions of them that a library may use.
 MODULES = {
     "redis": {"call", "pcall", "error_reply", "status_reply", "sha1hex", "log", "LOG_WARNING"},
     "struct": {"pack", "unpack"},

@@ -19,7 +19,7 @@ from lua_notation.library import Library  # noqa: E402
 from lua_notation.printer import block  # noqa: E402
 from lua_notation.syntax import NotationError  # noqa: E402
 
-# What makes a library plain Lua: records are tables, and a refusal is an error that the caller of the entry catches.
+# The Lua that makes a library a plain program: records are tables, and a refusal is an error that the caller of the entry catches.
 PRELUDE = """
 local entry = {}
 local function refuse(reply) error({refusal = reply}) end

@@ -80,7 +80,7 @@ class Usage:
 
 
 def is_pure(node):
-    """Whether leaving out an expression changes nothing."""
+    """Whether an expression can be left out: it has no effect, and raises no error but those of struct.pack and operators."""
     for inner in expressions_of(node):
         if isinstance(inner, Call):
             match inner.function:
@@ -340,7 +340,7 @@ def full_name(name):
 
 
 def module_name(node):
-    """What a text may name by a local: a function of a module, or the keys or the arguments."""
+    """The name of a thing that a text may have a local for: a function of a module, the keys or the arguments."""
     match node:
         case Name(id="KEYS" | "ARGV"):
             return node.id

@@ -34,6 +34,7 @@ def has_several_results(call):
 
 
 def has_effect(node):
+    """Whether Redis or a table shows that an expression was evaluated."""
     return any(isinstance(inner, Call) and function_name(inner) in EFFECTS for inner in expressions_of(node))
 
 

@@ -31,7 +31,7 @@ local function check_window(first, last, now)
   if last > 0 and (now < first or now >= last) then refuse({'window', format_integer(now)}) end
 end
 
--- What a submit will write, as lists with an element for each window.
+-- The changes that a submit makes, as lists with an element for each window.
 local Plan = record {
   also = {
     'values',   -- the new values

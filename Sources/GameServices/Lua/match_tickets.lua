@@ -26,7 +26,7 @@
 -- stamp, joined, timeout; for an ended ticket: the outcome. An outcome has a line for each of: id, reason, and then
 -- ticket, player and rating of each ticket that it ends.
 
--- What a script knows of its matchmaker.
+-- The matchmaker that a script works on: its keys, its settings and the time.
 local Matchmaker = record {
   also = {
     'state', 'index', 'due', 'nodes',  -- the keys

@@ -56,7 +56,7 @@ local Limits = record {
   'backlog_age',    -- ms that messages are kept beyond acknowledgement
   'device_ttl',     -- ms after which an unseen device is forgotten; 0: never
 }
--- What a full mailbox does with a new message: it refuses the message, or deletes the oldest ones.
+-- The two policies of a full mailbox for a new message: it refuses the message, or deletes the oldest ones.
 local REJECT, DROP_OLDEST = 0, 1
 
 -- The first element of a message, so that looking at a message does not copy its body.

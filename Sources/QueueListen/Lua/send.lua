@@ -4,7 +4,7 @@
 -- The maximum number of messages in one send.
 local MAX_MESSAGES = 768
 
--- What a send will write and reply.
+-- The writes and the reply of a send.
 local Plan = record {
   also = {
     'writes',            -- for each recipient its elements (the only head, or a table of all), then the new state of

@@ -7,7 +7,7 @@
 -- Ticks are below 2^53: a greater one, or one that is not a number, was not written by these scripts.
 local MAX_TICK = 9007199254740992
 
--- What a script knows of the time.
+-- The time and the tick of a script.
 local Clock = record {
   also = {
     'now',  -- Redis's TIME in microseconds, or nil as long as the script has not asked for it

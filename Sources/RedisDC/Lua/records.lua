@@ -248,7 +248,7 @@ local DESTROYED = 'xf'
 local BROKEN = 'zf'
 -- The first letters of the kinds of read-write locks, and of buffers.
 local READ_WRITE_LOCK, BUFFER = 'r', 'k'
--- What follows the name of a buffer in the name of its items.
+-- The end of the name of the items of a buffer, after the name of the buffer.
 local ITEMS_SUFFIX = '#items'
 
 -- More permits than all requests together can ask for: 2^50.

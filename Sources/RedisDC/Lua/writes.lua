@@ -2,7 +2,7 @@
 -- writes the lists in few commands and publishes the wake-ups. At maxmemory Redis refuses the first command or none, so
 -- that never a part of the changes is written.
 
--- What a script has collected to write.
+-- The changes that a script has collected, and writes at its end.
 local Writes = record {
   also = {
     'hset', -- fields and records of the state, in turns
