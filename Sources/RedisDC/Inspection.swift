@@ -226,10 +226,15 @@ extension Coordinator {
             var ended = 0
             for id in chosen {
                 guard let claim = ClaimID(id) else { continue }
-                ended += try await engine(of: name).call(.end(claim, name: name, family, isForced: true))
+                ended += try await engine(of: name).call(End(claim, name: name, family, isForced: true))
             }
             total += ended
             if ended == 0 || chosen.count < 1000 { return total }
         }
     }
+}
+
+extension Scripts {
+    static let inspect = RedisScript(embedded: PackageResources.inspect_lua)
+    static let list = RedisScript(embedded: PackageResources.list_lua)
 }

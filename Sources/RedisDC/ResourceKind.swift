@@ -54,6 +54,9 @@ public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomString
         }
     }
 
+    /// Whether its claims have values of the application: items, or what parties bring.
+    var hasValues: Bool { self == .exchanger || self == .bufferItems }
+
     private static let ofLetter = Dictionary(uniqueKeysWithValues: allCases.map { ($0.letter, $0) })
 
     /// - Parameter letters: the kind and its policy, as in records.lua. `nil` if there is no record any more.

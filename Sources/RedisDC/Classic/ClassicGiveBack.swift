@@ -94,3 +94,8 @@ struct ClassicGiveBack: Sendable {
         String(UInt64.random(in: .min ... .max), radix: 36) + String(UInt64.random(in: .min ... .max), radix: 36)
     }
 }
+
+extension Scripts {
+    static let classicPassOn = RedisScript(embedded: PackageResources.classic_pass_on_lua)
+    static let classicGiveBack = RedisScript(embedded: PackageResources.classic_give_back_lua)
+}

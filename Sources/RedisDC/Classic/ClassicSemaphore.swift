@@ -248,3 +248,8 @@ public struct ClassicSemaphore: Sendable {
         RedisDCError(.serverError, "unexpected reply: \(reply.form)")
     }
 }
+
+extension Scripts {
+    static let classicCreate = RedisScript(embedded: PackageResources.classic_create_lua)
+    static let classicDestroy = RedisScript(embedded: PackageResources.classic_destroy_lua)
+}

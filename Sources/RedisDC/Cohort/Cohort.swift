@@ -218,11 +218,11 @@ final class Cohort: Sendable {
     }
 
     private func carryOutRequest(_ claim: CohortClaim, isAttempt: Bool, releasing: UInt64?) async {
-        let request = AcquireRequest(resource: resource, mode: .lease, detail: .cohort(claim))
+        let request = Acquire(resource: resource, mode: .lease, detail: .cohort(claim))
         do throws(RedisDCError) {
-            let operation = try engine.operation(request, timeout: isAttempt ? .zero : nil)
-            await engine.carryOut(operation) { if let releasing { engine.releaseSoon(releasing) } }
-            if let grant = try operation.grant() {
+            let call = try engine.pending(request, timeout: isAttempt ? .zero : nil)
+            await engine.carryOut(call) { if let releasing { engine.releaseSoon(releasing) } }
+            if let grant = try call.grant() {
                 granted(grant, claim)
             } else {
                 requestEnded(claim, notAvailable, isAttempt: true)
@@ -320,7 +320,7 @@ final class Cohort: Sendable {
     }
 
     private func check(_ id: UInt64, _ claim: CohortClaim) async {
-        let fences = try? await engine.extendFences(id)
+        let fences = try? await engine.use(id) { ExtendFences(held: $0, cohort: claim) }
         if fences?.isAwaited == true { claim.recall(.waiting) }
         let now = engine.now
         state.withLock { $0.machine.checked(claim, end: fences?.end, now: now) }

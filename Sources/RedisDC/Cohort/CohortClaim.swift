@@ -1,4 +1,5 @@
 // The state of a cohort's claim on a mutex that the cohort shares with the engine and its requests.
+import Hiredis
 import Synchronization
 
 /// A claim on a mutex for all tasks of this process.
@@ -47,4 +48,33 @@ final class CohortClaim: Sendable {
     func recall(_ demand: Demand) {
         if state.max(demand.rawValue, ordering: .acquiringAndReleasing).oldValue < demand.rawValue { onRecall(self) }
     }
+}
+
+// MARK: Operations
+
+/// Reserves more fences for the cohort that holds a mutex, and reads whether others wait.
+struct ExtendFences: EngineOperation {
+    struct Value: Sendable {
+        /// The last fence that the cohort may use.
+        var end: UInt64
+        /// Whether others wait for the mutex.
+        var isAwaited: Bool
+    }
+
+    let held: HeldClaim
+    let cohort: CohortClaim
+
+    var name: String { held.name }
+    var once: Once { .claim(held.number, isEnded: false) }
+    var arguments: [RedisArgument] { [.string(String(held.number)), .string(String(cohort.lastFence))] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.extendFences }
+
+    static func value(of reply: EngineReply) -> Value? {
+        if case .granted(let end, let waiting) = reply { Value(end: end, isAwaited: waiting > 0) } else { nil }
+    }
+}
+
+extension Scripts {
+    static let extendFences = RedisScript(embedded: PackageResources.extend_fences_lua)
 }

@@ -145,7 +145,7 @@ extension Engine {
 
     private func send(_ request: EngineRequest) {
         redis.post(
-            request.script, keys: keys.keys(of: request), arguments: request.arguments(ttl: settings.ttl),
+            request.script, keys: keys.keys(of: request), arguments: request.arguments,
             timeout: settings.heartbeatInterval
         ) { result in self.assumeIsolated { $0.received(result, request) } }
     }
@@ -155,7 +155,7 @@ extension Engine {
         defer { arm() }
         return machine.reconnected(now: now).map { request in
             FirstScript(
-                request.script, keys: keys.keys(of: request), arguments: request.arguments(ttl: settings.ttl),
+                request.script, keys: keys.keys(of: request), arguments: request.arguments,
                 timeout: settings.heartbeatInterval
             ) { result in self.assumeIsolated { $0.received(result, request) } }
         }

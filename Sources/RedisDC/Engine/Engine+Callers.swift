@@ -2,22 +2,24 @@
 import CoordinationBase
 import Hiredis
 
+/// A call of a primitive that waits for its result.
+typealias PendingCall = PendingOperation<Engine.Begin?, EngineStateMachine.Output, RedisDCError>
+
 // A task that runs on the client's executor calls these without a change of executor; any other task changes once.
 extension Engine {
     nonisolated var now: Duration { clock.now() }
 
-    private nonisolated func operation(_ work: EngineWork) -> EngineOperation {
-        EngineOperation(id: ids.next(), work)
-    }
+    private nonisolated func pending(_ begin: @escaping Begin) -> PendingCall { PendingCall(id: ids.next(), begin) }
 
     // MARK: Acquire
 
-    /// Returns the operation that carries out a request.
+    /// Returns the call that carries out a request.
     ///
     /// - Parameter timeout: `nil` sets no limit; 0 does not wait.
-    nonisolated func operation(_ request: AcquireRequest, timeout: Duration?) throws(RedisDCError) -> EngineOperation {
+    nonisolated func pending(_ request: Acquire, timeout: Duration?) throws(RedisDCError) -> PendingCall {
         let limit = try waitLimit(timeout)
-        return operation(.acquire(timeout == .zero ? request.withoutQueueing : request, limit))
+        let request = timeout == .zero ? request.withoutQueueing : request
+        return pending { engine, id in engine.machine.acquire(id, request, limit: limit, now: engine.now) }
     }
 
     /// Returns the limit of a wait; `nil` for none, and for a timeout of 0, which does not wait.
@@ -27,17 +29,17 @@ extension Engine {
         return WaitLimit(timeout: timeout, deadline: now + min(timeout, .maxWait))
     }
 
-    /// Waits until the operation has its result, and records it in metrics and traces.
-    nonisolated func carryOutAcquire(_ operation: EngineOperation) async {
-        if instruments.isDisabled { await carryOut(operation) } else { await carryOutObserved(operation) }
+    /// Waits until the call has its result, and records it in metrics and traces.
+    nonisolated func carryOutAcquire(_ call: PendingCall) async {
+        if instruments.isDisabled { await carryOut(call) } else { await carryOutObserved(call) }
     }
 
     /// A function of its own, so that waiters without instruments do not need its larger frame.
     @inline(never)
-    private nonisolated func carryOutObserved(_ operation: EngineOperation) async {
+    private nonisolated func carryOutObserved(_ call: PendingCall) async {
         _ = try? await instruments.waiting { () async throws(RedisDCError) in
-            await carryOut(operation)
-            return try operation.isGranted()
+            await carryOut(call)
+            return try call.isGranted()
         } isGranted: {
             $0
         }
@@ -46,9 +48,9 @@ extension Engine {
     /// Waits until the request is granted.
     ///
     /// - Throws: `.timedOut` also when the timeout is 0 and the request was not granted immediately.
-    nonisolated func obtain(_ operation: EngineOperation) async throws(RedisDCError) {
-        await carryOutAcquire(operation)
-        try operation.expectGranted()
+    nonisolated func obtain(_ call: PendingCall) async throws(RedisDCError) {
+        await carryOutAcquire(call)
+        try call.expectGranted()
     }
 
     /// Waits until the request is granted.
@@ -56,16 +58,15 @@ extension Engine {
     /// - Throws: what ``obtain(_:)`` throws.
     @discardableResult
     nonisolated func obtain(
-        _ request: AcquireRequest, timeout: Duration?
+        _ request: Acquire, timeout: Duration?
     ) async throws(RedisDCError) -> EngineStateMachine.Grant {
-        let operation = try operation(request, timeout: timeout)
-        await carryOutAcquire(operation)
-        guard let grant = try operation.grant() else { throw operation.notAvailable }
-        return grant
+        let call = try pending(request, timeout: timeout)
+        await carryOutAcquire(call)
+        return try call.expectedGrant()
     }
 
     /// Waits until the request is granted, and returns the lease.
-    nonisolated func lease(_ request: AcquireRequest, timeout: Duration?) async throws(RedisDCError) -> Lease {
+    nonisolated func lease(_ request: Acquire, timeout: Duration?) async throws(RedisDCError) -> Lease {
         let grant = try await obtain(request, timeout: timeout)
         return Lease(grant, name: request.resource.name, count: request.count, engine: self)
     }
@@ -73,63 +74,67 @@ extension Engine {
     /// Waits until a place of a buffer is granted, and returns the lease.
     ///
     /// - Returns: `nil` when the item with the id of the put was put before.
-    nonisolated func leasePlace(_ request: AcquireRequest, timeout: Duration?) async throws(RedisDCError) -> Lease? {
-        let operation = try operation(request, timeout: timeout)
-        await carryOutAcquire(operation)
-        if try operation.isKnown() { return nil }
-        guard let grant = try operation.grant() else { throw operation.notAvailable }
-        return Lease(grant, name: request.resource.name, count: request.count, engine: self)
+    nonisolated func leasePlace(_ request: Acquire, timeout: Duration?) async throws(RedisDCError) -> Lease? {
+        let call = try pending(request, timeout: timeout)
+        await carryOutAcquire(call)
+        if try call.isKnown() { return nil }
+        return Lease(try call.expectedGrant(), name: request.resource.name, count: request.count, engine: self)
     }
 
     /// Waits until the request is granted.
     ///
     /// - Returns: `nil` when the timeout is 0 and there are not enough permits.
     nonisolated func acquire(
-        _ request: AcquireRequest, timeout: Duration?
+        _ request: Acquire, timeout: Duration?
     ) async throws(RedisDCError) -> EngineStateMachine.Grant? {
-        let operation = try operation(request, timeout: timeout)
-        await carryOutAcquire(operation)
-        return try operation.grant()
+        let call = try pending(request, timeout: timeout)
+        await carryOutAcquire(call)
+        return try call.grant()
     }
 
     // MARK: Other operations
 
-    nonisolated func call(_ work: Operation) async throws(RedisDCError) -> Int {
-        let operation = operation(.call(work))
-        await carryOut(operation)
-        return try operation.count()
+    /// Carries out an operation that is not about a claim of the caller.
+    nonisolated func call<Operation: EngineOperation>(
+        _ operation: Operation
+    ) async throws(RedisDCError) -> Operation.Value {
+        let call = pending { engine, id in engine.machine.call(id, operation, now: engine.now) }
+        await carryOut(call)
+        return try call.value(of: Operation.self)
+    }
+
+    /// Carries out an operation on a lease.
+    ///
+    /// - Throws: `.lost` when the lease is not held, and what the operation throws.
+    nonisolated func use<Operation: EngineOperation>(
+        _ claim: UInt64, _ operation: @escaping @Sendable (HeldClaim) -> Operation
+    ) async throws(RedisDCError) -> Operation.Value {
+        let call = pending { engine, id in engine.machine.use(id, claim: claim, now: engine.now, operation) }
+        await carryOut(call)
+        return try call.value(of: Operation.self)
     }
 
     /// Releases a lease, whether the task is cancelled or not.
     nonisolated func release(_ claim: UInt64) async throws(RedisDCError) {
-        let operation = operation(.release(claim: claim))
-        await carryOutUncancellably(operation)
-        _ = try operation.count()
+        let call = pending { engine, id in
+            engine.watches[claim] = nil
+            return engine.machine.release(claim, releaser: id, now: engine.now)
+        }
+        await carryOutUncancellably(call)
+        _ = try call.result?.get()
     }
 
     /// Releases a lease without waiting for the outcome.
     nonisolated func releaseSoon(_ claim: UInt64) { enter { $0.releaseUnobserved(claim) } }
-
-    /// Releases all but `keep` of a lease's permits.
-    nonisolated func reduce(_ claim: UInt64, keep: Int) async throws(RedisDCError) -> Int {
-        try await use(claim, .reduce(keep: keep)).count()
-    }
-
-    /// Reserves more fences for the cohort that holds a lease.
-    ///
-    /// - Returns: the last fence that it may use, and whether others wait; `nil` when no more can be reserved.
-    nonisolated func extendFences(_ claim: UInt64) async throws(RedisDCError) -> (end: UInt64, isAwaited: Bool)? {
-        try await use(claim, .extendFences).fences()
-    }
 
     /// Reads the data of a lease: the item that it takes from a buffer, or the values that all parties of a meeting
     /// have brought. Empty if it is gone.
     nonisolated func read(_ claim: UInt64) async throws(RedisDCError) -> [[UInt8]] {
         var (values, first) = ([[UInt8]](), 0)
         repeat {
-            guard let (page, next) = try await use(claim, .read(first: first)).values() else { return [] }
-            values += page
-            first = next
+            let page = try await use(claim) { [first] in ReadValues(held: $0, first: first) }
+            values += page.values
+            first = page.next
         } while first > 0
         return values
     }
@@ -141,18 +146,9 @@ extension Engine {
     nonisolated func pass(
         _ claim: UInt64, to resource: Resource, item: [UInt8]?, id: String?
     ) async throws(RedisDCError) -> Bool {
-        let operation = await use(claim, .pass(to: resource, item: item, id: id))
-        if try operation.isKnown() { return false }
-        enter { $0.forgetWatch(claim) }
-        return true
-    }
-
-    private nonisolated func use(_ claim: UInt64, _ leaseOperation: EngineStateMachine.LeaseOperation) async
-        -> EngineOperation
-    {
-        let operation = operation(.use(claim: claim, leaseOperation))
-        await carryOut(operation)
-        return operation
+        let isPassed = try await use(claim) { Pass(held: $0, target: resource, item: item, id: id) }
+        if isPassed { enter { $0.forgetWatch(claim) } }
+        return isPassed
     }
 
     /// Returns whether a lease is still held, after a request that may have released it.
@@ -160,5 +156,47 @@ extension Engine {
         await withCheckedContinuation { continuation in
             enter { continuation.resume(returning: $0.checkHeld(claim)) }
         }
+    }
+}
+
+// MARK: Results
+
+// Functions of their own, because errors are large: in the functions that wait, they would enlarge the frame of each of
+// ten thousand waiters.
+extension PendingOperation
+where Progress == Engine.Begin?, Output == EngineStateMachine.Output, Failure == RedisDCError {
+    /// Returns the grant, or `nil` when the request may not queue and there were not enough permits.
+    func grant() throws(RedisDCError) -> EngineStateMachine.Grant? {
+        if case .granted(let grant)? = try result?.get() { grant } else { nil }
+    }
+
+    func isGranted() throws(RedisDCError) -> Bool { try grant() != nil }
+
+    @inline(never)
+    func expectGranted() throws(RedisDCError) { _ = try expectedGrant() }
+
+    /// Returns the grant.
+    ///
+    /// - Throws: also when the request may not queue and was not granted immediately.
+    @inline(never)
+    func expectedGrant() throws(RedisDCError) -> EngineStateMachine.Grant {
+        switch try result?.get() {
+        case .granted(let grant)?: return grant
+        case .notAvailable(let request)?: throw request.notGranted(within: .zero)
+        case .answered?, nil: throw RedisDCError(.timedOut, "the operation was not available immediately")
+        }
+    }
+
+    /// Whether the operation has had no effect, because the item with the id of its put was put before.
+    func isKnown() throws(RedisDCError) -> Bool {
+        if case .answered(.known)? = try result?.get() { true } else { false }
+    }
+
+    /// Returns what the operation reads from the reply.
+    func value<Operation: EngineOperation>(of operation: Operation.Type) throws(RedisDCError) -> Operation.Value {
+        guard case .answered(let reply)? = try result?.get(), let value = operation.value(of: reply) else {
+            throw RedisDCError(.serverError, "the reply is not one of \(operation)", mayHaveRun: true)
+        }
+        return value
     }
 }

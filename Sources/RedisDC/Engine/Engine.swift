@@ -9,9 +9,13 @@ import Hiredis
 ///
 /// An actor on the client's executor.
 actor Engine: WaiterRunner {
-    typealias Progress = EngineWork
+    typealias Progress = Begin?
     typealias Output = EngineStateMachine.Output
     typealias Failure = RedisDCError
+
+    /// Passes a call to the state machine, when it is on the engine's executor. `nil` once it has: a call that waits needs
+    /// no memory for it.
+    typealias Begin = @Sendable (_ engine: isolated Engine, _ id: UInt64) -> EngineStateMachine.CallAction
 
     nonisolated let unownedExecutor: UnownedSerialExecutor
     nonisolated let redis: any EventLoopRedis
@@ -31,7 +35,7 @@ actor Engine: WaiterRunner {
     private let executor: any SerialExecutor
     private nonisolated let bodies = RunningBodies()
     var machine: EngineStateMachine
-    var runner = RunnerState<EngineOperation>()
+    var runner = RunnerState<PendingCall>()
     /// The objects that are notified when a lease is lost, by claim.
     var watches: [UInt64: LeaseWatch] = [:]
     var wakeUpTask: Task<Void, Never>?
@@ -68,11 +72,12 @@ actor Engine: WaiterRunner {
 
     nonisolated func execute(_ body: @escaping @Sendable () -> Void) { redis.execute(body) }
 
-    func begin(_ operation: EngineOperation) {
+    func begin(_ call: PendingCall) {
         isNeeded = true
         if mayStart { perform(machine.start()) }
-        if case .release(let claim) = operation.progress { watches[claim] = nil }
-        perform(operation.begin(&machine, now: now), for: operation.id)
+        guard let begin = call.progress else { return }
+        call.progress = nil
+        perform(begin(self, call.id), for: call.id)
     }
 
     func abandon(_ id: UInt64, _ error: RedisDCError) { perform(machine.abandon(id, error, now: now)) }
@@ -81,9 +86,9 @@ actor Engine: WaiterRunner {
 
     func tick() { perform(machine.tick(now: now)) }
 
-    func reportLongWaits(_ calls: [EngineOperation]) {
+    func reportLongWaits(_ calls: [PendingCall]) {
         // With more of them, one cause is likely.
-        for (request, state) in calls.lazy.compactMap(self.unlimitedWait).prefix(5) {
+        for (request, state) in calls.lazy.compactMap({ self.unlimitedWait($0.id) }).prefix(5) {
             if let reason = unreachable?.message ?? state.delay(isLive: machine.isLive) {
                 instruments.cannotAsk(for: request.purpose, reason)
             } else if case .queued = state {
@@ -92,9 +97,9 @@ actor Engine: WaiterRunner {
         }
     }
 
-    private func unlimitedWait(_ call: EngineOperation) -> (AcquireRequest, Machine.Claim.State)? {
-        guard case .acquire(let request, nil) = call.progress, request.mayQueue else { return nil }
-        return machine.claims[call.id].map { (request, $0.state) }
+    private func unlimitedWait(_ id: UInt64) -> (Acquire, Machine.Claim.State)? {
+        guard let claim = machine.claims[id], claim.limit == nil, claim.request.mayQueue else { return nil }
+        return (claim.request, claim.state)
     }
 
     /// Why no request can be sent now; `nil` when nothing is known to prevent it.
@@ -132,7 +137,7 @@ actor Engine: WaiterRunner {
     /// Releases the claims and ends the session on the server. If Redis cannot be reached, they expire with the TTL.
     private func leave(_ session: String) async {
         let requests = machine.shutdownRequests()
-        let (redis, keys, ttl) = (redis, keys, settings.ttl)
+        let (redis, keys) = (redis, keys)
         await withTaskGroup(of: Void.self) { group in
             for request in requests {
                 group.addTask {
@@ -140,7 +145,7 @@ actor Engine: WaiterRunner {
                     // The first reply may name another family, whose script must run.
                     for _ in 0..<2 {
                         let reply = try? await redis.script(
-                            request.script, keys: keys.keys(of: request), arguments: request.arguments(ttl: ttl),
+                            request.script, keys: keys.keys(of: request), arguments: request.arguments,
                             timeout: .seconds(2))
                         guard case .family(let family)? = reply.flatMap({ EngineReply($0, to: request.operation) })
                         else { return }

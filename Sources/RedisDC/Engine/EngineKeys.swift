@@ -65,11 +65,13 @@ struct PartitionKeys: Sendable {
         wakePrefix = keys.wakePrefix(partition: partition)
     }
 
-    /// Returns the keys of a request's script: only scripts about sessions and values need all, and that of a put with
-    /// an id one more.
+    /// Returns the keys of a request's script.
     func keys(of request: EngineRequest) -> [String] {
-        if let buffer = request.operation.bufferOfPutID { return all + [keys.putIDs(buffer)] }
-        return request.usesAllKeys ? all : resources
+        switch request.operation.keys {
+        case .resources: resources
+        case .all: all
+        case .putIDs(let buffer): all + [keys.putIDs(buffer)]
+        }
     }
 
     func wakeUpChannel(of session: String) -> String { wakePrefix + session }

@@ -4,35 +4,44 @@ extension EngineStateMachine {
     /// Handles the reply to a request, by the request's purpose.
     mutating func answered(_ entry: Session.Pending, _ reply: EngineReply, _ now: Duration) -> [ReplyAction] {
         let operation = entry.request.operation
-        if case .settle(let refused) = operation { return settled(entry, refused, reply, now) }
+        if entry.refusal != nil, let settle = operation as? Settle { return settled(entry, settle.refused, reply, now) }
         switch entry.purpose {
         case .claim(let id): return claimAnswered(id, entry.request.number, reply, now)
         case .end(let id):
             return endAnswered(id, entry, reply, now) + requestForWaiters(operation, reply)
-        case .call(let id):
-            calls[id] = nil
-            if operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .pass(_, let number, _, _, _) = operation {
-                if case .done = reply { live.claimIDs[number].map { forgetEnded($0) } } else { restoreHeld(number) }
-            }
-            var actions: [ReplyAction] = [.finish(id, result(of: operation, reply))]
-            if case (.extendFences, .none) = (operation, reply), let request = reconcile() {
-                actions.append(.send(request))
-            }
-            return actions + requestForWaiters(operation, reply)
+        case .call(let id): return callAnswered(id, entry.request, reply)
         case .heartbeat(let sent, let notices): return heartbeatAnswered(sent, notices: notices, reply, now)
         case .reconcile(let known, let found): return reconcileAnswered(known, found, reply, now)
-        case .sweep(let hasClaims, let isSecond): return sweepAnswered(operation, reply, hasClaims, isSecond)
+        case .confirm: return []
+        case .listSessions:
+            guard case .done(let cursor, _) = reply, cursor > 0 else { return [] }
+            return [.send(makeRequest(ListSessions(cursor: cursor), .listSessions))]
+        case .sweep(let session, let hasClaims, let isSecond):
+            return sweepAnswered(session, reply, hasClaims, isSecond)
+        case .setAside(let claim, let name):
+            guard case .done(count: 1, _) = reply else { return [] }
+            return [.event(.claimSetAside(id: claim.description, resource: name))]
+        case .endExpired: return requestForWaiters(operation, reply)
         case .background:
-            if case .release = operation, case .done = reply, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .listSessions = operation, case .done(let cursor, _) = reply, cursor > 0 {
-                return [.send(makeRequest(.listSessions(cursor: cursor), .background))]
-            }
-            if case (.setAside(let claim, let name), .done(count: 1, _)) = (operation, reply) {
-                return [.event(.claimSetAside(id: claim.description, resource: name))]
+            if case .claim(_, isEnded: true) = operation.once, case .done = reply, let slot = entry.request.slot {
+                live.slots.give(slot)
             }
             return requestForWaiters(operation, reply)
         }
+    }
+
+    private mutating func callAnswered(_ id: ID, _ request: EngineRequest, _ reply: EngineReply) -> [ReplyAction] {
+        calls[id] = nil
+        var actions: [ReplyAction] = [.finish(id, result(of: request.operation, reply))]
+        switch (request.operation.once, reply) {
+        case (.slot, _): if let slot = request.slot { live.slots.give(slot) }
+        case (.claim(let number, isEnded: true), .done): live.claimIDs[number].map { forgetEnded($0) }
+        case (.claim(let number, isEnded: true), _): restoreHeld(number)
+        // Redis does not have the lease.
+        case (.claim, .none): if let request = reconcile() { actions.append(.send(request)) }
+        case (.claim, _), (.idempotent, _): break
+        }
+        return actions + requestForWaiters(request.operation, reply)
     }
 
     private mutating func claimAnswered(
@@ -46,15 +55,15 @@ extension EngineStateMachine {
             var actions: [ReplyAction] = []
             if let request = releaseOfReplacedClaim(for: id) { actions.append(.send(request)) }
             if more {
-                actions.append(.send(makeRequest(.recheck(name: claim.request.resource.name), .background)))
+                actions.append(.send(makeRequest(Recheck(name: claim.request.resource.name))))
             }
             return actions
         case .none:
             forgetEnded(id)
-            return [.finish(id, .success(.notAvailable))]
+            return [.finish(id, .success(.notAvailable(claim.request)))]
         default:
             forgetEnded(id)
-            return [.finish(id, result(of: .claim(claim.request), reply))]
+            return [.finish(id, result(of: claim.request, reply))]
         }
     }
 
@@ -94,13 +103,13 @@ extension EngineStateMachine {
         _ id: ID, _ entry: Session.Pending, _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
         let request = entry.request
-        if case .granted(let fence, let arrival) = reply, case .leave(let resource, let number) = request.operation {
+        if case .granted(let fence, let arrival) = reply, let leave = request.operation as? Leave {
             // The claim was granted before it could leave. If the caller no longer waits, it is released.
             guard case .abandoned? = claims[id]?.state else {
-                let release = Operation.release(resource, claim: number, .meetings)
-                return [.send(makeRequest(release, .background, slot: request.slot))]
+                let release = Release(leave.target, claim: leave.claim, .meetings)
+                return [.send(makeRequest(release, slot: request.slot))]
             }
-            return granted(id, number, fence, arrival, now)
+            return granted(id, leave.claim, fence, arrival, now)
         }
         if let slot = request.slot { live.slots.give(slot) }
         guard let claim = claims[id] else { return [] }
@@ -114,55 +123,59 @@ extension EngineStateMachine {
             // A repeated release finds no claim if the first attempt has succeeded. If the first attempt finds none,
             // the lease was already gone: an operator has released it, or Redis has lost it.
             let isTooLate = if case .done(count: 0, _) = reply { entry.failures == 0 } else { false }
-            return releaser.map { [.finish($0, isTooLate ? .failure(error) : .success(.done(1)))] } ?? []
+            return releaser.map { [.finish($0, isTooLate ? .failure(error) : .success(.released))] } ?? []
         case .idle, .requested, .queued, .held: return []
         }
     }
 
     /// Requests the next grants when the script has left waiters over: one script handles a limited number.
-    private mutating func requestForWaiters(_ operation: Operation, _ reply: EngineReply) -> [ReplyAction] {
+    private mutating func requestForWaiters(
+        _ operation: any EngineOperation, _ reply: EngineReply
+    ) -> [ReplyAction] {
         guard case .done(_, let more) = reply, more else { return [] }
-        return [.send(makeRequest(.recheck(name: operation.name), .background))]
+        return [.send(makeRequest(Recheck(name: operation.name)))]
     }
 
     /// Ends the claims of an expired session that the reply lists, and asks for the next ones. When all have been listed
     /// and there were any, a second pass deletes the session. What it finds again is left to the next heartbeat that lists
     /// the session, a second later.
     private mutating func sweepAnswered(
-        _ operation: Operation, _ reply: EngineReply, _ hasClaims: Bool, _ isSecond: Bool
+        _ session: String, _ reply: EngineReply, _ hasClaims: Bool, _ isSecond: Bool
     ) -> [ReplyAction] {
-        guard case .sweep(let below, let claims) = reply, case .sweep(let session, _) = operation else { return [] }
+        guard case .sweep(let below, let claims) = reply else { return [] }
         if isSecond, !claims.isEmpty { return [] }
         var actions: [ReplyAction] = claims.map { claim in
-            .send(makeRequest(.end(claim.id, name: claim.name, claim.family, isForced: false), .background))
+            let end = End(claim.id, name: claim.name, claim.family, isForced: false)
+            return .send(makeRequest(end, .endExpired(claim.id, name: claim.name)))
         }
         let hasClaims = hasClaims || !claims.isEmpty
         if below > 0 {
-            let next = Operation.sweep(session: session, below: below)
-            actions.append(.send(makeRequest(next, .sweep(hasClaims: hasClaims, isSecond: isSecond))))
+            actions.append(.send(sweep(session, below: below, hasClaims: hasClaims, isSecond: isSecond)))
         } else if hasClaims {
-            let again = Operation.sweep(session: session, below: nil)
-            actions.append(.send(makeRequest(again, .sweep(hasClaims: false, isSecond: true))))
+            actions.append(.send(sweep(session, hasClaims: false, isSecond: true)))
         }
         return actions
     }
 
+    /// Returns the request that sweeps an expired session: see ``Session/Purpose/sweep(_:hasClaims:isSecond:)``.
+    mutating func sweep(
+        _ session: String, below: Int? = nil, hasClaims: Bool, isSecond: Bool
+    ) -> EngineRequest {
+        makeRequest(
+            Sweep(session: session, below: below), .sweep(session, hasClaims: hasClaims, isSecond: isSecond))
+    }
+
     // MARK: Results
 
-    private func result(of operation: Operation, _ reply: EngineReply) -> Finish {
+    private func result(of operation: any EngineOperation, _ reply: EngineReply) -> Finish {
         let name = operation.name
         switch reply {
-        case .done(let count, _): return .success(.done(count))
-        case .values(let values, let next): return .success(.values(values, next: next))
-        case .granted(let end, let waiting):
-            if case .extendFences = operation { return .success(.fences(end: end, isAwaited: waiting > 0)) }
-            return .failure(RedisDCError(.serverError, "unexpected reply for \"\(name)\""))
-        case .known: return .success(.known)
+        case .done, .values, .granted, .known: return .success(.answered(reply))
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
             let found = Resource.describe(
                 ResourceKind(letters: letters), permits: permits, policy: letters.unicodeScalars.last)
-            let wanted = operation.resource.map { "; this call expects \($0.configuration)" } ?? ""
+            let wanted = operation.describedResource.map { "; this call expects \($0.configuration)" } ?? ""
             return .failure(RedisDCError(.conflict, "\"\(name)\" is \(found)\(wanted)"))
         case .broken:
             return .failure(

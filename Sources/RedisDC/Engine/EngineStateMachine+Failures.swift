@@ -24,8 +24,11 @@ extension EngineStateMachine {
             var error = error
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
             calls[id] = nil
-            if entry.request.operation.takesSlot, let slot = entry.request.slot { live.slots.give(slot) }
-            if case .pass(_, let number, _, _, _) = entry.request.operation { restoreHeld(number) }
+            switch entry.request.operation.once {
+            case .slot: if let slot = entry.request.slot { live.slots.give(slot) }
+            case .claim(let number, isEnded: true): restoreHeld(number)
+            case .claim, .idempotent: break
+            }
             return [.finish(id, .failure(error))]
         case .heartbeat:
             guard error.code == .notPermitted else {
@@ -37,13 +40,8 @@ extension EngineStateMachine {
         case .reconcile:
             live.reconciliation = .none
             return waitsRefused(error, now)
-        case .background:
-            if case .end(let claim, let name, _, isForced: false) = entry.request.operation, error.code == .serverError
-            {
-                return endFailed(claim, name)
-            }
-            return waitsRefused(error, now)
-        case .sweep: return waitsRefused(error, now)
+        case .endExpired(let claim, let name) where error.code == .serverError: return endFailed(claim, name)
+        case .sweep, .confirm, .listSessions, .endExpired, .setAside, .background: return waitsRefused(error, now)
         }
     }
 
@@ -73,7 +71,7 @@ extension EngineStateMachine {
         live.failedEnds[claim, default: 0] += 1
         guard live.failedEnds[claim]! >= Self.maxFailedEnds else { return [] }
         live.failedEnds[claim] = nil
-        return [.send(makeRequest(.setAside(claim, name: name), .background))]
+        return [.send(makeRequest(SetAside(claim: claim, name: name), .setAside(claim, name: name)))]
     }
 
     /// Restores the lease of a transfer that failed: it is still held.

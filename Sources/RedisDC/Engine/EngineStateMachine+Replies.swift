@@ -41,7 +41,7 @@ extension EngineStateMachine {
         case .failure(.fatal(var error)):
             if let request = settle(entry, .error(error)) { return [.send(request)] }
             live.pending[request.number] = nil
-            if entry.mayComeLate, entry.request.operation.takesSlot { error.mayHaveRun = true }
+            if entry.mayComeLate, entry.request.operation.once == .slot { error.mayHaveRun = true }
             notWritten(entry, now + settings.heartbeatInterval)
             return failed(entry, error, now) + requestsFromBacklog(now)
         case .success(.lost(let isExpired)):
@@ -60,7 +60,7 @@ extension EngineStateMachine {
         case .success(let reply):
             if reply.isRefusal, let request = settle(entry, .reply(reply)) { return [.send(request)] }
             live.pending[request.number] = nil
-            if let change = entry.request.change(by: reply) { live.seen = change }
+            if let change = entry.change(by: reply) { live.seen = change }
             if !reply.hasWritten {
                 notWritten(entry, now + settings.confirmationDelay)
             }
@@ -75,22 +75,22 @@ extension EngineStateMachine {
         var request = entry.request
         switch entry.purpose {
         case .claim(let id): guard isRequested(id, request.number) else { return nil }
-        case .call: guard request.operation.takesSlot else { return nil }
-        case .end, .heartbeat, .reconcile, .sweep, .background: return nil
+        case .call: guard request.operation.once == .slot else { return nil }
+        default: return nil
         }
-        request.operation = .settle(request.operation)
+        request.operation = Settle(refused: request.operation)
         live.pending[request.number]!.request = request
         live.pending[request.number]!.refusal = refusal
         return request
     }
 
-    /// Handles the reply to ``Operation/settle(_:)``: the refusal counts, unless a copy of the request has arrived in
+    /// Handles the reply to ``Settle``: the refusal counts, unless a copy of the request has arrived in
     /// between. Then the reply is that of the copy.
     mutating func settled(
-        _ entry: Session.Pending, _ operation: Operation, _ reply: EngineReply, _ now: Duration
+        _ entry: Session.Pending, _ refused: any EngineOperation, _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
         var entry = entry
-        entry.request.operation = operation
+        entry.request.operation = refused
         guard case .settled = reply, let refusal = entry.refusal else { return answered(entry, reply, now) }
         if case .call(let id) = entry.purpose { calls[id]?.mayHaveRun = false }
         switch refusal {
@@ -101,9 +101,7 @@ extension EngineStateMachine {
 
     /// Handles a request that has not written to its slot: what its success would have confirmed is still unconfirmed.
     private mutating func notWritten(_ entry: Session.Pending, _ due: Duration) {
-        if case .confirm(let claims) = entry.request.operation {
-            for claim in claims { live.slots.addUnconfirmed(claim.slot, claim.number, at: due) }
-        }
+        for permit in entry.purpose.confirmed { live.slots.addUnconfirmed(permit.slot, permit.number, at: due) }
         if let slot = entry.request.slot, let number = entry.confirms {
             live.slots.addUnconfirmed(slot, number, at: due)
         }
@@ -122,8 +120,8 @@ extension EngineStateMachine {
     private func hasDamagedSlot(_ entry: Session.Pending) -> Bool {
         switch entry.purpose {
         case .claim(let id): entry.failures == 0 && isRequested(id, entry.request.number)
-        case .call: entry.failures == 0 && entry.request.operation.takesSlot
-        case .end, .heartbeat, .reconcile, .sweep, .background: false
+        case .call: entry.failures == 0 && entry.request.operation.once == .slot
+        default: false
         }
     }
 
@@ -152,7 +150,7 @@ extension EngineStateMachine {
         case .call(let id):
             calls[id]?.number = nil
             actions += beginAgain(id, now)
-        case .end, .heartbeat, .reconcile, .sweep, .background: break
+        default: break
         }
         return actions
     }
@@ -181,6 +179,16 @@ extension EngineStateMachine {
         if error.mayHaveRun { live.pending[number]!.mayComeLate = true }
         if case .call(let id) = entry.purpose, error.mayHaveRun { calls[id]?.mayHaveRun = true }
         return .retry(entry.request, after: .milliseconds(10 << min(entry.failures, 6)))
+    }
+}
+
+extension EngineStateMachine.Session.Pending {
+    /// The change of a slot that this reply proves; `nil` when there is none.
+    fileprivate func change(by reply: EngineReply) -> SlotChange? {
+        if case .done = reply, let last = purpose.confirmed.last {
+            return .ended(slot: last.slot, number: last.number)
+        }
+        return request.change(by: reply)
     }
 }
 

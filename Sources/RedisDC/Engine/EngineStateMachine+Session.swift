@@ -16,11 +16,22 @@ extension EngineStateMachine {
             case heartbeat(sent: Duration, notices: UInt64)
             /// See `reconcileAnswered`.
             case reconcile(known: [UInt64: KnownClaim], found: [EngineReply.Line])
+            /// Confirms the arrival of consumed permits.
+            case confirm([Slots.Confirmation])
+            /// Lists the sessions again.
+            case listSessions
             /// Sweeps an expired session. `hasClaims`: an earlier page of this pass had claims. `isSecond`: the pass
             /// follows one that has ended all claims, to delete the session.
-            case sweep(hasClaims: Bool, isSecond: Bool)
+            case sweep(String, hasClaims: Bool, isSecond: Bool)
+            /// Ends a claim of an expired session on this resource.
+            case endExpired(ClaimID, name: String)
+            /// Sets a claim of an expired session aside.
+            case setAside(ClaimID, name: String)
             /// No caller waits for the reply.
             case background
+
+            /// The permits whose arrival the request confirms.
+            var confirmed: [Slots.Confirmation] { if case .confirm(let permits) = self { permits } else { [] } }
         }
 
         /// A claim as the process knew it when it requested the list of its claims.
@@ -42,7 +53,7 @@ extension EngineStateMachine {
             /// Whether a copy of the request may still arrive, because the connection on which it was sent was lost
             /// before the reply.
             var mayComeLate = false
-            /// The refusal of the request, while Redis is being told of it: see ``Operation/settle(_:)``.
+            /// The refusal of the request, while Redis is being told of it: see ``Settle``.
             var refusal: Refusal?
         }
 
@@ -221,10 +232,10 @@ extension EngineStateMachine {
     mutating func endSession(_ reason: SessionLoss, _ now: Duration) -> [SessionEndAction] {
         guard isLive else { return [] }
         var actions: [SessionEndAction] = [.event(.sessionLost(id: life.id, reason))]
-        func lostWait(_ request: AcquireRequest) -> RedisDCError {
+        func lostWait(_ request: Acquire) -> RedisDCError {
             RedisDCError(.lost, "cannot \(request.purpose): the session was lost: \(reason)")
         }
-        func lostLease(_ request: AcquireRequest) -> RedisDCError {
+        func lostLease(_ request: Acquire) -> RedisDCError {
             RedisDCError(.lost, "\(request.resource) is no longer held: the session was lost: \(reason)")
         }
         life.finish()
@@ -295,8 +306,8 @@ extension EngineStateMachine {
             let held = claims.values.compactMap { claim in claim.number.map { (claim, number: $0) } }
             // Requests in flight keep what they would confirm until they have been answered.
             for entry in live.pending.values {
-                if case .confirm(let claims) = entry.request.operation {
-                    for claim in claims { live.slots.addUnconfirmed(claim.slot, claim.number, at: .zero) }
+                for permit in entry.purpose.confirmed {
+                    live.slots.addUnconfirmed(permit.slot, permit.number, at: .zero)
                 }
                 if let slot = entry.request.slot, let number = entry.confirms {
                     live.slots.addUnconfirmed(slot, number, at: .zero)
@@ -310,7 +321,7 @@ extension EngineStateMachine {
             switch claims[id]!.state {
             case .held: actions.append(.lose(id, error))
             case .releasing(_, _, let releaser):
-                if let releaser { actions.append(.finish(releaser, .success(.done(1)))) }
+                if let releaser { actions.append(.finish(releaser, .success(.released))) }
             case .idle, .requested, .queued, .abandoned: actions.append(.finish(id, .failure(error)))
             }
         }
@@ -330,7 +341,7 @@ extension EngineStateMachine {
     mutating func shutdownRequests() -> [EngineRequest] {
         guard case .stopped(var unreleased?) = phase else { return [] }
         phase = .stopped(nil)
-        func request(_ operation: Operation, slot: Int?) -> EngineRequest {
+        func request(_ operation: any EngineOperation, slot: Int?) -> EngineRequest {
             unreleased.lastNumber += 1
             return EngineRequest(session: life.id, number: unreleased.lastNumber, slot: slot, operation: operation)
         }
@@ -338,7 +349,7 @@ extension EngineStateMachine {
             request(claim.release(number), slot: claim.slot)
         }
         for share in unreleased.slots.takeConfirmations(inSharesOf: Self.maxConfirmations) {
-            requests.append(request(.confirm(share), slot: nil))
+            requests.append(request(Confirm(session: life.id, claims: share), slot: nil))
         }
         return requests
     }

@@ -113,9 +113,10 @@ extension EngineStateMachine {
         live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
         // A cohort hands out later fences than the one of its claim.
         for claim in claims.values { highestFence = max(highestFence, claim.request.cohort?.lastFence ?? 0) }
-        return makeRequest(
-            .heartbeat(seen: live.seen, fence: highestFence, connection: live.notices.connection),
-            .heartbeat(sent: now, notices: live.notices.count))
+        let heartbeat = Heartbeat(
+            session: life.id, ttl: settings.ttl, seen: live.seen, fence: highestFence,
+            connection: live.notices.connection)
+        return makeRequest(heartbeat, .heartbeat(sent: now, notices: live.notices.count))
     }
 
     /// Handles a new connection for commands: it may lead to another server, which has lost the last writes.
@@ -132,9 +133,12 @@ extension EngineStateMachine {
     /// Returns requests with the confirmations that are due.
     private mutating func confirmationsIfDue(_ now: Duration) -> [EngineRequest] {
         guard let due = live.slots.dueAt, due <= now else { return [] }
-        return live.slots.takeConfirmations(inSharesOf: Self.maxConfirmations).map {
-            makeRequest(.confirm($0), .background)
-        }
+        return live.slots.takeConfirmations(inSharesOf: Self.maxConfirmations).map { confirm($0) }
+    }
+
+    /// Returns the request that confirms the arrival of consumed permits.
+    mutating func confirm(_ permits: [Slots.Confirmation]) -> EngineRequest {
+        makeRequest(Confirm(session: life.id, claims: permits), .confirm(permits))
     }
 
     /// Handles the reply to a heartbeat: extends the session, compares what was seen, and carries out maintenance work.
@@ -156,11 +160,10 @@ extension EngineStateMachine {
         if isDataLost || !isComplete {
             if let request = reconcile() { actions.append(.send(request)) }
         }
-        if work.isUnlisted { actions.append(.send(makeRequest(.listSessions(cursor: 0), .background))) }
-        for name in work.names { actions.append(.send(makeRequest(.recheck(name: name), .background))) }
+        if work.isUnlisted { actions.append(.send(makeRequest(ListSessions(cursor: 0), .listSessions))) }
+        for name in work.names { actions.append(.send(makeRequest(Recheck(name: name)))) }
         for session in work.expired {
-            let sweep = Operation.sweep(session: session, below: nil)
-            actions.append(.send(makeRequest(sweep, .sweep(hasClaims: false, isSecond: false))))
+            actions.append(.send(sweep(session, hasClaims: false, isSecond: false)))
         }
         // One reply lists a limited number of expired sessions.
         if work.expired.count >= 64 { live.heartbeat = .due(at: now + .milliseconds(10)) }

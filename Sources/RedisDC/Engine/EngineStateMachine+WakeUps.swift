@@ -74,7 +74,7 @@ extension EngineStateMachine {
             let error = RedisDCError(.broken, "\(resource) is broken, because a party died or gave up")
             return [.finish(id, .failure(error))]
         case ("try", false):
-            return [.send(makeRequest(.recheck(name: resource.name), .background))]
+            return [.send(makeRequest(Recheck(name: resource.name)))]
         case ("lost", _):
             forgetEnded(id)
             let error = RedisDCError(.lost, "\(resource) was taken away by an operator")
@@ -118,7 +118,7 @@ extension EngineStateMachine {
             case .idle, .requested, .abandoned, .releasing: break
             }
         }
-        return makeRequest(.reconcile(from: 0), .reconcile(known: known, found: []))
+        return makeRequest(ListClaims(session: life.id, from: 0), .reconcile(known: known, found: []))
     }
 
     /// Handles a page of the list of claims, and compares the claims with it after the last page.
@@ -135,7 +135,8 @@ extension EngineStateMachine {
         }
         let found = before + lines
         guard next == 0 else {
-            return [.send(makeRequest(.reconcile(from: next), .reconcile(known: known, found: found)))]
+            let nextPage = ListClaims(session: life.id, from: next)
+            return [.send(makeRequest(nextPage, .reconcile(known: known, found: found)))]
         }
         var actions: [ReplyAction] = []
         // Leases and consumed permits that Redis has as waiters, or with another fence, are not those that it once granted.
@@ -170,7 +171,7 @@ extension EngineStateMachine {
     /// Handles the claims that Redis has listed: accepts grants, and releases claims that no caller waits for.
     private mutating func claimsFound(_ found: [EngineReply.Line], _ now: Duration) -> [ReplyAction] {
         // Consumed permits whose confirmation Redis has lost. They are confirmed again.
-        var lost: [(slot: Int, number: UInt64)] = []
+        var lost: [Slots.Confirmation] = []
         let confirming = unconfirmed()
         var actions: [ReplyAction] = []
         for line in found {
@@ -181,7 +182,7 @@ extension EngineStateMachine {
                     continue
                 }
                 if line.state == .granted, !live.slots.isRefused(line.slot, line.number) {
-                    lost.append((line.slot, line.number))
+                    lost.append(Slots.Confirmation(slot: line.slot, number: line.number))
                 } else {
                     actions.append(.send(end(line)))
                 }
@@ -195,7 +196,7 @@ extension EngineStateMachine {
         }
         for start in stride(from: 0, to: lost.count, by: Self.maxConfirmations) {
             let share = Array(lost[start..<min(start + Self.maxConfirmations, lost.count)])
-            actions.append(.send(makeRequest(.confirm(share), .background)))
+            actions.append(.send(confirm(share)))
         }
         return actions
     }
@@ -205,7 +206,7 @@ extension EngineStateMachine {
         var numbers = Set(live.slots.unconfirmed.values)
         for entry in live.pending.values {
             if let number = entry.confirms { numbers.insert(number) }
-            if case .confirm(let claims) = entry.request.operation { numbers.formUnion(claims.map(\.number)) }
+            numbers.formUnion(entry.purpose.confirmed.map(\.number))
         }
         return numbers
     }
@@ -213,7 +214,7 @@ extension EngineStateMachine {
     /// Ends a claim that Redis has, and that no caller wants.
     private mutating func end(_ line: EngineReply.Line) -> EngineRequest {
         let claim = ClaimID(session: life.id, slot: line.slot, number: line.number)
-        return makeRequest(.end(claim, name: line.name, line.family, isForced: true), .background)
+        return makeRequest(End(claim, name: line.name, line.family, isForced: true))
     }
 
     /// Handles the loss of a grant in Redis: others may have held the resource since. The lease ends, and so does the
@@ -228,7 +229,7 @@ extension EngineStateMachine {
         let error = RedisDCError(
             .lost,
             "Redis has lost the grant of \(claim.request.resource), as after a failover that lost the last writes")
-        return [.lose(id, error), .send(makeRequest(claim.release(number), .background, slot: claim.slot))]
+        return [.lose(id, error), .send(makeRequest(claim.release(number), slot: claim.slot))]
     }
 
     /// Handles a claim that Redis has not listed: a lease is lost, a waiter is requested again.
@@ -239,10 +240,10 @@ extension EngineStateMachine {
             forget(id)
             let error = RedisDCError(.lost, "Redis has lost the record of the lease of \(claim.request.resource)")
             // Frees the slot.
-            return [.lose(id, error), .send(makeRequest(claim.release(number), .background, slot: claim.slot))]
+            return [.lose(id, error), .send(makeRequest(claim.release(number), slot: claim.slot))]
         case .queued:
             // Redis has lost the place in the queue. What is left of the claim ends, which frees its slot.
-            let end = makeRequest(claim.release(number), .background, slot: claim.slot)
+            let end = makeRequest(claim.release(number), slot: claim.slot)
             if settings.failsWaitersOnLoss || claim.request.failsOnLoss {
                 forget(id)
                 let error = RedisDCError(

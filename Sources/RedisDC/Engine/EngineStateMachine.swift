@@ -54,14 +54,12 @@ struct EngineStateMachine {
     enum Output: Sendable {
         case granted(Grant)
         /// The request may not queue, and there were not enough permits.
-        case notAvailable
-        /// The item with the id of this put was put before.
-        case known
-        /// The count of ``EngineReply/done(count:more:)``.
-        case done(Int)
-        case values([[UInt8]], next: Int)
-        /// The last fence that a cohort may use, and whether others wait for the mutex.
-        case fences(end: UInt64, isAwaited: Bool)
+        case notAvailable(Acquire)
+        /// Redis's reply, which the operation reads: ``EngineOperation/value(of:)``.
+        case answered(EngineReply)
+
+        /// The result of a release.
+        static var released: Output { .answered(.done(count: 1, more: false)) }
     }
 
     /// The failure of a request.
@@ -118,19 +116,19 @@ struct EngineStateMachine {
             }
         }
         var state = State.idle
-        var request: AcquireRequest
+        var request: Acquire
         /// The limit of the caller's wait; `nil` for none.
         var limit: WaitLimit?
         /// The slot of the request, and of the claim; `nil` until it is sent.
         var slot: Int?
         /// The family that serves the claim's release.
         var family: Family
-        /// Whether the release of the claim that this one replaces (`AcquireRequest.Detail.releases`) has begun.
+        /// Whether the release of the claim that this one replaces (`Acquire.Detail.releases`) has begun.
         var hasReleasedReplacedClaim = false
 
         /// The operation that ends the claim, which the request with this number has made.
-        func release(_ number: UInt64) -> Operation {
-            .release(request.resource, claim: number, family, cohort: request.cohort)
+        func release(_ number: UInt64) -> Release {
+            Release(request.resource, claim: number, family, cohort: request.cohort)
         }
 
         /// The number of the request that made the claim.
@@ -146,7 +144,7 @@ struct EngineStateMachine {
 
     /// An operation that is not a claim.
     struct Call {
-        var operation: Operation
+        var operation: any EngineOperation
         /// The slot of the claim that it is about, if any.
         var slot: Int?
         /// The number of its request; `nil` until it is sent.
@@ -218,7 +216,7 @@ struct EngineStateMachine {
     /// Requests permits, or a place at a barrier, phaser, exchanger or latch.
     ///
     /// - Parameter limit: `nil` sets no limit.
-    mutating func acquire(_ id: ID, _ request: AcquireRequest, limit: WaitLimit?, now: Duration) -> CallAction {
+    mutating func acquire(_ id: ID, _ request: Acquire, limit: WaitLimit?, now: Duration) -> CallAction {
         if isStopped { return .fail(Self.stopped) }
         claims[id] = Claim(request: request, limit: limit, family: request.family)
         if let limit { scheduleDeadline(id, at: limit.deadline) }
@@ -226,7 +224,7 @@ struct EngineStateMachine {
     }
 
     /// Carries out an operation that is not a claim.
-    mutating func call(_ id: ID, _ operation: Operation, now: Duration) -> CallAction {
+    mutating func call(_ id: ID, _ operation: any EngineOperation, now: Duration) -> CallAction {
         if isStopped { return .fail(Self.stopped) }
         return afterExpiry(now) { $0.beginCall(id, operation, now).map { .send($0) } ?? .none }
     }
@@ -241,35 +239,17 @@ struct EngineStateMachine {
         }
     }
 
-    /// An operation on a lease, other than its release.
-    enum LeaseOperation: Sendable {
-        /// Releases all but `keep` of its permits.
-        case reduce(keep: Int)
-        /// Reads the item that it takes, or the values of a meeting without the `first` ones.
-        case read(first: Int)
-        /// Reserves more fences for the cohort that holds it.
-        case extendFences
-        /// Turns it into a permit of another resource.
-        indirect case pass(to: Resource, item: [UInt8]?, id: String? = nil)
-    }
-
     /// Carries out an operation on a lease, which fails with `.lost` when the lease is not held.
-    mutating func use(_ id: ID, claim: ID, _ leaseOperation: LeaseOperation, now: Duration) -> CallAction {
+    mutating func use(
+        _ id: ID, claim: ID, now: Duration, _ operation: (HeldClaim) -> any EngineOperation
+    ) -> CallAction {
         afterExpiry(now) { machine in
             guard let held = machine.claims[claim], case .held(let number, let fence) = held.state else {
                 return .fail(machine.notHeld(claim))
             }
-            let name = held.request.resource.name
-            let operation: Operation
-            switch leaseOperation {
-            case .reduce(let keep): operation = .reduce(name: name, claim: number, keep: keep)
-            case .read(let first): operation = .read(name: name, claim: number, first: first)
-            case .extendFences:
-                guard let cohort = held.request.cohort else { return .none }
-                operation = .extendFences(name: name, claim: number, cohort)
-            case .pass(let resource, let item, let id):
+            let operation = operation(HeldClaim(request: held.request, number: number))
+            if case .claim(_, isEnded: true) = operation.once {
                 machine.claims[claim]!.state = .releasing(number, fence: fence, nil)
-                operation = .pass(resource, claim: number, from: name, item: item, id: id)
             }
             return machine.beginCall(id, operation, slot: held.slot, now).map { .send($0) } ?? .none
         }
@@ -300,8 +280,8 @@ struct EngineStateMachine {
             scheduleDeadline(id, at: now + settings.settleTimeout)
             let resource = claim.request.resource
             // A party must not leave a barrier once the others have passed it together with this party.
-            let end: Operation =
-                claim.request.action == .arrive ? .leave(resource, claim: number) : claim.release(number)
+            let end: any EngineOperation =
+                claim.request.action == .arrive ? Leave(target: resource, claim: number) : claim.release(number)
             return .send(makeRequest(end, .end(id), slot: claim.slot))
         case .abandoned, .held, .releasing: return .none
         }
@@ -332,7 +312,7 @@ struct EngineStateMachine {
             return nil
         }
         if let claim = claims[id] {
-            let request = makeRequest(.claim(claim.request), .claim(id))
+            let request = makeRequest(claim.request, .claim(id))
             claims[id]!.state = .requested(request.number)
             claims[id]!.slot = request.slot
             live.claimIDs[request.number] = id
@@ -345,7 +325,7 @@ struct EngineStateMachine {
     }
 
     private mutating func beginCall(
-        _ id: ID, _ operation: Operation, slot: Int? = nil, _ now: Duration
+        _ id: ID, _ operation: any EngineOperation, slot: Int? = nil, _ now: Duration
     ) -> EngineRequest? {
         calls[id] = Call(operation: operation, slot: slot)
         return begin(id, now)
@@ -375,11 +355,13 @@ struct EngineStateMachine {
     /// The caller must return it in an action, which sends it.
     ///
     /// - Parameter slot: the slot of the claim that the operation is about.
-    mutating func makeRequest(_ operation: Operation, _ purpose: Session.Purpose, slot: Int? = nil) -> EngineRequest {
+    mutating func makeRequest(
+        _ operation: any EngineOperation, _ purpose: Session.Purpose = .background, slot: Int? = nil
+    ) -> EngineRequest {
         live.lastNumber += 1
         var request = EngineRequest(session: life.id, number: live.lastNumber, slot: slot, operation: operation)
         var confirms: UInt64?
-        if operation.takesSlot { (request.slot, confirms) = live.slots.take() }
+        if operation.once == .slot { (request.slot, confirms) = live.slots.take() }
         live.pending[request.number] = Session.Pending(request: request, purpose: purpose, confirms: confirms)
         return request
     }

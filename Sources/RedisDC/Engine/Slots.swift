@@ -6,6 +6,12 @@
 /// slot confirms them, unless it is refused. Those whose slots are not reused soon are confirmed by requests of their
 /// own: ``takeConfirmations(inSharesOf:)``.
 struct Slots: Sendable {
+    /// A slot whose consumed permits have arrived, and the number of the request for them.
+    struct Confirmation: Sendable, Equatable {
+        var slot: Int
+        var number: UInt64
+    }
+
     private var isUsed: [Bool] = []
     /// The slots that are free. The one that was freed last is used first, which confirms it, and keeps their number low.
     private var free: [Int] = []
@@ -52,8 +58,8 @@ struct Slots: Sendable {
     }
 
     /// Removes all confirmations and returns them, the oldest first, in shares of at most `size`.
-    mutating func takeConfirmations(inSharesOf size: Int) -> [[(slot: Int, number: UInt64)]] {
-        let all = unconfirmed.sorted { $0.value < $1.value }.map { (slot: $0.key, number: $0.value) }
+    mutating func takeConfirmations(inSharesOf size: Int) -> [[Confirmation]] {
+        let all = unconfirmed.sorted { $0.value < $1.value }.map { Confirmation(slot: $0.key, number: $0.value) }
         (unconfirmed, dueAt) = ([:], nil)
         return stride(from: 0, to: all.count, by: size).map { Array(all[$0..<min($0 + size, all.count)]) }
     }

@@ -66,7 +66,7 @@ public struct Barrier: Sendable {
     /// - Returns: whether there was one.
     /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(Destroy(resource)) }
 }
 
 extension Engine {
@@ -77,7 +77,7 @@ extension Engine {
                 .invalidArgument,
                 "cannot arrive at \(resource): timeout is 0, expected more than 0")
         }
-        return Arrival(try await obtain(AcquireRequest(resource: resource, action: .arrive), timeout: timeout))
+        return Arrival(try await obtain(Acquire(resource: resource, action: .arrive), timeout: timeout))
     }
 }
 

@@ -80,7 +80,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// - Returns: `nil` when the item with this id was put before.
     private func place(_ timeout: Duration?, for id: String?) async throws(RedisDCError) -> Lease? {
         let holdsItem = timeout == nil && LeaseOwnership.lease(on: items.name, of: engine) != nil
-        let request = AcquireRequest(resource: places, mode: .lease, detail: id.map { .puts(id: $0) })
+        let request = Acquire(resource: places, mode: .lease, detail: id.map { .puts(id: $0) })
         do {
             return try await engine.leasePlace(request, timeout: holdsItem ? .zero : timeout)
         } catch {
@@ -153,7 +153,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     private func withBytes<Result>(
         timeout: Duration?, _ body: ([UInt8], inout Failures) async throws -> Result
     ) async throws -> Result {
-        let lease = try await engine.lease(AcquireRequest(resource: items, mode: .lease), timeout: timeout)
+        let lease = try await engine.lease(Acquire(resource: items, mode: .lease), timeout: timeout)
         var failures = Failures()
         let result = try await lease.resultWhileHeld(isOwnedByTask: true) { lease in
             guard let bytes = try await engine.read(lease.ownClaim()).first else {
@@ -187,7 +187,7 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     ///   `.connectionLost` with `mayHaveRun`, `.notConnected`.
     public func resize(to capacity: Int) async throws(RedisDCError) {
         try Buffer.check(capacity, "resize", name)
-        _ = try await engine.call(.resize(places, permits: capacity))
+        try await engine.call(Resize(places, permits: capacity))
     }
 
     /// The number of items that can be taken now, without those that bodies hold.
@@ -204,9 +204,9 @@ public struct BoundedBuffer<Item: Codable & Sendable>: Sendable {
     /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
-        let existed = try await engine.call(.destroy(places)) == 1
+        let existed = try await engine.call(Destroy(places))
         // The script has destroyed the items too. This refuses those who wait for them, now and not with the next heartbeat.
-        _ = try await engine.call(.recheck(name: items.name))
+        try await engine.call(Recheck(name: items.name))
         return existed
     }
 }
@@ -250,4 +250,44 @@ extension Coordinator {
             places: Resource(name: name, kind: .boundedBuffer, permits: capacity),
             items: Resource(name: items, kind: .bufferItems, permits: 0), engine: engine(of: name), coordinator: self)
     }
+}
+
+// MARK: Operations
+
+/// Turns a lease of one resource into a permit of another: a place of a buffer into an item, or an item into a place.
+struct Pass: EngineOperation {
+    /// Whether the lease has ended. False if the item with this id was put before; then the lease is still held.
+    typealias Value = Bool
+
+    let held: HeldClaim
+    let target: Resource
+    /// The item that fills the place.
+    let item: [UInt8]?
+    /// The id of a put that takes effect once.
+    let id: String?
+
+    var name: String { target.name }
+    var describedResource: Resource? { target }
+    var once: Once { .claim(held.number, isEnded: true) }
+    var keys: ScriptKeys { id == nil ? .all : .putIDs(buffer: held.name) }
+    var arguments: [RedisArgument] {
+        target.arguments + [.string(String(held.number)), .string("t:" + held.name)]
+            + (item.map { [.bytes($0)] } ?? []) + (id.map { [.string($0)] } ?? [])
+    }
+
+    func script(_ family: Family?) -> RedisScript { id == nil ? Scripts.pass : Scripts.passOnce }
+
+    static func value(of reply: EngineReply) -> Bool? {
+        switch reply {
+        case .done: true
+        case .known: false
+        default: nil
+        }
+    }
+}
+
+extension Scripts {
+    static let pass = RedisScript(embedded: PackageResources.pass_lua)
+    /// For a put with an id.
+    static let passOnce = RedisScript(embedded: PackageResources.pass_once_lua)
 }

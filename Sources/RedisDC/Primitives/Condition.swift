@@ -63,7 +63,7 @@ public struct Condition: Sendable {
         }
         try lease.check()
         let claim = try lease.ownClaim()
-        let request = AcquireRequest(resource: resource, failsOnLoss: true, detail: .releases(claim))
+        let request = Acquire(resource: resource, failsOnLoss: true, detail: .releases(claim))
         lease.suspend()
         let outcome: Result<Bool, RedisDCError>
         do { outcome = .success(try await engine.acquire(request, timeout: timeout) != nil) } catch {
@@ -103,7 +103,7 @@ public struct Condition: Sendable {
     ///   ``Coordinator`` lists for all operations.
     public func notify(_ count: Int = 1) async throws(RedisDCError) {
         try checkArgument("count", count, in: 1...Semaphore.maxPermits, cannot: "notify condition \"\(name)\"")
-        _ = try await mutex.engine.call(.signal(resource, count: count))
+        try await mutex.engine.call(Signal(resource, count: count))
     }
 
     /// Wakes all tasks that wait now.

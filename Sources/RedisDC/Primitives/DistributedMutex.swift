@@ -126,5 +126,5 @@ public struct DistributedMutex: Sendable {
         try await coordinator.forceRelease(name) > 0
     }
 
-    var request: AcquireRequest { AcquireRequest(resource: resource, mode: .lease) }
+    var request: Acquire { Acquire(resource: resource, mode: .lease) }
 }

@@ -67,7 +67,7 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
             throw RedisDCError(
                 .invalidArgument, "cannot arrive at exchanger \"\(name)\": timeout is 0, expected more than 0")
         }
-        let request = AcquireRequest(
+        let request = Acquire(
             resource: resource, action: .arrive, mode: .lease, failsOnLoss: true, detail: .brings(bytes))
         let grant = try await engine.obtain(request, timeout: timeout)
         // Redis keeps the values until all parties have released; this party needs them no longer, even if reading failed.
@@ -85,7 +85,7 @@ public struct Exchanger<Value: Codable & Sendable>: Sendable {
     /// - Returns: whether there was one.
     /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(Destroy(resource)) }
 }
 
 /// The limits of every ``Exchanger``.

@@ -53,7 +53,7 @@ public struct Latch: Sendable {
     @discardableResult
     public func countDown(id: String? = nil) async throws(RedisDCError) -> Int {
         if let id { try ResourceName.validate(id) }
-        return try await engine.call(.countDown(resource, id: id))
+        return try await engine.call(CountDown(latch: resource, id: id))
     }
 
     /// Waits until the latch is open. An open latch returns immediately.
@@ -63,7 +63,7 @@ public struct Latch: Sendable {
     ///   `.invalidArgument`, `.lost`, `.notConnected`, and what ``Coordinator`` lists for all
     ///   operations.
     public func wait(timeout: Duration? = nil) async throws(RedisDCError) {
-        try await engine.obtain(AcquireRequest(resource: resource), timeout: timeout)
+        try await engine.obtain(Acquire(resource: resource), timeout: timeout)
     }
 
     /// Runs `body` as a participant, and counts down when it ends, whether it returns or throws.
@@ -78,7 +78,7 @@ public struct Latch: Sendable {
     public func withParticipation<Result>(
         _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        let request = AcquireRequest(resource: resource, action: .register, mode: .lease)
+        let request = Acquire(resource: resource, action: .register, mode: .lease)
         return try await engine.lease(request, timeout: nil).whileHeld(body)
     }
 
@@ -97,7 +97,7 @@ public struct Latch: Sendable {
     /// - Returns: whether there was one.
     /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(Destroy(resource)) }
 }
 
 extension Coordinator {
@@ -117,4 +117,26 @@ extension Coordinator {
         let resource = Resource(name: name, kind: .latch, permits: count, policy: death == .breaks ? "f" : "d")
         return Latch(resource: resource, engine: engine(of: name), coordinator: self)
     }
+}
+
+// MARK: Operations
+
+/// Counts a latch down, once for each id.
+private struct CountDown: EngineOperation {
+    /// The remaining count.
+    typealias Value = Int
+
+    let latch: Resource
+    let id: String?
+
+    var name: String { latch.name }
+    var describedResource: Resource? { latch }
+    var once: Once { .slot }
+    var arguments: [RedisArgument] { latch.arguments + [.string(id ?? "")] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.countDown }
+}
+
+extension Scripts {
+    static let countDown = RedisScript(embedded: PackageResources.count_down_lua)
 }

@@ -27,7 +27,7 @@ import Hiredis
 /// - While members keep coming, all others starve. Where that matters, let everyone pass a
 ///   ``Turnstile`` or a mutex first, or use a ``ReadWriteLock``.
 public struct LightSwitch: Sendable {
-    let request: AcquireRequest
+    let request: Acquire
     let engine: Engine
     /// The name of the group.
     public let group: String
@@ -67,7 +67,7 @@ public struct LightSwitch: Sendable {
 
     init(_ group: String, of resource: Resource, _ engine: Engine) throws(RedisDCError) {
         try ResourceName.validate(group)
-        request = AcquireRequest(resource: resource, mode: .group, detail: .group(group))
+        request = Acquire(resource: resource, mode: .group, detail: .group(group))
         (self.group, self.engine) = (group, engine)
     }
 }

@@ -62,7 +62,7 @@ public struct Phaser: Sendable {
     /// - Throws: `.serverError` when there are 1,024 parties already; `.cancelled`, `.conflict`,
     ///   `.lost`, and what ``Coordinator`` lists for all operations.
     public func register() async throws(RedisDCError) -> Party {
-        let request = AcquireRequest(resource: resource, action: .register, mode: .lease)
+        let request = Acquire(resource: resource, action: .register, mode: .lease)
         return Party(phaser: self, lease: try await engine.lease(request, timeout: nil))
     }
 

@@ -130,3 +130,7 @@ extension Coordinator {
             clock: clock, microsecondsEach: each, burst: burst)
     }
 }
+
+extension Scripts {
+    static let rateLimit = RedisScript(embedded: PackageResources.rate_limit_lua)
+}

@@ -142,18 +142,18 @@ public struct ReadWriteLock: Sendable {
                 "cannot downgrade a lease of \"\(lease.name)\": pass a lease of read-write lock \"\(name)\"")
         }
         try lease.check()
-        guard try await engine.reduce(lease.ownClaim(), keep: 1) > 0 else {
+        guard try await engine.use(lease.ownClaim(), { Reduce(held: $0, keep: 1) }) > 0 else {
             throw RedisDCError(.lost, "read-write lock \"\(name)\" is no longer held")
         }
         lease.keep(1)
     }
 
-    private var reading: AcquireRequest {
-        AcquireRequest(resource: resource, mode: .lease, isPreferred: policy == .preferReaders)
+    private var reading: Acquire {
+        Acquire(resource: resource, mode: .lease, isPreferred: policy == .preferReaders)
     }
 
-    private var writing: AcquireRequest {
-        AcquireRequest(resource: resource, count: Self.maxReaders, mode: .lease, isPreferred: policy == .preferWriters)
+    private var writing: Acquire {
+        Acquire(resource: resource, count: Self.maxReaders, mode: .lease, isPreferred: policy == .preferWriters)
     }
 }
 
@@ -172,4 +172,25 @@ extension Coordinator {
             name: name, kind: .readWriteLock, permits: ReadWriteLock.maxReaders, policy: policy.letter)
         return ReadWriteLock(resource: resource, engine: engine(of: name), policy: policy)
     }
+}
+
+// MARK: Operations
+
+/// Releases all but `keep` of a lease's permits.
+private struct Reduce: EngineOperation {
+    /// The permits that the lease had; 0 when it is not held.
+    typealias Value = Int
+
+    let held: HeldClaim
+    let keep: Int
+
+    var name: String { held.name }
+    var once: Once { .claim(held.number, isEnded: false) }
+    var arguments: [RedisArgument] { [.string(String(held.number)), .integer(keep)] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.reduce }
+}
+
+extension Scripts {
+    static let reduce = RedisScript(embedded: PackageResources.reduce_lua)
 }

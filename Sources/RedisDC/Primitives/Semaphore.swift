@@ -115,7 +115,7 @@ public struct Semaphore: Sendable {
         }
         try check(count)
         return try await engine.lease(
-            AcquireRequest(resource: resource, count: count, mode: .lease), timeout: timeout)
+            Acquire(resource: resource, count: count, mode: .lease), timeout: timeout)
     }
 
     // MARK: Consume
@@ -124,14 +124,14 @@ public struct Semaphore: Sendable {
     /// back.
     ///
     /// - Throws: what ``wait(_:timeout:)`` throws, except `.timedOut`.
-    public func wait() async throws(RedisDCError) { try await engine.obtain(try operation(1, nil)) }
+    public func wait() async throws(RedisDCError) { try await engine.obtain(try pending(1, nil)) }
 
     /// Consumes a permit, and waits for it until the timeout; only ``signal(_:)`` adds it back.
     ///
     /// - Parameter timeout: precise to about a millisecond; 0 tries once.
     /// - Throws: what ``wait(_:timeout:)`` throws.
     public func wait(timeout: Duration) async throws(RedisDCError) {
-        try await engine.obtain(try operation(1, timeout))
+        try await engine.obtain(try pending(1, timeout))
     }
 
     /// Consumes `count` permits, all or none; only ``signal(_:)`` adds them back.
@@ -141,7 +141,7 @@ public struct Semaphore: Sendable {
     ///   - timeout: precise to about a millisecond; 0 tries once, `nil` waits without limit.
     /// - Throws: what ``acquireLease(_:timeout:)`` throws.
     public func wait(_ count: Int, timeout: Duration? = nil) async throws(RedisDCError) {
-        try await engine.obtain(try operation(count, timeout))
+        try await engine.obtain(try pending(count, timeout))
     }
 
     /// Consumes `count` permits if they are available now; only ``signal(_:)`` adds them back.
@@ -151,16 +151,16 @@ public struct Semaphore: Sendable {
     ///   ``Fairness/fifo``, when others wait.
     /// - Throws: what ``wait(_:timeout:)`` throws, except `.timedOut`.
     public func tryWait(_ count: Int = 1) async throws(RedisDCError) -> Bool {
-        let operation = try operation(count, .zero)
-        await engine.carryOutAcquire(operation)
-        return try operation.isGranted()
+        let call = try pending(count, .zero)
+        await engine.carryOutAcquire(call)
+        return try call.isGranted()
     }
 
     /// Not inlined, so that its temporaries are not in the frames of waiting callers.
     @inline(never)
-    private func operation(_ count: Int, _ timeout: Duration?) throws(RedisDCError) -> EngineOperation {
+    private func pending(_ count: Int, _ timeout: Duration?) throws(RedisDCError) -> PendingCall {
         try check(count)
-        return try engine.operation(AcquireRequest(resource: resource, count: count), timeout: timeout)
+        return try engine.pending(Acquire(resource: resource, count: count), timeout: timeout)
     }
 
     // MARK: Signal
@@ -173,7 +173,7 @@ public struct Semaphore: Sendable {
     ///   `.invalidArgument`, and what ``Coordinator`` lists for all operations.
     public func signal(_ count: Int = 1) async throws(RedisDCError) {
         try check(count)
-        _ = try await engine.call(.signal(resource, count: count))
+        try await engine.call(Signal(resource, count: count))
     }
 
     /// The number of permits available now; negative after ``resize(to:)`` lowered the limit below
@@ -217,7 +217,7 @@ public struct Semaphore: Sendable {
                 .invalidArgument,
                 "cannot create semaphore \"\(name)\" without a number of permits; use semaphore(_:permits:)")
         }
-        return try await engine.call(.create(resource)) == 1
+        return try await engine.call(Create(resource))
     }
 
     /// Changes the total number of permits. Permits in use stay in use, so ``value`` may be
@@ -232,7 +232,7 @@ public struct Semaphore: Sendable {
     /// - Throws: `.notFound`, and what ``signal(_:)`` throws.
     public func resize(to permits: Int) async throws(RedisDCError) {
         try checkArgument("permits", permits, in: 0...Self.maxPermits, cannot: "resize semaphore \"\(name)\"")
-        _ = try await engine.call(.resize(resource, permits: permits))
+        try await engine.call(Resize(resource, permits: permits))
     }
 
     /// Deletes the semaphore. All waiters throw `.destroyed`; leases stay valid until they are
@@ -244,7 +244,7 @@ public struct Semaphore: Sendable {
     ///   operations.
     @discardableResult
     public func destroy() async throws(RedisDCError) -> Bool {
-        try await engine.call(.destroy(resource)) == 1
+        try await engine.call(Destroy(resource))
     }
 
     private func check(_ count: Int) throws(RedisDCError) {

@@ -33,7 +33,7 @@ public struct Turnstile: Sendable {
     /// - Throws: `.timedOut`, `.cancelled`, `.destroyed`, `.conflict`, `.invalidArgument`, `.lost`,
     ///   `.notConnected`, and what ``Coordinator`` lists for all operations.
     public func pass(timeout: Duration? = nil) async throws(RedisDCError) {
-        try await engine.obtain(AcquireRequest(resource: resource), timeout: timeout)
+        try await engine.obtain(Acquire(resource: resource), timeout: timeout)
     }
 
     /// Adds passes: for those that wait, in their order, then for those that come later.
@@ -44,25 +44,25 @@ public struct Turnstile: Sendable {
     ///   `.invalidArgument`, and what ``Coordinator`` lists for all operations.
     public func admit(_ count: Int = 1) async throws(RedisDCError) {
         try checkArgument("count", count, in: 1...Semaphore.maxPermits, cannot: "admit to turnstile \"\(name)\"")
-        _ = try await engine.call(.signal(resource, count: count))
+        try await engine.call(Signal(resource, count: count))
     }
 
     /// Opens the gate: everyone passes until it is locked.
     ///
     /// - Throws: what ``admit(_:)`` throws.
-    public func unlock() async throws(RedisDCError) { _ = try await engine.call(.setTurnstile(resource, isOpen: true)) }
+    public func unlock() async throws(RedisDCError) { try await engine.call(SetTurnstile(turnstile: resource, isOpen: true)) }
 
     /// Locks the gate: nobody passes. Unused passes are gone.
     ///
     /// - Throws: what ``admit(_:)`` throws.
-    public func lock() async throws(RedisDCError) { _ = try await engine.call(.setTurnstile(resource, isOpen: false)) }
+    public func lock() async throws(RedisDCError) { try await engine.call(SetTurnstile(turnstile: resource, isOpen: false)) }
 
     /// Deletes the turnstile. All waiters throw `.destroyed`. The next operation creates a new one.
     ///
     /// - Returns: whether there was one.
     /// - Throws: `.conflict`, `.stopped`, `.connectionLost` with `mayHaveRun`, `.notConnected`.
     @discardableResult
-    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(.destroy(resource)) == 1 }
+    public func destroy() async throws(RedisDCError) -> Bool { try await engine.call(Destroy(resource)) }
 }
 
 extension Coordinator {
@@ -77,4 +77,25 @@ extension Coordinator {
         try checkArgument("preloaded", preloaded, in: 0...Semaphore.maxPermits, cannot: "make turnstile \"\(name)\"")
         return Turnstile(resource: Resource(name: name, kind: .turnstile, permits: preloaded), engine: engine(of: name))
     }
+}
+
+// MARK: Operations
+
+/// Opens a turnstile for all, or locks it.
+private struct SetTurnstile: EngineOperation {
+    typealias Value = Void
+
+    let turnstile: Resource
+    let isOpen: Bool
+
+    var name: String { turnstile.name }
+    var describedResource: Resource? { turnstile }
+    var once: Once { .slot }
+    var arguments: [RedisArgument] { turnstile.arguments + [isOpen ? "1" : "0"] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.setTurnstile }
+}
+
+extension Scripts {
+    static let setTurnstile = RedisScript(embedded: PackageResources.set_turnstile_lua)
 }

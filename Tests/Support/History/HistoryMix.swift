@@ -63,25 +63,25 @@ public struct HistoryMix: Sendable {
         switch Int.random(in: 0..<18, using: &generator) {
         case 0..<3:
             let mutex = try coordinator.mutex(door, locality: locality)
-            try await lease(AcquireRequest(task, .take, door, 1, timeout), pause) {
+            try await lease(Acquire(task, .take, door, 1, timeout), pause) {
                 try await mutex.lock(timeout: timeout)
             }
         case 3:
             let mutex = try coordinator.mutex(door, locality: locality)
-            try await lease(AcquireRequest(task, .tryTake, door, 1), pause) { try await mutex.tryLock() }
+            try await lease(Acquire(task, .tryTake, door, 1), pause) { try await mutex.tryLock() }
         case 4:
             let mutex = try coordinator.mutex(door, locality: locality)
-            try await cancelled(AcquireRequest(task, .take, door, 1), after: pause) { request in
+            try await cancelled(Acquire(task, .take, door, 1), after: pause) { request in
                 try await lease(request, pause) { try await mutex.lock() }
             }
         case 5..<7:
             let pool = try coordinator.semaphore("pool", permits: 3)
-            try await lease(AcquireRequest(task, .take, "pool", count, timeout), pause) {
+            try await lease(Acquire(task, .take, "pool", count, timeout), pause) {
                 try await pool.acquireLease(count, timeout: timeout)
             }
         case 7:
             let pool = try coordinator.semaphore("pool", permits: 3)
-            try await lease(AcquireRequest(task, .tryTake, "pool", count), pause) {
+            try await lease(Acquire(task, .tryTake, "pool", count), pause) {
                 do { return try await pool.acquireLease(count, timeout: .zero) } catch let error as RedisDCError {
                     // Corresponds to the `nil` of `tryLock`.
                     if error.code == .timedOut { return nil }
@@ -90,37 +90,37 @@ public struct HistoryMix: Sendable {
             }
         case 8..<10:
             let tokens = try coordinator.semaphore("tokens", permits: 2)
-            try await call(AcquireRequest(task, .signal, "tokens", count)) {
+            try await call(Acquire(task, .signal, "tokens", count)) {
                 try await tokens.signal(count)
                 return true
             }
         case 10:
             let tokens = try coordinator.semaphore("tokens", permits: 2)
             let verb = HistoryRecorder.Verb.tryWait
-            try await call(AcquireRequest(task, verb, "tokens", count)) { try await tokens.tryWait(count) }
+            try await call(Acquire(task, verb, "tokens", count)) { try await tokens.tryWait(count) }
         case 11..<13:
             // A reader takes one permit, a writer takes all.
             let lock = try coordinator.readWriteLock("catalogue")
             let isReader = count == 1
             let size = isReader ? 1 : ReadWriteLock.maxReaders
-            try await lease(AcquireRequest(task, .take, "catalogue", size, timeout), pause) {
+            try await lease(Acquire(task, .take, "catalogue", size, timeout), pause) {
                 isReader ? try await lock.readLock(timeout: timeout) : try await lock.writeLock(timeout: timeout)
             }
         case 13..<15:
             let name = "latch\(Int.random(in: 0..<Self.latches, using: &generator))"
             let latch = try coordinator.latch(name, count: Self.latchCount)
             if count == 1 {
-                let id = begin(AcquireRequest(task, .down, name, 1))
+                let id = begin(Acquire(task, .down, name, 1))
                 do { recorder.back(id, .ok, value: try await latch.countDown()) } catch { try note(error, of: id) }
             } else {
-                try await call(AcquireRequest(task, .pass, name, 1, timeout)) {
+                try await call(Acquire(task, .pass, name, 1, timeout)) {
                     try await latch.wait(timeout: timeout)
                     return true
                 }
             }
         case 15:
             let barrier = try coordinator.barrier("meeting", parties: 2)
-            let id = begin(AcquireRequest(task, .arrive, "meeting", 1, timeout))
+            let id = begin(Acquire(task, .arrive, "meeting", 1, timeout))
             do {
                 let arrival = try await barrier.arriveAndWait(timeout: timeout)
                 recorder.back(id, .ok, value: Int(arrival.generation) * 1024 + arrival.index)
@@ -128,12 +128,12 @@ public struct HistoryMix: Sendable {
         default:
             let tokens = try coordinator.semaphore("tokens", permits: 2)
             if Bool.random(using: &generator) {
-                try await call(AcquireRequest(task, .wait, "tokens", count, timeout)) {
+                try await call(Acquire(task, .wait, "tokens", count, timeout)) {
                     try await tokens.wait(count, timeout: timeout)
                     return true
                 }
             } else {
-                try await cancelled(AcquireRequest(task, .wait, "tokens", count), after: pause) { request in
+                try await cancelled(Acquire(task, .wait, "tokens", count), after: pause) { request in
                     try await call(request) {
                         try await tokens.wait(count)
                         return true
@@ -146,7 +146,7 @@ public struct HistoryMix: Sendable {
     // MARK: Recording
 
     /// An operation that a task is about to start.
-    private struct AcquireRequest {
+    private struct Acquire {
         var id = 0
         var task: Int
         var verb: HistoryRecorder.Verb
@@ -165,7 +165,7 @@ public struct HistoryMix: Sendable {
     /// Records the start of an operation.
     ///
     /// - Returns: the ID of the operation.
-    private func begin(_ request: AcquireRequest, claim: Int = 0) -> Int {
+    private func begin(_ request: Acquire, claim: Int = 0) -> Int {
         let id = request.id == 0 ? calls.next() : request.id
         recorder.call(
             id, task: request.task, request.verb, request.resource, request.count, claim: claim,
@@ -173,13 +173,13 @@ public struct HistoryMix: Sendable {
         return id
     }
 
-    private func call(_ request: AcquireRequest, _ body: () async throws -> Bool) async throws {
+    private func call(_ request: Acquire, _ body: () async throws -> Bool) async throws {
         let id = begin(request)
         do { recorder.back(id, try await body() ? .ok : .refused) } catch { try note(error, of: id) }
     }
 
     /// Acquires a lease, holds it for a while, and releases it.
-    private func lease(_ request: AcquireRequest, _ pause: Duration, _ body: () async throws -> Lease?) async throws {
+    private func lease(_ request: Acquire, _ pause: Duration, _ body: () async throws -> Lease?) async throws {
         let id = begin(request)
         let lease: Lease
         do {
@@ -190,7 +190,7 @@ public struct HistoryMix: Sendable {
         // In a cancelled task the pause ends early.
         try? await Task.sleep(for: pause)
         recorder.held(id) { lease.isHeld }
-        let release = begin(AcquireRequest(request.task, .release, request.resource, request.count), claim: id)
+        let release = begin(Acquire(request.task, .release, request.resource, request.count), claim: id)
         do {
             try await lease.release()
             recorder.back(release, .ok)
@@ -198,8 +198,8 @@ public struct HistoryMix: Sendable {
     }
 
     private func cancelled(
-        _ request: AcquireRequest, after pause: Duration,
-        _ body: @escaping @Sendable (AcquireRequest) async throws -> Void
+        _ request: Acquire, after pause: Duration,
+        _ body: @escaping @Sendable (Acquire) async throws -> Void
     ) async throws {
         var request = request
         request.id = calls.next()

@@ -51,21 +51,19 @@ extension LongestScript {
         return try covered.symmetricDifference(entriesOfModules()).sorted()
     }
 
-    /// The scripts that the sources of the modules declare.
+    /// The scripts of the modules: their files.
     private static func entriesOfModules() throws -> Set<String> {
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../../Sources").standardizedFileURL
-        let files = [
-            "RedisDC": "RedisDC/Scripts.swift", "QueueListen": "QueueListen/Scripts.swift",
-            "Leaderboard": "GameServices/Leaderboard/LeaderboardScripts.swift",
-            "Matchmaker": "GameServices/Matchmaker/MatchmakerScripts.swift",
-            "Presence": "GameServices/Presence/PresenceScripts.swift",
-        ]
+        let services = ["board": "Leaderboard", "match": "Matchmaker", "presence": "Presence"]
         var entries: Set<String> = []
-        for (module, file) in files {
-            let text = try String(contentsOf: sources.appendingPathComponent(file), encoding: .utf8)
-            for match in text.matches(of: /\n    static let (\w+) = (?:engine|script|RedisScript)\(/) {
-                entries.insert("\(module).\(match.1)")
+        for module in ["RedisDC", "QueueListen", "GameServices"] {
+            let folder = sources.appendingPathComponent("\(module)/Scripts").path
+            for file in try FileManager.default.contentsOfDirectory(atPath: folder) where file.hasSuffix(".lua") {
+                let words = file.dropLast(4).split(separator: "_")
+                let service = module == "GameServices" ? words.first.flatMap { services[String($0)] } : nil
+                let name = words.dropFirst(service == nil ? 0 : 1)
+                entries.insert("\(service ?? module)." + name.prefix(1).joined() + name.dropFirst().map(\.capitalized).joined())
             }
         }
         return entries

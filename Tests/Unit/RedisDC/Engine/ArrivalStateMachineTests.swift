@@ -8,7 +8,7 @@ import Testing
 struct ArrivalStateMachineTests {
     private func arrived() -> MachineRun {
         var run = MachineRun.live()
-        run.acquire(1, AcquireRequest(resource: MachineRun.resource, action: .arrive))
+        run.acquire(1, Acquire(resource: MachineRun.resource, action: .arrive))
         run.reply(1, .queued())
         _ = run.taken()
         return run
@@ -48,7 +48,7 @@ struct ArrivalStateMachineTests {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
-        run.call(2) { $0.use(2, claim: 1, .pass(to: MachineRun.resource, item: [1]), now: $1) }
+        run.call(2) { $0.use(2, claim: 1, now: $1) { Pass(held: $0, target: MachineRun.resource, item: [1], id: nil) } }
         #expect(run.taken() == ["send acquire 1", "finish 1 granted 7", "send pass 2 of 1"])
         return run
     }

@@ -151,7 +151,7 @@ struct EngineStateMachineTests {
         run.advance(.milliseconds(6))
         var confirmed: [UInt64] = []
         for number: UInt64 in 251...253 {
-            guard case .confirm(let claims)? = run.requests[number]?.operation else {
+            guard let claims = (run.requests[number]?.operation as? Confirm)?.claims else {
                 Issue.record("request \(number) confirms nothing")
                 continue
             }
@@ -233,7 +233,7 @@ struct EngineStateMachineTests {
     @Test("a signal in flight when the session is lost fails with mayHaveRun")
     func lostSignal() {
         var run = MachineRun.live()
-        run.call(1) { $0.call(1, .signal(MachineRun.resource, count: 1), now: $1) }
+        run.call(1) { $0.call(1, Signal(MachineRun.resource, count: 1), now: $1) }
         run.reply(1, .lost(isExpired: false))
         #expect(
             run.taken() == [
@@ -260,7 +260,7 @@ struct EngineStateMachineTests {
     @Test("a try in flight when the session is lost fails if no new session begins in time")
     func tryInLostSession() {
         var run = MachineRun.live()
-        run.acquire(1, AcquireRequest(resource: MachineRun.resource, mayQueue: false))
+        run.acquire(1, Acquire(resource: MachineRun.resource, mayQueue: false))
         run.reply(1, .lost(isExpired: false))
         #expect(run.taken() == ["send acquire 1", "event lost dataLost", "subscribe"])
         run.advance(.seconds(9))
@@ -297,7 +297,7 @@ struct EngineStateMachineTests {
         var run = MachineRun.live()
         run.acquire(1)
         run.reply(1, .granted(fence: 7))
-        run.acquire(2, AcquireRequest(resource: MachineRun.resource, failsOnLoss: true, detail: .releases(1)))
+        run.acquire(2, Acquire(resource: MachineRun.resource, failsOnLoss: true, detail: .releases(1)))
         _ = run.taken()
         return run
     }

@@ -117,11 +117,11 @@ struct MachineRun {
         if wantsJoin { joined() }
     }
 
-    mutating func acquire(_ id: UInt64, mode: AcquireRequest.Mode = .lease, timeout: Duration? = nil) {
-        acquire(id, AcquireRequest(resource: Self.resource, mode: mode), timeout: timeout)
+    mutating func acquire(_ id: UInt64, mode: Acquire.Mode = .lease, timeout: Duration? = nil) {
+        acquire(id, Acquire(resource: Self.resource, mode: mode), timeout: timeout)
     }
 
-    mutating func acquire(_ id: UInt64, _ request: AcquireRequest, timeout: Duration? = nil) {
+    mutating func acquire(_ id: UInt64, _ request: Acquire, timeout: Duration? = nil) {
         let limit = timeout.map { WaitLimit(timeout: $0, deadline: now + $0) }
         call(id) { $0.acquire(id, request, limit: limit, now: $1) }
     }
@@ -144,8 +144,8 @@ struct MachineRun {
 
     /// The arguments of a heartbeat; `nil` if the request with this number is another one.
     func heartbeat(_ number: UInt64) -> (seen: SlotChange?, fence: UInt64, connection: UInt64)? {
-        guard case .heartbeat(let seen, let fence, let connection)? = requests[number]?.operation else { return nil }
-        return (seen, fence, connection)
+        guard let heartbeat = requests[number]?.operation as? Heartbeat else { return nil }
+        return (heartbeat.seen, heartbeat.fence, heartbeat.connection)
     }
 
     mutating func replyToHeartbeat(_ number: UInt64, notices: UInt64) {
@@ -181,13 +181,13 @@ struct MachineRun {
     mutating func answerAtRandom(_ request: EngineRequest, _ generator: inout SplitMix) {
         let answer: EngineReply =
             switch request.operation {
-            case .claim: Bool.random(using: &generator) ? .queued() : .granted(fence: request.number + 1000)
-            case .heartbeat:
+            case is Acquire: Bool.random(using: &generator) ? .queued() : .granted(fence: request.number + 1000)
+            case is Heartbeat:
                 .heartbeat(
                     notices: UInt64.random(in: 0...3, using: &generator),
                     isDataLost: Int.random(in: 0..<8, using: &generator) == 0, .none)
-            case .reconcile: .page(next: 0, [])
-            case .sweep: .sweep(below: 0, [])
+            case is ListClaims: .page(next: 0, [])
+            case is Sweep: .sweep(below: 0, [])
             default: .done(count: 1, more: Int.random(in: 0..<8, using: &generator) == 0)
             }
         reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isExpired: false) : answer)
@@ -195,8 +195,7 @@ struct MachineRun {
 
     mutating func shutdownRequests() -> [String] {
         machine.shutdownRequests().map { request in
-            guard case .release(_, let claim, _, _) = request.operation else { return "something else" }
-            return "release of \(claim)"
+            (request.operation as? Release).map { "release of \($0.claim)" } ?? "something else"
         }.sorted()
     }
 
@@ -225,24 +224,25 @@ struct MachineRun {
         case .finish(let id, .failure(let error)):
             return "finish \(id) \(error.code)" + (error.mayHaveRun ? " may have run" : "")
         case .send(let request):
+            let number = request.number
             let what: String =
                 switch request.operation {
-                case .claim: "acquire \(request.number)"
-                case .release(_, let claim, _, _): "release \(request.number) of \(claim)"
-                case .end(let claim, _, _, let isForced):
-                    "\(isForced ? "force" : "end") \(request.number) of \(claim.session):\(claim.number)"
-                case .sweep(let session, let below):
-                    "sweep \(request.number) of \(session)" + (below.map { " below \($0)" } ?? "")
-                case .recheck(let name): "recheck \(request.number) of \(name)"
-                case .confirm(let claims):
-                    "confirm \(request.number) of " + claims.map { "\($0.number)" }.joined(separator: ",")
-                case .leave(_, let claim): "leave \(request.number) of \(claim)"
-                case .setAside(let claim, _): "set aside \(request.number) of \(claim.session):\(claim.number)"
-                case .pass(_, let claim, _, _, _): "pass \(request.number) of \(claim)"
-                case .signal: "signal \(request.number)"
-                case .settle: "settle \(request.number)"
-                case .heartbeat: "heartbeat \(request.number)"
-                case .reconcile: "reconcile \(request.number)"
+                case is Acquire: "acquire \(number)"
+                case let release as Release: "release \(number) of \(release.claim)"
+                case let end as End:
+                    "\(end.isForced ? "force" : "end") \(number) of \(end.claim.session):\(end.claim.number)"
+                case let sweep as Sweep:
+                    "sweep \(number) of \(sweep.session)" + (sweep.below.map { " below \($0)" } ?? "")
+                case let recheck as Recheck: "recheck \(number) of \(recheck.name)"
+                case let confirm as Confirm:
+                    "confirm \(number) of " + confirm.claims.map { "\($0.number)" }.joined(separator: ",")
+                case let leave as Leave: "leave \(number) of \(leave.claim)"
+                case let aside as SetAside: "set aside \(number) of \(aside.claim.session):\(aside.claim.number)"
+                case let pass as Pass: "pass \(number) of \(pass.held.number)"
+                case is Signal: "signal \(number)"
+                case is Settle: "settle \(number)"
+                case is Heartbeat: "heartbeat \(number)"
+                case is ListClaims: "reconcile \(number)"
                 default: "something else"
                 }
             return "send \(what)"

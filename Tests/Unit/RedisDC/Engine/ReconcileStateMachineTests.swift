@@ -205,21 +205,21 @@ struct ReconcileStateMachineTests {
 
     @Test("replies with negative or missing numbers are refused")
     func hostileReplies() {
-        let operation = Operation.claim(AcquireRequest(resource: MachineRun.resource))
+        let operation = Acquire(resource: MachineRun.resource)
         func words(_ words: String...) -> [RESPValue] { words.map { .bytes(Array($0.utf8)) } }
         #expect(EngineReply(.array([.integer(-1), .integer(1)]), to: operation) == nil)
         #expect(EngineReply(.array(words("more")), to: operation) == nil)
         #expect(EngineReply(.array(words("conflict", "mf")), to: operation) == nil)
         #expect(EngineReply(.array(words("conflict")), to: operation) == nil)
         #expect(EngineReply(.integer(-2), to: operation) == nil)
-        #expect(EngineReply(.integer(-1), to: .recheck(name: "x")) == nil)
+        #expect(EngineReply(.integer(-1), to: Recheck(name: "x")) == nil)
         #expect(EngineReply(.array([]), to: operation) == nil)
         let line: [RESPValue] = [
             .integer(0), .integer(-1), words("h")[0], .integer(1), .integer(1), words("m")[0], words("x")[0],
         ]
-        #expect(EngineReply(.array(words("ok") + [.integer(0), .array(line)]), to: .reconcile(from: 0)) == nil)
+        #expect(EngineReply(.array(words("ok") + [.integer(0), .array(line)]), to: ListClaims(session: "s", from: 0)) == nil)
         let claims = RESPValue.array(words("session:-1", "m", "x"))
-        #expect(EngineReply(.array(words("ok") + [.integer(0), claims]), to: .sweep(session: "s", below: nil)) == nil)
+        #expect(EngineReply(.array(words("ok") + [.integer(0), claims]), to: Sweep(session: "s", below: nil)) == nil)
     }
 
     @Test("a waiter that Redis has lost is queued again")
@@ -233,7 +233,7 @@ struct ReconcileStateMachineTests {
     @Test("a waiter that fails on a loss fails when Redis has lost its place in the queue")
     func lostPlace() {
         var run = MachineRun.live()
-        run.acquire(1, AcquireRequest(resource: MachineRun.resource, failsOnLoss: true))
+        run.acquire(1, Acquire(resource: MachineRun.resource, failsOnLoss: true))
         run.reply(1, .queued())
         run.gap()
         run.reply(2, .page(next: 0, []))
@@ -381,7 +381,7 @@ struct ReconcileStateMachineTests {
         run.reply(1, .granted(fence: 7))
         run.call(9) { $0.release(1, releaser: 9, now: $1) }
         #expect(run.taken() == ["send acquire 1", "send acquire 1", "finish 1 granted 7", "send release 2 of 1"])
-        guard case .release(_, _, .groups, _)? = run.requests[2]?.operation else {
+        guard (run.requests[2]?.operation as? Release)?.family == .groups else {
             Issue.record("the release is not for groups")
             return
         }

@@ -51,7 +51,7 @@ struct RefusalStateMachineTests {
     func settled(refusal: EngineReply) {
         var run = MachineRun.live()
         run.acquire(1)
-        run.call(2) { $0.call(2, .signal(MachineRun.resource, count: 1), now: $1) }
+        run.call(2) { $0.call(2, Signal(MachineRun.resource, count: 1), now: $1) }
         for number: UInt64 in 1...2 { run.fail(number) }
         _ = run.taken()
         for number: UInt64 in 1...2 {
@@ -76,8 +76,8 @@ struct RefusalStateMachineTests {
     @Test("a copy that arrives between a refusal and its confirmation has the effect that its caller receives")
     func inBetween() {
         var run = MachineRun.live()
-        run.acquire(1, AcquireRequest(resource: MachineRun.resource, mode: .lease, mayQueue: false))
-        run.call(2) { $0.call(2, .signal(MachineRun.resource, count: 1), now: $1) }
+        run.acquire(1, Acquire(resource: MachineRun.resource, mode: .lease, mayQueue: false))
+        run.call(2) { $0.call(2, Signal(MachineRun.resource, count: 1), now: $1) }
         for number: UInt64 in 1...2 { run.fail(number) }
         run.reply(1, .none)
         run.reply(2, .missing)
@@ -125,7 +125,7 @@ struct RefusalStateMachineTests {
     /// Returns the resources of the requests for claims that the run has sent since the last call.
     private func names(_ run: inout MachineRun) -> [String] {
         run.takenActions().compactMap {
-            if case .send(let request) = $0, case .claim(let acquire) = request.operation {
+            if case .send(let request) = $0, let acquire = request.operation as? Acquire {
                 acquire.resource.name
             } else {
                 nil
@@ -134,7 +134,7 @@ struct RefusalStateMachineTests {
     }
 
     private func acquire(_ run: inout MachineRun, _ id: UInt64) {
-        run.acquire(id, AcquireRequest(resource: Resource(name: "r\(id)", kind: .mutex, permits: 1), mode: .lease))
+        run.acquire(id, Acquire(resource: Resource(name: "r\(id)", kind: .mutex, permits: 1), mode: .lease))
     }
 
     @Test("after a request in an occupied slot was given up, the oldest request of the backlog is sent before new ones")

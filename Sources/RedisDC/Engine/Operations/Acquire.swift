@@ -4,7 +4,9 @@ import Hiredis
 /// A request for permits of a resource, or for a place at a barrier, phaser, exchanger or latch.
 ///
 /// A class, because several collections refer to it while the caller waits.
-final class AcquireRequest: Sendable {
+final class Acquire: EngineOperation {
+    typealias Value = Void
+
     /// The caller's action at the resource.
     enum Action: Sendable {
         /// Acquires permits.
@@ -60,8 +62,8 @@ final class AcquireRequest: Sendable {
     }
 
     /// The same request, which is granted immediately or not at all.
-    var withoutQueueing: AcquireRequest {
-        AcquireRequest(
+    var withoutQueueing: Acquire {
+        Acquire(
             resource: resource, action: action, count: count, mode: mode, mayQueue: false, isPreferred: isPreferred,
             failsOnLoss: failsOnLoss, detail: detail)
     }
@@ -118,7 +120,13 @@ final class AcquireRequest: Sendable {
         }
     }
 
-    /// The arguments of the script, after those that all requests with a slot have.
+    // MARK: EngineOperation
+
+    var name: String { resource.name }
+    var describedResource: Resource? { resource }
+    var once: Once { .slot }
+    var keys: ScriptKeys { putID != nil ? .putIDs(buffer: name) : resource.kind == .exchanger ? .all : .resources }
+
     var arguments: [RedisArgument] {
         let head = resource.arguments + [letter]
         guard action == .acquire else {
@@ -137,7 +145,6 @@ final class AcquireRequest: Sendable {
         return count == 1 ? head : head + [.integer(count)]
     }
 
-    /// The script, if `family` serves the resource; `nil` is the family that the request expects.
     func script(_ family: Family?) -> RedisScript {
         switch (action, family ?? self.family) {
         case (.arrive, _): Scripts.arrive
@@ -148,4 +155,26 @@ final class AcquireRequest: Sendable {
         case (.acquire, _): resource.kind == .latch ? Scripts.waitForLatch : Scripts.acquire
         }
     }
+
+    func reply(_ number: Int, more: Bool) -> EngineReply? {
+        switch number {
+        case 0: .queued(more: more)
+        case -1: Optional.some(.none)
+        case 1...: .granted(fence: UInt64(number))
+        default: nil
+        }
+    }
+}
+
+extension Scripts {
+    static let acquire = RedisScript(embedded: PackageResources.acquire_lua)
+    static let acquireInGroup = RedisScript(embedded: PackageResources.acquire_in_group_lua)
+    /// For the place of a put with an id.
+    static let acquireForPut = RedisScript(embedded: PackageResources.acquire_for_put_lua)
+    static let waitForLatch = RedisScript(embedded: PackageResources.wait_for_latch_lua)
+    /// Registers a participant of a latch.
+    static let participate = RedisScript(embedded: PackageResources.participate_lua)
+    static let arrive = RedisScript(embedded: PackageResources.arrive_lua)
+    /// Registers a party of a phaser.
+    static let register = RedisScript(embedded: PackageResources.register_lua)
 }

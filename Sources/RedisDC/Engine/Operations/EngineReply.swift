@@ -84,10 +84,11 @@ enum EngineReply: Sendable {
 // MARK: Decoding
 
 extension EngineReply {
-    /// Decodes a reply. Returns `nil` for a reply that none of the engine's scripts sends.
-    init?(_ reply: RESPValue, to operation: Operation) {
+    /// Decodes a reply. Returns `nil` for a reply that the script of the operation never sends.
+    init?(_ reply: RESPValue, to operation: any EngineOperation) {
         if let number = reply.integer {
-            self.init(number, more: false, to: operation)
+            guard let decoded = operation.reply(number, more: false) else { return nil }
+            self = decoded
             return
         }
         guard let parts = reply.array, let first = parts.first else { return nil }
@@ -98,68 +99,42 @@ extension EngineReply {
             return
         }
         guard let word = first.string else { return nil }
-        switch (word, operation) {
-        case ("more", _):
-            guard let number = number(1) else { return nil }
-            self.init(number, more: true, to: operation)
-        case ("none", _): self = .none
-        case ("over", .settle) where parts.last?.string == "-1": self = .settled
-        case ("over", _): self = .over(word: parts.last?.string ?? "")
-        case ("missing", _): self = .missing
-        case ("gone", _): self = .gone
-        case ("broken", _): self = .broken
-        case ("known", _): self = .known
-        case ("lost", _): self = .lost(isExpired: parts.last?.string == "ended")
-        case ("stale", _): self = .stale
-        case ("occupied", _): self = .occupied
-        case ("again", _): self = .again
-        case ("alive", _): self = .done(count: 0, more: false)
-        case ("family", _):
+        switch word {
+        case "ok":
+            guard let decoded = operation.reply(ok: parts) else { return nil }
+            self = decoded
+        case "more":
+            guard let number = number(1), let decoded = operation.reply(number, more: true) else { return nil }
+            self = decoded
+        case "none": self = .none
+        case "over":
+            let word = parts.last?.string ?? ""
+            self = operation is Settle && word == "-1" ? .settled : .over(word: word)
+        case "missing": self = .missing
+        case "gone": self = .gone
+        case "broken": self = .broken
+        case "known": self = .known
+        case "lost": self = .lost(isExpired: parts.last?.string == "ended")
+        case "stale": self = .stale
+        case "occupied": self = .occupied
+        case "again": self = .again
+        case "alive": self = .done(count: 0, more: false)
+        case "family":
             guard let family = parts.last?.string.flatMap({ Family(rawValue: $0) }) else { return nil }
             self = .family(family)
-        case ("conflict", _):
+        case "conflict":
             guard parts.count == 3, let kind = parts[1].string, let permits = number(2) else { return nil }
             self = .conflict(kind: kind, permits: permits)
-        case ("values", _):
+        case "values":
             guard parts.count == 3, let values = parts[1].array, let next = number(2) else { return nil }
             self = .values(values.compactMap(\.bytes), next: next)
-        case ("ok", .heartbeat):
-            guard parts.count == 7, let notices = number(1), let lost = number(2), let expired = parts[3].array,
-                let names = parts[4].array, let unlisted = number(5), let next = number(6)
-            else { return nil }
-            let work = MaintenanceWork(
-                expired: expired.compactMap(\.string), names: names.compactMap(\.string), isUnlisted: unlisted == 1,
-                next: next > 0 ? .microseconds(next) : nil)
-            self = .heartbeat(notices: UInt64(max(0, notices)), isDataLost: lost == 1, work)
-        case ("ok", .reconcile):
-            guard parts.count == 3, let next = number(1), let lines = parts[2].array.flatMap(Self.lines) else {
-                return nil
-            }
-            self = .page(next: next, lines)
-        case ("ok", .sweep):
-            guard parts.count == 3, let below = number(1), let claims = parts[2].array.flatMap(Self.expiredClaims)
-            else { return nil }
-            self = .sweep(below: below, claims)
-        default: return nil
-        }
-    }
-
-    private init?(_ number: Int, more: Bool, to operation: Operation) {
-        switch (operation, number) {
-        case (.settle, -1): self = .settled
-        case (.settle(let refused), _): self.init(number, more: more, to: refused)
-        case (.claim, 0): self = .queued(more: more)
-        case (.claim, -1): self = .none
-        case (.claim, 1...): self = .granted(fence: UInt64(number))
-        case (.claim, _): return nil
-        case (_, 0...): self = .done(count: number, more: more)
         default: return nil
         }
     }
 
     /// Decodes lines of seven cells each: slot, number, state, tick, count, mode, name. Returns `nil` when a cell has another
     /// form.
-    private static func lines(_ cells: [RESPValue]) -> [Line]? {
+    static func lines(_ cells: [RESPValue]) -> [Line]? {
         let lines = stride(from: 0, to: cells.count - 6, by: 7).compactMap { index -> Line? in
             func natural(_ place: Int) -> UInt64? { cells[index + place].integer.flatMap { UInt64(exactly: $0) } }
             guard let slot = natural(0), let number = natural(1), let letter = cells[index + 2].string,
@@ -181,7 +156,7 @@ extension EngineReply {
     }
 
     /// Decodes claims of three cells each: id, mode, name.
-    private static func expiredClaims(_ cells: [RESPValue]) -> [ExpiredClaim]? {
+    static func expiredClaims(_ cells: [RESPValue]) -> [ExpiredClaim]? {
         let claims = stride(from: 0, to: cells.count - 2, by: 3).compactMap { index -> ExpiredClaim? in
             guard let id = cells[index].string.flatMap({ ClaimID($0) }), let mode = cells[index + 1].string,
                 let name = cells[index + 2].string

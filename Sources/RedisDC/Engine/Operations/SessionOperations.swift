@@ -1,0 +1,128 @@
+// The operations on sessions, which the engine itself requests.
+import Hiredis
+
+/// Extends the session, and compares what the process has seen with what Redis has.
+struct Heartbeat: EngineOperation {
+    typealias Value = Void
+
+    let session: String
+    let ttl: Duration
+    /// The last change of a slot that Redis has confirmed.
+    let seen: SlotChange?
+    /// The highest fence that the process has seen.
+    let fence: UInt64
+    /// See ``Notices``.
+    let connection: UInt64
+
+    var name: String { "" }
+    var once: Once { .idempotent }
+    var keys: ScriptKeys { .all }
+    var arguments: [RedisArgument] {
+        let change: [RedisArgument] =
+            switch seen {
+            case nil: ["", "", ""]
+            case .written(let slot, let number): [.integer(slot), .string(String(number)), ""]
+            case .ended(let slot, let number): [.integer(slot), .string(String(number)), "1"]
+            }
+        return [.string(session), .integer(ttl.wholeMicroseconds)] + change
+            + [.string(String(fence)), .string(String(connection))]
+    }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.heartbeat }
+
+    func reply(ok parts: [RESPValue]) -> EngineReply? {
+        guard parts.count == 7, let notices = parts[1].integer, let lost = parts[2].integer,
+            let expired = parts[3].array, let names = parts[4].array, let unlisted = parts[5].integer,
+            let next = parts[6].integer
+        else { return nil }
+        let work = EngineReply.MaintenanceWork(
+            expired: expired.compactMap(\.string), names: names.compactMap(\.string), isUnlisted: unlisted == 1,
+            next: next > 0 ? .microseconds(next) : nil)
+        return .heartbeat(notices: UInt64(max(0, notices)), isDataLost: lost == 1, work)
+    }
+}
+
+/// Lists the sessions again, in pages: somebody has deleted the key that has them.
+struct ListSessions: EngineOperation {
+    /// The cursor of the next page; 0 after the last.
+    typealias Value = Int
+
+    let cursor: Int
+
+    var name: String { "" }
+    var once: Once { .idempotent }
+    var keys: ScriptKeys { .all }
+    var arguments: [RedisArgument] { [.integer(cursor)] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.listSessions }
+}
+
+/// Lists the session's claims from a slot on, for a comparison: see ``EngineStateMachine/reconcile()``.
+struct ListClaims: EngineOperation {
+    typealias Value = Void
+
+    let session: String
+    /// The first slot.
+    let from: Int
+
+    var name: String { "" }
+    var once: Once { .idempotent }
+    var arguments: [RedisArgument] { [.string(session), .integer(from)] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.claims }
+
+    func reply(ok parts: [RESPValue]) -> EngineReply? {
+        guard parts.count == 3, let next = parts[1].integer, let lines = parts[2].array.flatMap(EngineReply.lines)
+        else { return nil }
+        return .page(next: next, lines)
+    }
+}
+
+/// Confirms the arrival of consumed permits whose slots have not been reused.
+struct Confirm: EngineOperation {
+    typealias Value = Void
+
+    let session: String
+    let claims: [Slots.Confirmation]
+
+    var name: String { "" }
+    var once: Once { .idempotent }
+    var arguments: [RedisArgument] {
+        [.string(session), .string(claims.map { "\($0.slot):\($0.number)" }.joined(separator: " "))]
+    }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.confirm }
+}
+
+/// Lists claims of an expired session, in slots below `below`, and deletes the session when there are none.
+struct Sweep: EngineOperation {
+    typealias Value = Void
+
+    let session: String
+    let below: Int?
+
+    var name: String { "" }
+    var once: Once { .idempotent }
+    var keys: ScriptKeys { .all }
+    var arguments: [RedisArgument] { [.string(session), below.map { .integer($0) } ?? ""] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.sweep }
+
+    func reply(ok parts: [RESPValue]) -> EngineReply? {
+        guard parts.count == 3, let below = parts[1].integer,
+            let claims = parts[2].array.flatMap(EngineReply.expiredClaims)
+        else { return nil }
+        return .sweep(below: below, claims)
+    }
+}
+
+extension Scripts {
+    static let join = RedisScript(embedded: PackageResources.join_lua)
+    static let leave = RedisScript(embedded: PackageResources.leave_lua)
+    static let heartbeat = RedisScript(
+        String(decoding: PackageResources.heartbeat_lua, as: UTF8.self), isHeartbeat: true)
+    static let sweep = RedisScript(embedded: PackageResources.sweep_lua)
+    static let listSessions = RedisScript(embedded: PackageResources.list_sessions_lua)
+    static let claims = RedisScript(embedded: PackageResources.claims_lua)
+    static let confirm = RedisScript(embedded: PackageResources.confirm_lua)
+}
