@@ -266,7 +266,7 @@ let package = Package(
 
         tests(
             "Deployment", of: "Security",
-            ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "GameServices"]),
+            ["RedisDC", "QueueListen", "Hiredis", "RedisDCTesting", "TestSupport", "TestKinds", "GameServices"]),
 
         testSupport(of: "RedisDCTool", ofTool),
         tests("Unit", of: "RedisDCTool", ofTool + ["RedisDCToolTestSupport"]),

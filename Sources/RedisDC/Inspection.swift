@@ -217,12 +217,7 @@ extension Coordinator {
         while true {
             guard let inspection = try await inspect(name, limit: 1000) else { return total }
             let chosen = inspection.holders.map(\.id).filter { holder == nil || $0 == holder }
-            let family: Family =
-                switch inspection.kind {
-                case .barrier, .phaser, .exchanger: .meetings
-                case .latch: .participant
-                default: .permits
-                }
+            let family = inspection.kind.traits.family
             var ended = 0
             for id in chosen {
                 guard let claim = ClaimID(id) else { continue }

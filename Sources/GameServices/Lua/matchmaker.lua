@@ -163,6 +163,7 @@ end
 --     [7] ticket
 --     [8] 1 to cancel it
 -- Reply: {state of the ticket, '' or its outcome}. {'none'}: there is no such ticket. {'rules', the stored rules}.
+-- Bounded: one ticket.
 function entry.match_end(keys, arguments)
   local state, id = keys[1], arguments[7]
   check_rules(state, arguments[1])

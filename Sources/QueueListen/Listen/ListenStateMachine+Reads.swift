@@ -20,16 +20,17 @@ extension ListenStateMachine {
 
     // MARK: A reply arrives
 
-    enum ReplyAction: Sendable {
+    /// What follows for calls from a reply or a wake-up.
+    enum ReadAction: Sendable {
         case read(Read)
         case finish(ID, Finish)
     }
 
     /// A read was answered or has failed. Called once for each read, also if its call has ended
     /// meanwhile.
-    mutating func replyArrived(_ id: ID, _ result: Result<ReadReply, Failure>, now: Duration) -> [ReplyAction] {
+    mutating func replyArrived(_ id: ID, _ result: Result<ReadReply, Failure>, now: Duration) -> [ReadAction] {
         readCount -= 1
-        var actions: [ReplyAction] = []
+        var actions: [ReadAction] = []
         if let call = calls[id], case .reading(let update) = call.state {
             switch receive(result, call, update, now) {
             case .none: break

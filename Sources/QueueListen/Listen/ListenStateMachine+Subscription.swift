@@ -4,17 +4,12 @@ import CoordinationBase
 extension ListenStateMachine {
     // MARK: The subscription changes
 
-    enum SubscriptionAction: Sendable {
-        case read(Read)
-        case check([Check])
-    }
-
     /// The server has confirmed the subscription, or it is not possible at present.
-    mutating func subscriptionChanged(_ generation: Int, isSubscribed: Bool, now: Duration) -> [SubscriptionAction] {
+    mutating func subscriptionChanged(_ generation: Int, isSubscribed: Bool, now: Duration) -> [CheckAction] {
         guard let status = subscription?.status, subscription?.generation == generation else { return [] }
         subscription?.status = isSubscribed ? .active : .unavailable
         let subscribing = calls { if case .subscribing = $0.state { true } else { false } }
-        var actions: [SubscriptionAction] = subscribing.compactMap { startRead($0).map { .read($0) } }
+        var actions: [CheckAction] = subscribing.compactMap { startRead($0).map { .read($0) } }
         if status == .unavailable, isSubscribed, let checks = checkMissedWakeUps() { actions.append(.check(checks)) }
         if !calls.isEmpty { recheckAt = now + checkInterval }
         return actions
@@ -48,17 +43,12 @@ extension ListenStateMachine {
 
     // MARK: Wake-ups arrive
 
-    enum WakeUpAction: Sendable {
-        case read(Read)
-        case finish(ID, Finish)
-    }
-
-    mutating func wakeUpsArrived(_ generation: Int, _ wakeUps: [MailWakeUp], now: Duration) -> [WakeUpAction] {
+    mutating func wakeUpsArrived(_ generation: Int, _ wakeUps: [MailWakeUp], now: Duration) -> [ReadAction] {
         guard subscription?.generation == generation else { return [] }
         return wakeUps.flatMap { wakeUp in calls(for: wakeUp.mailbox).compactMap { receive(wakeUp, $0, now) } }
     }
 
-    private mutating func receive(_ wakeUp: MailWakeUp, _ call: PendingListen, _ now: Duration) -> WakeUpAction? {
+    private mutating func receive(_ wakeUp: MailWakeUp, _ call: PendingListen, _ now: Duration) -> ReadAction? {
         switch call.state {
         case .waiting:
             switch resume(call, with: hasMissedWakeUps ? .unknownChange : .wakeUp(wakeUp), isFresh: true, now) {

@@ -141,32 +141,12 @@ actor Listeners: WaiterRunner {
         arm()
     }
 
-    private func perform(_ actions: [Machine.SubscriptionAction]) {
-        for action in actions {
-            switch action {
-            case .read(let read): send(read)
-            case .check(let checks): send(checks)
-            }
-        }
-        arm()
-    }
-
     private func perform(_ action: Machine.GapAction) {
         if case .check(let checks) = action { send(checks) }
         arm()
     }
 
-    private func perform(_ actions: [Machine.WakeUpAction]) {
-        for action in actions {
-            switch action {
-            case .read(let read): send(read)
-            case .finish(let id, let outcome): finish(id, outcome)
-            }
-        }
-        arm()
-    }
-
-    private func perform(_ actions: [Machine.ReplyAction]) {
+    private func perform(_ actions: [Machine.ReadAction]) {
         for action in actions {
             switch action {
             case .read(let read): send(read)

@@ -14,6 +14,7 @@ local FINGERPRINT, ENCODED, INDICES = 'f', 'p', 'i'
 --        it is given up
 -- Reply  {'ok'}: it must be delivered, now or again; {'ok', indices}: it is finished
 -- Refuses {'conflict'}: the id was used for another send; and as described at LAYOUT
+-- Bounded: one send.
 function entry.begin(keys, arguments)
   local meta, split, splits = keys[1], keys[2], keys[3]
   local partitions, id, fingerprint, encoded = arguments[1], arguments[2], arguments[3], arguments[4]
@@ -39,6 +40,7 @@ end
 -- KEYS   [1] split: the record of the send  [2] splits: the unfinished sends
 -- ARGV   [1] id  [2] indices of each recipient's first message, separated by spaces  [3] ms that these are kept
 -- Reply  1; 0 if it was finished or given up before
+-- Bounded: one send.
 function entry.finish(keys, arguments)
   local split, splits = keys[1], keys[2]
   local id, indices, lifetime = arguments[1], arguments[2], arguments[3]
@@ -55,6 +57,7 @@ end
 -- KEYS   [1] splits: the unfinished sends
 -- ARGV   [1] ms after which a send is taken over  [2] the maximum number of sends
 -- Reply  their ids
+-- Bounded: one page of sends.
 function entry.take_over(keys, arguments)
   local splits, age, maximum = keys[1], arguments[1], arguments[2]
   local now = read_time()

@@ -78,6 +78,7 @@ end
 -- ARGV   [1] Target  [2] device  [3] ms when last seen: a device with another one is not forgotten; '' for any
 -- Reply  {'ok', 1 if the mailbox had the device, else 0}
 -- Refuses as described at LAYOUT
+-- Bounded: one device.
 function entry.forget(keys, arguments)
   local meta, box, mail, forgotten, expected = keys[1], keys[2], keys[3], arguments[2], arguments[3]
   local target = Target.read(arguments[1])

@@ -92,7 +92,7 @@ actor Engine: WaiterRunner {
             if let reason = unreachable?.message ?? state.delay(isLive: machine.isLive) {
                 instruments.cannotAsk(for: request.purpose, reason)
             } else if case .queued = state {
-                instruments.waitsForOthers(request.purpose, request.resource.kind.unavailability)
+                instruments.waitsForOthers(request.purpose, request.resource.kind.traits.unavailability)
             }
         }
     }

@@ -173,8 +173,8 @@ extension EngineStateMachine {
         case .done, .values, .granted, .known: return .success(.answered(reply))
         case .none: return .failure(RedisDCError(.lost, "\"\(name)\" is no longer held"))
         case .conflict(let letters, let permits):
-            let found = Resource.describe(
-                ResourceKind(letters: letters), permits: permits, policy: letters.unicodeScalars.last)
+            let found = ResourceKind(letters: letters)
+                .described(permits: permits, policy: letters.unicodeScalars.last)
             let wanted = operation.describedResource.map { "; this call expects \($0.configuration)" } ?? ""
             return .failure(RedisDCError(.conflict, "\"\(name)\" is \(found)\(wanted)"))
         case .broken:

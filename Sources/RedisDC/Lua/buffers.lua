@@ -22,6 +22,7 @@ end
 -- ARGV: as for entry acquire, and
 --   [10] the id of the put
 -- Reply: as for entry acquire; or {'known'}: see check_known_put.
+-- Bounded: as acquire, and one id.
 function entry.acquire_for_put(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], put_ids = keys[5]})
   local request = read_request(arguments)
@@ -130,6 +131,7 @@ end
 -- ARGV: as for entry pass, and
 --   [9] the id of the put
 -- Reply: as for entry pass; or {'known'}: see check_known_put.
+-- Bounded: as pass, and one id.
 function entry.pass_once(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4], put_ids = keys[5]})
   local request = read_request(arguments)
@@ -191,6 +193,7 @@ end
 --   [1] to [4]: see begin_end_by_other
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'alive'}: no
 --   sweep has ended its session.
+-- Bounded: as release_item.
 function entry.end_item(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local ending = read_ending(arguments)

@@ -98,6 +98,7 @@ end
 -- ARGV
 --   [1] ttl: milliseconds until the tombstones expire
 -- Reply: 1 if it was put back, else 0.
+-- Bounded: one element.
 function entry.classic_pass_on(keys, arguments)
   local tombstones_key = keys[1]
   if redis.call('EXISTS', keys[2]) == 1 then return 0 end
@@ -115,6 +116,7 @@ end
 --   [2] ttl: seconds until the marker expires
 -- Reply: 1 if this call returned it, 0 if an earlier one did.
 -- Refuses with the error WRONGTYPE if the key of the permits is not a list.
+-- Bounded: one element.
 function entry.classic_give_back(keys, arguments)
   local permits_key = keys[1]
   check_permits_key(permits_key)

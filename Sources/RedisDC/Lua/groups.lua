@@ -127,6 +127,7 @@ end
 -- Adds permits to a resource that groups use.
 --
 -- KEYS, ARGV and Reply: as for entry signal
+-- Bounded: as release_in_group.
 function entry.signal_groups(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -142,6 +143,7 @@ end
 -- Creates a resource that groups use if it does not exist.
 --
 -- KEYS, ARGV and Reply: as for entry create
+-- Bounded: as release_in_group.
 function entry.create_for_groups(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -158,6 +160,7 @@ end
 -- Changes the number of permits of a resource that groups use.
 --
 -- KEYS, ARGV and Reply: as for entry resize
+-- Bounded: as release_in_group.
 function entry.resize_for_groups(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -266,6 +269,7 @@ end
 --   [1] to [4]: see begin_end_by_other
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'alive'}: no
 --   sweep has ended its session; {'family', FAMILY}: the script of this family must run instead.
+-- Bounded: as release_in_group.
 function entry.end_in_group(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local ending = read_ending(arguments)

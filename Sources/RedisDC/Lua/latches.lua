@@ -87,6 +87,7 @@ end
 --   [6] mode: p participant of a latch
 -- Reply: the fence; {fence, count} if the request is repeated; {'over', word} if its claim was ended by another (see
 --   DONE); or a refusal of slots.lua or of read_or_create_resource.
+-- Bounded: one claim.
 function entry.participate(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -125,6 +126,7 @@ end
 --   [1] to [4]: see begin_own_end
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'}
 --   as in slots.lua.
+-- Bounded: as release.
 function entry.release_participant(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local ending = read_ending(arguments)
@@ -142,6 +144,7 @@ end
 --   [1] to [4]: see begin_end_by_other
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'alive'}: no
 --   sweep has ended its session.
+-- Bounded: as release.
 function entry.end_participant(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local ending = read_ending(arguments)

@@ -57,6 +57,7 @@ end
 --   [6] mode: r party of a phaser
 -- Reply: the fence; {fence, count} if the request is repeated; {'over', word} if its claim was ended by another (see
 --   DONE); or a refusal of slots.lua or of read_or_create_resource.
+-- Bounded: one claim.
 function entry.register(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -170,6 +171,7 @@ end
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'again'}: a
 --   generation is open, and grants are about to follow: the same request must be sent again; {'alive'}: no sweep has
 --   ended its session.
+-- Bounded: as release_party.
 function entry.end_party(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local ending = read_ending(arguments)

@@ -158,6 +158,7 @@ end
 --   [1] to [3]: see Request
 --   [4] kind and [5] permits of the resource: see read_or_create_resource
 -- Reply: 1 if this request created it, else 0; or a refusal of slots.lua or of read_or_create_resource.
+-- Bounded: as signal.
 function entry.create(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -180,6 +181,7 @@ end
 --   [6] limit: the new number of permits
 -- Reply: 1; {'more', 1} if waiters are left over for the next script; or a refusal of slots.lua or of
 --   read_or_create_resource.
+-- Bounded: as signal.
 function entry.resize(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -200,6 +202,7 @@ end
 --   [6] is_open: 1 to open it, 0 to lock it
 -- Reply: 1; {'more', 1} if waiters are left over for the next script; or a refusal of slots.lua or of
 --   read_or_create_resource.
+-- Bounded: as signal.
 function entry.set_turnstile(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)

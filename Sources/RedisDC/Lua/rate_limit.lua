@@ -22,6 +22,7 @@ end
 --   [2] burst: maximum number of passages at once
 --   [3] cost: number of passages asked for
 -- Reply: {1 if they may pass, else 0, microseconds until they could pass, number of passages that could follow now}.
+-- Bounded: one record.
 function entry.rate_limit(keys, arguments)
   local empty_at_key = keys[1]
   local interval, burst, cost = tonumber(arguments[1]), tonumber(arguments[2]), tonumber(arguments[3])

@@ -103,6 +103,7 @@ end
 --   [1] to [4]: see begin_end_by_other
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'alive'}: no
 --   sweep has ended its session; {'family', FAMILY}: the script of this family must run instead.
+-- Bounded: as release.
 function entry.end_permits(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local ending = read_ending(arguments)
@@ -124,6 +125,7 @@ end
 --   [5] keep: number of permits to keep
 -- Reply: permits that the claim has had before this script, 0 if it is not held; {'more', permits} if waiters are left
 --   over for the next script.
+-- Bounded: as release.
 function entry.reduce(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local clock = Clock.new()
@@ -161,6 +163,7 @@ end
 --   [5] used: the last fence that the cohort has used
 -- Reply: {the last fence that it may use, number of waiters}, or {'none'} if the mutex's record does not name the
 --   claim: it is not held, or groups use the mutex.
+-- Bounded: one claim.
 function entry.extend_fences(keys, arguments)
   local partition = Partition.new({state = keys[1]})
   local stored = redis.call('HGET', partition.state, arguments[3])

@@ -59,6 +59,7 @@ end
 --   [2] from: the first slot of the page
 -- Reply: {'ok', from of the next page or 0 after the last, {SLOT, NUMBER, state, tick, count, mode, NAME or, in state
 --   d, the word for its end, …}}, {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot.
+-- Bounded: a page of 200 slots: BoundHazards.swift.
 function entry.claims(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local sid, first = arguments[1], tonumber(arguments[2])

@@ -120,6 +120,7 @@ end
 --   [2] SLOT
 --   [3] NUMBER of the claim
 -- Reply: 1; 0: there is no such claim; {'alive'}: no sweep has ended the session.
+-- Bounded: one claim.
 function entry.set_aside(keys, arguments)
   local state = keys[1]
   local sid, slot_number, claim_number = arguments[1], arguments[2], arguments[3]

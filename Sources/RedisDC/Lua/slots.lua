@@ -148,6 +148,7 @@ end
 --   [3] empty
 -- Reply: -1; {'over', '-1'} if this request is repeated; the reply of a repeated request for a claim (entry acquire) if
 --   a copy of the refused one has taken effect; or a refusal of slots.lua.
+-- Bounded: one record.
 function entry.settle_claim(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)
@@ -166,6 +167,7 @@ end
 --   [2] NUMBER of the refused request
 --   [3] empty
 -- Reply: -1; the kept reply if a copy of the refused request has taken effect; or a refusal of slots.lua.
+-- Bounded: one record.
 function entry.settle_call(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
   local request = read_request(arguments)

@@ -50,12 +50,16 @@ public struct Turnstile: Sendable {
     /// Opens the gate: everyone passes until it is locked.
     ///
     /// - Throws: what ``admit(_:)`` throws.
-    public func unlock() async throws(RedisDCError) { try await engine.call(SetTurnstile(turnstile: resource, isOpen: true)) }
+    public func unlock() async throws(RedisDCError) {
+        try await engine.call(SetTurnstile(turnstile: resource, isOpen: true))
+    }
 
     /// Locks the gate: nobody passes. Unused passes are gone.
     ///
     /// - Throws: what ``admit(_:)`` throws.
-    public func lock() async throws(RedisDCError) { try await engine.call(SetTurnstile(turnstile: resource, isOpen: false)) }
+    public func lock() async throws(RedisDCError) {
+        try await engine.call(SetTurnstile(turnstile: resource, isOpen: false))
+    }
 
     /// Deletes the turnstile. All waiters throw `.destroyed`. The next operation creates a new one.
     ///

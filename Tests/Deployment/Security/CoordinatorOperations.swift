@@ -1,6 +1,7 @@
 // Every public operation of a coordinator and its primitives, by one user of the server.
 import Hiredis
 import RedisDC
+import TestKinds
 import TestSupport
 import Testing
 
@@ -32,6 +33,7 @@ struct CoordinatorOperations {
                         try await rateLimiters(coordinator)
                         try await elections(coordinator)
                         try await views(coordinator)
+                        try await uses(coordinator)
                     }
                 }
                 try await reconnect(coordinator)
@@ -232,6 +234,13 @@ struct CoordinatorOperations {
         #expect(try await coordinator.list().resources.isEmpty == false)
         #expect(try await coordinator.inspect("no such resource") == nil)
         _ = try await coordinator.deadlocks()
+    }
+
+    /// Performs what the mixes of primitives do: a new primitive adds its uses there.
+    private func uses(_ coordinator: Coordinator) async throws {
+        for use in KindUse.all {
+            for isFirst in [true, false] { _ = await code { try await use.perform(by: coordinator, isFirst, short) } }
+        }
     }
 
     /// Uses a lock after the connection has been broken: the session sends its heartbeat first.

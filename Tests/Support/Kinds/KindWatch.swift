@@ -26,8 +26,8 @@ public actor KindWatch {
     private var notified: Set<String> = []
     /// The number of comparisons with what is promised.
     public private(set) var checks = 0
-    /// The number of successful operations of each kind.
-    public private(set) var successes: [Kind: Int] = [:]
+    /// The number of successful operations of each use, by its name.
+    public private(set) var successes: [String: Int] = [:]
     /// The violated invariants; empty if all operations were correct.
     public private(set) var faults: [String] = []
 
@@ -40,7 +40,7 @@ public actor KindWatch {
         (self.isAlone, self.expectsRollback) = (isAlone, expectsRollback)
     }
 
-    func succeeded(_ kind: Kind) { successes[kind, default: 0] += 1 }
+    func succeeded(_ use: KindUse) { successes[use.name, default: 0] += 1 }
 
     // MARK: - Locks and permits
 

@@ -27,43 +27,31 @@ extension LongestScript {
         }
     }
 
-    /// Scripts whose work does not depend on sizes that users choose: they read and write a few records, or run the same
-    /// functions as another entry, which a use above measures.
-    private static let ofFixedSize: [String: String] = [
-        "RedisDC.classicPassOn": "one element", "RedisDC.classicGiveBack": "one element",
-        "RedisDC.settleClaim": "one record", "RedisDC.settleCall": "one record", "RedisDC.rateLimit": "one record",
-        "RedisDC.setAside": "one claim", "RedisDC.reduce": "as release",
-        "RedisDC.extendFences": "one claim", "RedisDC.create": "as signal", "RedisDC.resize": "as signal",
-        "RedisDC.setTurnstile": "as signal", "RedisDC.endPermits": "as release", "RedisDC.participate": "one claim",
-        "RedisDC.register": "one claim", "RedisDC.releaseParticipant": "as release",
-        "RedisDC.endParticipant": "as release", "RedisDC.endItem": "as releaseItem",
-        "RedisDC.acquireForPut": "as acquire, and one id", "RedisDC.passOnce": "as pass, and one id",
-        "RedisDC.endInGroup": "as releaseInGroup", "RedisDC.signalGroups": "as releaseInGroup",
-        "RedisDC.createForGroups": "as releaseInGroup", "RedisDC.resizeForGroups": "as releaseInGroup",
-        "RedisDC.endParty": "as releaseParty", "RedisDC.claims": "a page of 200 slots: BoundHazards.swift",
-        "QueueListen.forget": "one device", "QueueListen.begin": "one send", "QueueListen.finish": "one send",
-        "QueueListen.takeOver": "one page of sends", "Matchmaker.end": "one ticket",
-    ]
-
     /// Returns the entries of the modules that no use covers, and those that are covered but do not exist.
     static func uncoveredEntries() throws -> [String] {
-        let covered = Set(allCases.flatMap(\.entries)).union(ofFixedSize.keys)
-        return try covered.symmetricDifference(entriesOfModules()).sorted()
+        let covered = Set(allCases.flatMap(\.entries))
+        return try covered.symmetricDifference(unboundedEntries()).sorted()
     }
 
-    /// The scripts of the modules: their files.
-    private static func entriesOfModules() throws -> Set<String> {
+    /// The entries of the modules whose work depends on sizes that users choose. The others have a line `Bounded:` in
+    /// their comment: they read and write a few records, or run the same functions as another entry, which a use measures.
+    private static func unboundedEntries() throws -> Set<String> {
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../../Sources").standardizedFileURL
         let services = ["board": "Leaderboard", "match": "Matchmaker", "presence": "Presence"]
         var entries: Set<String> = []
         for module in ["RedisDC", "QueueListen", "GameServices"] {
-            let folder = sources.appendingPathComponent("\(module)/Scripts").path
-            for file in try FileManager.default.contentsOfDirectory(atPath: folder) where file.hasSuffix(".lua") {
-                let words = file.dropLast(4).split(separator: "_")
-                let service = module == "GameServices" ? words.first.flatMap { services[String($0)] } : nil
-                let name = words.dropFirst(service == nil ? 0 : 1)
-                entries.insert("\(service ?? module)." + name.prefix(1).joined() + name.dropFirst().map(\.capitalized).joined())
+            let folder = sources.appendingPathComponent("\(module)/Lua")
+            for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
+                let text = try String(contentsOf: file, encoding: .utf8)
+                let headers = text.matches(of: /\n((?:--.*\n)+)function entry\.(\w+)\(/)
+                for header in headers where !header.1.contains("\n-- Bounded: ") {
+                    let words = header.2.split(separator: "_")
+                    let service = module == "GameServices" ? words.first.flatMap { services[String($0)] } : nil
+                    let entry = words.dropFirst(service == nil ? 0 : 1)
+                    let name = entry.prefix(1).joined() + entry.dropFirst().map(\.capitalized).joined()
+                    entries.insert("\(service ?? module).\(name)")
+                }
             }
         }
         return entries

@@ -70,27 +70,22 @@ final class Acquire: EngineOperation {
 
     /// The request in error messages: a verb and the resource, such as `pass latch "start"`.
     var purpose: String {
-        switch resource.kind {
-        case .condition: "wait for \(resource)"
-        case .latch, .turnstile, .barrier, .phaser, .exchanger: "pass \(resource)"
-        case .boundedBuffer: "put an item into \(resource)"
-        case .bufferItems: "take an item from bounded buffer \"\(resource.name.dropLast(Buffer.itemsSuffix.count))\""
-        case .semaphore, .mutex, .readWriteLock, .broken, .beingDestroyed: "acquire \(resource)"
+        var subject = resource
+        if resource.kind == .bufferItems {
+            subject.kind = .boundedBuffer
+            subject.name.removeLast(Buffer.itemsSuffix.count)
         }
+        return "\(resource.kind.traits.verb) \(subject)"
     }
 
     /// The error of a wait that has ended in the queue on the server, or of a request that may not queue.
     ///
     /// - Parameter timeout: what the caller allowed; 0 or `nil` for a single attempt.
     func notGranted(within timeout: Duration?) -> RedisDCError {
-        let code: RedisDCError.Code
-        switch resource.kind {
-        case .boundedBuffer: code = .full
-        case .bufferItems: code = .empty
-        default: return .timedOut(purpose, after: timeout)
-        }
+        let traits = resource.kind.traits
+        if traits.refusal == .timedOut { return .timedOut(purpose, after: timeout) }
         let end = timeout.map { $0 > .zero ? "; timed out after \($0)" : "" } ?? ""
-        return RedisDCError(code, "cannot \(purpose): \(resource.kind.unavailability)\(end)")
+        return RedisDCError(traits.refusal, "cannot \(purpose): \(traits.unavailability)\(end)")
     }
 
     /// The letter of the claim's mode: see records.lua.
@@ -114,7 +109,7 @@ final class Acquire: EngineOperation {
     var family: Family {
         switch (action, mode) {
         case (.arrive, _): .meetings
-        case (.register, _): resource.kind == .phaser ? .meetings : .participant
+        case (.register, _): resource.kind.traits.family
         case (.acquire, .group): .groups
         case (.acquire, _): .permits
         }

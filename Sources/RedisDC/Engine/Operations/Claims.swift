@@ -52,7 +52,7 @@ struct Release: EngineOperation {
 
     var name: String { target.name }
     var once: Once { .claim(claim, isEnded: true) }
-    var keys: ScriptKeys { target.kind.hasValues ? .all : .resources }
+    var keys: ScriptKeys { target.kind.traits.hasValues ? .all : .resources }
     var arguments: [RedisArgument] {
         [.string(String(claim))] + (cohort.map { [.string(String($0.lastFence))] } ?? [])
     }
@@ -79,7 +79,7 @@ struct Leave: EngineOperation {
     var name: String { target.name }
     var describedResource: Resource? { target }
     var once: Once { .claim(claim, isEnded: true) }
-    var keys: ScriptKeys { target.kind.hasValues ? .all : .resources }
+    var keys: ScriptKeys { target.kind.traits.hasValues ? .all : .resources }
     var arguments: [RedisArgument] { [.string(String(claim)), "w"] }
 
     func script(_ family: Family?) -> RedisScript { Scripts.releaseParty }

@@ -76,7 +76,9 @@ extension EngineOperation where Value == Int {
 }
 
 extension EngineOperation where Value == Bool {
-    static func value(of reply: EngineReply) -> Bool? { if case .done(let count, _) = reply { count == 1 } else { nil } }
+    static func value(of reply: EngineReply) -> Bool? {
+        if case .done(let count, _) = reply { count == 1 } else { nil }
+    }
 }
 
 /// The scripts of the module, each declared beside the operation that it carries out: the files of Scripts/, embedded in

@@ -18,7 +18,7 @@ struct Resource: Sendable, Hashable {
     }
 
     /// The letters of the kind and the policy: see records.lua.
-    var letters: String { String(kind.letter) + (policy.map { String($0) } ?? "") }
+    var letters: String { String(kind.traits.letter) + (policy.map { String($0) } ?? "") }
 
     /// The arguments that describe a resource: see read_or_create_resource in resources.lua.
     var arguments: [RedisArgument] { [.string(letters), permits.map { .integer($0) } ?? ""] }
@@ -31,26 +31,5 @@ extension Resource: CustomStringConvertible {
     var description: String { "\(kind) \"\(name)\"" }
 
     /// The kind, the number of permits or parties, and the policy in words.
-    var configuration: String { Self.describe(kind, permits: permits, policy: policy) }
-
-    static func describe(_ kind: ResourceKind, permits: Int?, policy: Unicode.Scalar?) -> String {
-        let number = permits.map { "\($0)" } ?? "any number of"
-        return switch kind {
-        case .semaphore:
-            "a semaphore with \(number) permits"
-                + (policy == "b" ? ", barging" : policy == "f" ? ", first come first served" : "")
-        case .readWriteLock:
-            "a read-write lock"
-                + (policy == "r" ? " that prefers readers" : policy == "w" ? " that prefers writers" : "")
-        case .latch:
-            "a latch for \(number), " + (policy == "f" ? "broken by a death" : "where a death counts as down")
-        case .exchanger: "an exchanger for \(number)"
-        case .boundedBuffer: "a bounded buffer for \(number)"
-        case .barrier:
-            "a barrier for \(number), "
-                + (policy == "b" ? "broken by a party that leaves" : "where a party that leaves is removed")
-        case .broken, .beingDestroyed: "\(kind)"
-        default: "a \(kind)"
-        }
-    }
+    var configuration: String { kind.described(permits: permits, policy: policy) }
 }

@@ -126,29 +126,11 @@ struct ListenWorld {
         }
     }
 
-    private mutating func perform(_ actions: [ListenStateMachine.SubscriptionAction]) {
-        for action in actions {
-            switch action {
-            case .read(let read): send(.read(read))
-            case .check(let checks): send(.check(checks))
-            }
-        }
-    }
-
     private mutating func perform(_ action: ListenStateMachine.GapAction) {
         if case .check(let checks) = action { send(.check(checks)) }
     }
 
-    private mutating func perform(_ actions: [ListenStateMachine.WakeUpAction]) {
-        for action in actions {
-            switch action {
-            case .read(let read): send(.read(read))
-            case .finish(let id, let outcome): finish(id, outcome)
-            }
-        }
-    }
-
-    private mutating func perform(_ actions: [ListenStateMachine.ReplyAction]) {
+    private mutating func perform(_ actions: [ListenStateMachine.ReadAction]) {
         for action in actions {
             switch action {
             case .read(let read): send(.read(read))

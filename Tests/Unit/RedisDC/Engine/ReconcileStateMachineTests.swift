@@ -217,7 +217,8 @@ struct ReconcileStateMachineTests {
         let line: [RESPValue] = [
             .integer(0), .integer(-1), words("h")[0], .integer(1), .integer(1), words("m")[0], words("x")[0],
         ]
-        #expect(EngineReply(.array(words("ok") + [.integer(0), .array(line)]), to: ListClaims(session: "s", from: 0)) == nil)
+        let list = ListClaims(session: "s", from: 0)
+        #expect(EngineReply(.array(words("ok") + [.integer(0), .array(line)]), to: list) == nil)
         let claims = RESPValue.array(words("session:-1", "m", "x"))
         #expect(EngineReply(.array(words("ok") + [.integer(0), claims]), to: Sweep(session: "s", below: nil)) == nil)
     }
