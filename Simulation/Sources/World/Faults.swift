@@ -1,0 +1,96 @@
+// What goes wrong in a world.
+import SimulatedRedis
+
+/// The faults of a world: how many of each kind there are in a minute, at random times.
+public struct Faults: Sendable {
+    /// Connections for commands that break.
+    public var breaks = 6
+    /// Connections for wake-ups that break.
+    public var lostChannels = 3
+    /// Processes that die. Each is replaced.
+    public var deaths = 2
+    /// Processes that are stopped for up to three TTLs.
+    public var stops = 2
+    /// Processes that cannot reach the server for up to two TTLs.
+    public var partitions = 2
+    /// Restarts of the server that lose nothing.
+    public var restarts = 1
+    /// Promotions of a replica, which lacks up to ten of the last writes.
+    public var promotions = 0
+    /// Steps of the server's clock, by up to one second.
+    public var clockSteps = 0
+
+    /// Creates the usual faults, none of which loses data.
+    public init() {}
+
+    /// No faults.
+    public static var none: Faults {
+        var faults = Faults()
+        (faults.breaks, faults.lostChannels, faults.deaths, faults.stops) = (0, 0, 0, 0)
+        (faults.partitions, faults.restarts) = (0, 0)
+        return faults
+    }
+
+    func schedule(in world: World) {
+        let kinds: [(Int, (World) -> Void)] = [
+            (breaks, { $0.randomProcess?.link.breakOff() }), (lostChannels, { $0.randomProcess?.loseChannel() }),
+            (deaths, Self.death), (stops, { world in world.randomProcess?.stop(for: world.random.time(1000...18_000_000)) }),
+            (partitions, Self.partition), (restarts, { $0.restart() }), (promotions, { $0.promote() }),
+            (clockSteps, { world in world.servers.step(by: Int64.random(in: -1_000_000...1_000_000, using: &world.random)) }),
+        ]
+        for (perMinute, fault) in kinds {
+            let count = (perMinute * world.plan.seconds + 59) / 60
+            for _ in 0..<count {
+                let at = Time.random(in: 0..<Time(world.plan.seconds) * 1_000_000, using: &world.random)
+                world.agenda.add(at: at) { world in
+                    world.faults += 1
+                    fault(world)
+                }
+            }
+        }
+    }
+
+    private static func death(_ world: World) {
+        world.randomProcess?.die()
+        world.addProcess()
+    }
+
+    private static func partition(_ world: World) {
+        guard let process = world.randomProcess else { return }
+        process.unreachableUntil = world.now + world.random.time(100_000...12_000_000)
+        world.note("\(process.name) is cut off")
+        process.loseChannel()
+    }
+
+    func isUnreachable(_ process: SimulatedProcess, at time: Time) -> Bool { process.unreachableUntil > time }
+
+    /// How much longer a packet takes, because it waits for the network.
+    func extraDelay(of process: SimulatedProcess, at time: Time) -> Time { max(0, process.unreachableUntil - time) }
+}
+
+extension World {
+    fileprivate var randomProcess: SimulatedProcess? {
+        processes.filter { !$0.isDead }.randomElement(using: &random)
+    }
+
+    fileprivate func restart() {
+        note("the server restarts")
+        servers.restart(losing: .nothing)
+        breakAll()
+    }
+
+    fileprivate func promote() {
+        servers.replicate(lag: Int.random(in: 0...10, using: &random))
+        note("a replica is promoted")
+        judge { $0.dataLost() }
+        servers.promote()
+        breakAll()
+    }
+
+    private func breakAll() {
+        for process in processes where !process.isDead {
+            process.link.breakOff()
+            process.loseChannel()
+        }
+    }
+}

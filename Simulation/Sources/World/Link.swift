@@ -1,0 +1,138 @@
+// The connection of a process for commands, over a network that delays, and that loses what is under way when it breaks.
+import SimulatedRedis
+
+@testable import Hiredis
+@testable import RedisDC
+
+/// A connection for commands. Packets arrive in their order.
+///
+/// When the connection breaks, each request that is under way fails as one that may have run. One that has not arrived may
+/// still do so, later than what is sent on the next connection; its reply reaches nobody.
+final class Link {
+    typealias Completion = (Result<RESPValue, RedisError>) -> Void
+
+    private unowned let world: World
+    private unowned let process: SimulatedProcess
+    /// The completions of the requests under way, by number.
+    private var waiting: [Int: Completion] = [:]
+    private var lastNumber = 0
+    /// Connections are counted: what belongs to an earlier one is ignored.
+    private var generation = 0
+    /// The generation of the server that the connection leads to; `nil` while there is none.
+    private var server: Int?
+    /// When the last packet in each direction arrives.
+    private var lastArrival: Time = 0
+    private var lastReply: Time = 0
+
+    init(of process: SimulatedProcess, in world: World) { (self.process, self.world) = (process, world) }
+
+    /// Connects for the first time, or after a break; again until it succeeds.
+    func connect() {
+        generation += 1
+        let generation = generation
+        world.after(max(delay(), world.plan.faults.isUnreachable(process, at: world.now) ? 200_000 : 0)) { world in
+            guard !self.process.isDead, generation == self.generation else { return }
+            if world.plan.faults.isUnreachable(self.process, at: world.now) { return self.connect() }
+            self.server = world.servers.generation
+            self.process.run { $0.connected() }
+        }
+    }
+
+    /// Breaks the connection, unless it is broken.
+    func breakOff() {
+        guard server != nil else { return }
+        server = nil
+        generation += 1
+        let failed = waiting.sorted { $0.key < $1.key }
+        waiting = [:]
+        process.run { process in
+            for (_, completion) in failed {
+                completion(.failure(RedisError(.connectionLost, "the connection broke", mayHaveRun: true)))
+            }
+            process.link.connect()
+        }
+    }
+
+    func send(
+        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], timeout: Duration,
+        _ completion: @escaping Completion
+    ) {
+        guard let server else {
+            return world.after(1000) { _ in
+                self.process.run { _ in completion(.failure(RedisError(.cannotConnect, "there is no connection"))) }
+            }
+        }
+        lastNumber += 1
+        let (number, generation) = (lastNumber, generation)
+        waiting[number] = completion
+        let arrival = max(lastArrival, world.now + delay())
+        lastArrival = arrival
+        let isLate = world.random.isOne(in: 2)
+        let lateness = world.random.time(0...5_000_000)
+        world.agenda.add(at: arrival) { world in
+            guard world.servers.generation == server else { return }
+            if generation == self.generation {
+                let reply = world.execute(script, keys, arguments)
+                self.answer(number, reply)
+            } else if isLate {
+                // A copy that the server reads after what was sent on the next connection.
+                world.after(lateness) { world in
+                    if world.servers.generation == server { _ = world.execute(script, keys, arguments) }
+                }
+            }
+        }
+        world.after(timeout.microseconds) { _ in
+            guard let completion = self.waiting.removeValue(forKey: number) else { return }
+            self.process.run { _ in
+                completion(.failure(RedisError(.timedOut, "no reply in time", mayHaveRun: true)))
+            }
+            if script.isHeartbeat { self.breakOff() }
+        }
+    }
+
+    private func answer(_ number: Int, _ reply: RESPValue) {
+        let generation = generation
+        let arrival = max(lastReply, world.now + delay())
+        lastReply = arrival
+        world.agenda.add(at: arrival) { _ in
+            guard generation == self.generation, let completion = self.waiting.removeValue(forKey: number) else { return }
+            let result: Result<RESPValue, RedisError> =
+                reply.errorMessage.map { .failure(RedisError(reply: $0)) } ?? .success(reply)
+            self.process.run { _ in completion(result) }
+        }
+    }
+
+    /// How long a packet takes.
+    private func delay() -> Time {
+        world.random.time(50...2000) + world.plan.faults.extraDelay(of: process, at: world.now)
+    }
+}
+
+extension World {
+    /// Lets the server run a script, and sends what it has published.
+    func execute(_ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument]) -> RESPValue {
+        let reply = servers.run(script, keys, arguments)
+        for delivery in servers.takeDeliveries() {
+            guard let process = processes.first(where: { $0.channel == delivery.client && !$0.isDead }) else { continue }
+            process.deliver(delivery.reply)
+        }
+        return reply
+    }
+}
+
+extension Duration {
+    var microseconds: Time { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
+}
+
+extension RESPValue {
+    init(_ reply: Reply) {
+        switch reply {
+        case .status(let text): self = .status(text.text)
+        case .error(let text): self = .error(text.text)
+        case .integer(let number): self = .integer(Int(number))
+        case .bulk(let bytes): self = .bytes(bytes.array)
+        case .null, .nullArray: self = .null
+        case .array(let elements): self = .array(elements.map { RESPValue($0) })
+        }
+    }
+}

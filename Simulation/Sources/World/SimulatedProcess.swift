@@ -1,0 +1,387 @@
+// A process: the engine's real state machine, and what `Engine` does with its actions.
+import SimulatedRedis
+
+@testable import CoordinationBase
+@testable import Hiredis
+@testable import RedisDC
+
+/// A process of a world.
+final class SimulatedProcess {
+    typealias Machine = EngineStateMachine
+
+    let number: Int
+    unowned let world: World
+    private(set) var link: Link! = nil
+    private(set) var machine: Machine
+    private(set) var isDead = false
+    /// The number of tasks that have not ended.
+    var tasks = 0
+    /// The client of the server by which wake-ups arrive.
+    private(set) var channel: ClientID?
+    private let clock = ProcessClock()
+    /// Until when the process is stopped; it carries out nothing meanwhile.
+    private var stoppedUntil: Time = 0
+    /// Until when the process cannot reach the server.
+    var unreachableUntil: Time = 0
+    private var postponed: [(SimulatedProcess) -> Void] = []
+    private var lastCall: UInt64 = 0
+    private var callers: [UInt64: (Machine.Finish) -> Void] = [:]
+    private var losses: [UInt64: (RedisDCError) -> Void] = [:]
+    private var timerAt: Time?
+    /// The permits that were consumed lately, and when. Redis may not know of their arrival, and returns them if the session
+    /// ends.
+    private var consumed: [(name: String, at: Time)] = []
+    /// The subscription's number: what belongs to an earlier one is ignored.
+    private var subscription = 0
+    private var lastWakeUp: Time = 0
+
+    init(number: Int, in world: World) {
+        self.number = number
+        self.world = world
+        let clock = clock
+        nonisolated(unsafe) var sessions = 0
+        var settings = Machine.Settings()
+        settings.ttl = .seconds(6)
+        machine = Machine(settings: settings) {
+            sessions += 1
+            return SessionLife(id: "p\(number)s\(sessions)", now: { clock.now })
+        }
+        link = Link(of: self, in: world)
+    }
+
+    func start() { link.connect() }
+
+    /// The time of the process's clock, which its machine sees.
+    var now: Duration { .microseconds(world.now) }
+
+    /// Carries something out in the process: now, or when it goes on after a stop. Nothing once it is dead.
+    func run(_ body: @escaping (SimulatedProcess) -> Void) {
+        if isDead { return }
+        if world.now < stoppedUntil { return postponed.append(body) }
+        clock.now = now
+        body(self)
+        arm()
+    }
+
+    // MARK: Faults
+
+    func die() {
+        isDead = true
+        doubtConsumed()
+        unsubscribe()
+        link.breakOff()
+        world.note("\(name) dies")
+    }
+
+    func stop(for time: Time) {
+        stoppedUntil = max(stoppedUntil, world.now + time)
+        world.note("\(name) stops for \(Double(time) / 1_000_000) s")
+        world.after(time) { world in if world.now >= self.stoppedUntil { self.resume() } }
+    }
+
+    func resume() {
+        stoppedUntil = 0
+        let bodies = postponed
+        postponed = []
+        for body in bodies { run(body) }
+    }
+
+    var name: String { "process \(number)" }
+
+    /// What its tasks wait for, for a message.
+    var waits: [String] {
+        if isDead { return [] }
+        return machine.claims.values.map { "\(name): \($0.request.purpose) in state \($0.state)" }
+            + (tasks > 0 ? ["\(name) has \(tasks) tasks, \(machine.phase)"] : [])
+    }
+
+    // MARK: What tasks call
+
+    /// Whether a lease is held, by the clock of the process.
+    func holds(_ claim: UInt64) -> Bool { machine.holds(claim) && machine.life.end > now }
+
+    /// Until when the process's session certainly exists.
+    var sessionEnd: Duration { machine.life.end }
+
+    func acquire(
+        _ request: Acquire, timeout: Duration?, onLoss: @escaping (RedisDCError) -> Void = { _ in },
+        _ finish: @escaping (Machine.Finish) -> Void
+    ) -> UInt64 {
+        let id = newCall(finish)
+        losses[id] = onLoss
+        let limit = timeout.map { WaitLimit(timeout: $0, deadline: now + $0) }
+        perform(machine.acquire(id, request, limit: limit, now: now), for: id)
+        return id
+    }
+
+    func call(_ operation: any EngineOperation, _ finish: @escaping (Machine.Finish) -> Void) {
+        let id = newCall(finish)
+        perform(machine.call(id, operation, now: now), for: id)
+    }
+
+    func release(_ claim: UInt64, _ finish: @escaping (Machine.Finish) -> Void) {
+        let id = newCall(finish)
+        losses[claim] = nil
+        perform(machine.release(claim, releaser: id, now: now), for: id)
+    }
+
+    func cancel(_ id: UInt64) {
+        switch machine.abandon(id, RedisDCError(.cancelled, "the task was cancelled"), now: now) {
+        case .none: break
+        case .send(let request): send(request)
+        case .fail(let id, let error): finish(id, .failure(error))
+        }
+    }
+
+    private func newCall(_ finish: @escaping (Machine.Finish) -> Void) -> UInt64 {
+        lastCall += 1
+        callers[lastCall] = finish
+        return lastCall
+    }
+
+    private func finish(_ id: UInt64, _ result: Machine.Finish) { callers.removeValue(forKey: id)?(result) }
+
+    private func lose(_ claim: UInt64, _ error: RedisDCError) { losses.removeValue(forKey: claim)?(error) }
+
+    /// Records that permits were consumed.
+    func consumes(_ name: String) {
+        let ttl = machine.settings.ttl.microseconds
+        consumed.removeAll { $0.at < world.now - 2 * ttl }
+        consumed.append((name, world.now))
+    }
+
+    /// The session has ended: what it has consumed lately may be there again.
+    private func doubtConsumed() {
+        for (name, _) in consumed {
+            world.judge { $0.count(name) { ($0.maybeConsumed, $0.consumed) = ($0.maybeConsumed + 1, $0.consumed - 1) } }
+        }
+        consumed = []
+    }
+
+    // MARK: The timer
+
+    private func arm() {
+        guard let next = machine.nextTick.map(\.microseconds) else { return }
+        if let timerAt, timerAt <= next { return }
+        timerAt = next
+        world.agenda.add(at: max(world.now, next)) { _ in
+            guard self.timerAt == next else { return }
+            self.timerAt = nil
+            self.run { process in process.perform(process.machine.tick(now: process.now)) }
+        }
+    }
+
+    // MARK: Actions
+
+    func connected() {
+        for request in machine.reconnected(now: now) { send(request) }
+        perform(machine.start())
+    }
+
+    private func perform(_ action: Machine.StartAction) {
+        if case .subscribe(let life) = action { subscribe(life) }
+    }
+
+    private func perform(_ action: Machine.CallAction, for id: UInt64) {
+        switch action {
+        case .none: break
+        case .send(let request): send(request)
+        case .fail(let error): finish(id, .failure(error))
+        case .sessionEnded(let end, let failure):
+            perform(end)
+            if let failure { finish(id, .failure(failure)) }
+        }
+        arm()
+    }
+
+    private func perform(_ actions: [Machine.ReplyAction]) {
+        for action in actions {
+            switch action {
+            case .sessionEnded(let end): perform(end)
+            case .send(let request): send(request)
+            case .retry(let request, let pause):
+                world.after(pause.microseconds) { _ in self.run { $0.send(request) } }
+            case .finish(let id, let result): finish(id, result)
+            case .lose(let claim, let error): lose(claim, error)
+            case .event(let event): observe(event)
+            }
+        }
+    }
+
+    private func perform(_ actions: [Machine.WakeUpAction]) {
+        for action in actions {
+            switch action {
+            case .sessionEnded(let end): perform(end)
+            case .send(let request): send(request)
+            case .finish(let id, let result): finish(id, result)
+            case .lose(let claim, let error): lose(claim, error)
+            case .recall: break
+            }
+        }
+    }
+
+    private func perform(_ actions: [Machine.TickAction]) {
+        for action in actions {
+            switch action {
+            case .sessionEnded(let end): perform(end)
+            case .send(let request): send(request)
+            case .fail(let id, let error): finish(id, .failure(error))
+            }
+        }
+    }
+
+    private func perform(_ actions: [Machine.SessionEndAction]) {
+        for action in actions {
+            switch action {
+            case .event(let event): observe(event)
+            case .fail(let id, let error): finish(id, .failure(error))
+            case .lose(let claim, let error): lose(claim, error)
+            case .subscribe(let life): subscribe(life)
+            }
+        }
+    }
+
+    private func observe(_ event: CoordinatorEvent) {
+        if case .dataLost = event { world.judge { $0.dataLossAnnounced() } }
+        if case .sessionLost = event { doubtConsumed() }
+        world.note("\(name): \(event)")
+    }
+
+    // MARK: Requests
+
+    private func send(_ request: EngineRequest) {
+        link.send(
+            request.script, world.keys.keys(of: request), request.arguments,
+            timeout: machine.settings.heartbeatInterval
+        ) { self.received($0, request) }
+    }
+
+    private func received(_ result: Result<RESPValue, RedisError>, _ request: EngineRequest) {
+        let answer: Result<EngineReply, Machine.Failure>
+        switch result {
+        case .success(let reply):
+            if let decoded = EngineReply(reply, to: request.operation) {
+                answer = .success(decoded)
+            } else {
+                world.violation("\(request.operation) has the unexpected reply \(reply)")
+                return
+            }
+        case .failure(let error): answer = .failure(Machine.Failure(error, keys: world.keys))
+        }
+        perform(machine.reply(request, answer, now: now))
+    }
+
+    // MARK: The session
+
+    private func subscribe(_ life: SessionLife) {
+        unsubscribe()
+        subscription += 1
+        let subscription = subscription
+        world.after(world.random.time(100...3000)) { world in
+            guard !self.isDead, subscription == self.subscription else { return }
+            if world.plan.faults.isUnreachable(self, at: world.now) {
+                return self.run { $0.subscriptionFailed(life, again: true) }
+            }
+            let client = world.servers.connect()
+            world.servers.subscribe(client, to: world.keys.wakeUpChannel(of: life.id))
+            _ = world.servers.takeDeliveries()
+            self.channel = client
+            world.after(world.random.time(50...2000)) { _ in
+                guard subscription == self.subscription else { return }
+                self.run { process in process.subscribed(life) }
+            }
+        }
+    }
+
+    private func subscribed(_ life: SessionLife) {
+        switch machine.subscriptionChanged(life.id, isSubscribed: true, now: now) {
+        case .none: break
+        case .join(let life): join(life)
+        case .send(let request): send(request)
+        }
+    }
+
+    /// Lets the connection for wake-ups break: messages that are under way are lost.
+    func loseChannel() {
+        guard channel != nil else { return }
+        let life = machine.life
+        unsubscribe()
+        run { $0.subscriptionFailed(life, again: true) }
+    }
+
+    private func subscriptionFailed(_ life: SessionLife, again: Bool) {
+        switch machine.subscriptionChanged(life.id, isSubscribed: false, now: now) {
+        case .none: break
+        case .join(let life): join(life)
+        case .send(let request): send(request)
+        }
+        subscription += 1
+        let subscription = subscription
+        world.after(world.random.time(50_000...1_000_000)) { _ in
+            if subscription == self.subscription { self.run { $0.subscribe(life) } }
+        }
+    }
+
+    private func unsubscribe() {
+        subscription += 1
+        if let channel { world.servers.disconnect(channel) }
+        channel = nil
+    }
+
+    /// Takes a message from the server, which arrives later.
+    func deliver(_ reply: Reply) {
+        guard let text = reply.elements?.last?.bytes?.text else { return }
+        let (subscription, life) = (subscription, machine.life)
+        let arrival = max(lastWakeUp, world.now + world.random.time(50...5000))
+        lastWakeUp = arrival
+        world.agenda.add(at: arrival) { _ in
+            guard subscription == self.subscription else { return }
+            self.run { process in
+                process.perform(process.machine.wakeUpReceived(life.id, text, now: process.now))
+            }
+        }
+    }
+
+    private func join(_ life: SessionLife) {
+        let arguments: [RedisArgument] = [
+            .string(life.id), .string("e\(number)x\(world.random.next())"), .integer(machine.settings.ttl.wholeMicroseconds),
+            .string(world.namespace.layout), .string(name), .string(String(machine.highestFence)),
+        ]
+        link.send(Scripts.join, world.keys.all, arguments, timeout: machine.settings.heartbeatInterval) { result in
+            self.joinAnswered(life, result)
+        }
+    }
+
+    private func joinAnswered(_ life: SessionLife, _ result: Result<RESPValue, RedisError>) {
+        switch result {
+        case .success(let reply):
+            let parts = reply.array ?? []
+            switch (parts.first?.string, parts.dropFirst().first?.string) {
+            case ("ok", let epoch?):
+                let next = parts.last?.integer ?? 0
+                let after = next > 0 ? Duration.microseconds(next) : nil
+                for action in machine.joined(life.id, epoch: epoch, next: after, now: now) {
+                    switch action {
+                    case .event(let event): observe(event)
+                    case .send(let request): send(request)
+                    }
+                }
+            case ("lost", _): perform(machine.joinedTooLate(life.id))
+            default: world.violation("join has the reply \(reply)")
+            }
+        case .failure(let error):
+            let failure = Machine.Failure(error, keys: world.keys)
+            guard case .joinAgain(let life, let pause, let failing) = machine.joinFailed(life.id, failure, now: now)
+            else { return }
+            for (id, error) in failing { finish(id, .failure(error)) }
+            world.after(pause.microseconds) { _ in self.run { $0.join(life) } }
+        }
+    }
+}
+
+/// The clock that the sessions of a process read.
+///
+/// `@unchecked`: a world is used by one thread.
+private final class ProcessClock: @unchecked Sendable {
+    var now = Duration.zero
+}

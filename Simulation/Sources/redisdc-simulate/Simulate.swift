@@ -1,0 +1,82 @@
+// The command that runs worlds from seeds.
+import ArgumentParser
+import Foundation
+import World
+
+@main
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "redisdc-simulate",
+        abstract: "Runs simulated deployments from seeds, and checks the promises of the library.",
+        discussion: """
+            A seed repeats a run exactly. The command ends with status 1 at the first broken promise, and prints the last
+            events before it.
+            """)
+
+    @Option(help: "The first seed.")
+    var seed: UInt64 = 1
+    @Option(help: "The number of seeds.")
+    var runs = 1
+    @Option(help: "Begin no further run after so many seconds; then --runs is not needed.")
+    var limit: Double?
+    @Option(help: "The number of processes.")
+    var processes = 4
+    @Option(help: "The number of tasks of each process.")
+    var tasks = 3
+    @Option(help: "The seconds, of the simulated time, in which tasks begin operations.")
+    var seconds = 60
+    @Option(help: "Promotions of a replica that lacks the last writes, in a minute.")
+    var promotions = 0
+    @Option(help: "Steps of the server's clock, in a minute.")
+    var clockSteps = 0
+    @Option(help: "A text of the scripts, on one line, that is replaced by that of --by.")
+    var replace: String?
+    @Option(help: "See --replace.")
+    var by: String?
+    @Flag(help: "Print the last events also if all promises were kept.")
+    var verbose = false
+
+    func run() throws {
+        try repeatWithDeterministicHashes()
+        let begin = Date()
+        var (total, checks, hours, faults) = (0, 0, 0.0, 0)
+        var current = seed
+        while limit.map({ Date().timeIntervalSince(begin) < $0 }) ?? (current < seed + UInt64(runs)) {
+            let world = World(seed: current, plan: plan) { text in
+                guard let replace, let by else { return text }
+                let words = text.split(whereSeparator: \.isWhitespace)
+                return words.joined(separator: " ").replacingOccurrences(of: replace, with: by)
+            }
+            world.run()
+            (total, checks) = (total + world.events, checks + world.checks)
+            (hours, faults) = (hours + world.seconds / 3600, faults + world.faults)
+            if !world.violations.isEmpty || verbose { for line in world.lastEvents.suffix(60) { print(line) } }
+            if !world.violations.isEmpty {
+                for violation in world.violations { print("seed \(current): \(violation)") }
+                throw ExitCode(1)
+            }
+            current += 1
+        }
+        let seconds = Date().timeIntervalSince(begin)
+        print(
+            "\(current - seed) seeds, \(total) events, \(checks) checks, \(faults) faults, "
+                + String(format: "%.2f simulated hours in %.1f s: every promise was kept", hours, seconds))
+    }
+
+    private var plan: World.Plan {
+        var plan = World.Plan()
+        (plan.processes, plan.tasks, plan.seconds) = (processes, tasks, seconds)
+        (plan.faults.promotions, plan.faults.clockSteps) = (promotions, clockSteps)
+        return plan
+    }
+
+    /// Starts this program again with hash values that are the same in each run, on which the order in dictionaries
+    /// depends.
+    private func repeatWithDeterministicHashes() throws {
+        guard ProcessInfo.processInfo.environment["SWIFT_DETERMINISTIC_HASHING"] == nil else { return }
+        setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
+        let arguments = CommandLine.arguments.map { strdup($0) } + [nil]
+        execv("/proc/self/exe", arguments)
+        throw ValidationError("cannot start \(CommandLine.arguments[0]) again")
+    }
+}
