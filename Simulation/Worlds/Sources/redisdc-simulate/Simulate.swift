@@ -44,8 +44,8 @@ struct Simulate: ParsableCommand {
         while limit.map({ Date().timeIntervalSince(begin) < $0 }) ?? (current < seed + UInt64(runs)) {
             let world = World(seed: current, plan: plan) { text in
                 guard let replace, let by else { return text }
-                let words = text.split(whereSeparator: \.isWhitespace)
-                return words.joined(separator: " ").replacingOccurrences(of: replace, with: by)
+                let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
+                return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
             }
             world.run()
             (total, checks) = (total + world.events, checks + world.checks)

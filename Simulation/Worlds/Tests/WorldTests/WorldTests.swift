@@ -1,0 +1,59 @@
+import Testing
+
+@testable import World
+
+@Suite("Worlds")
+struct WorldTests {
+    private static func world(_ seed: UInt64, _ change: (inout World.Plan) -> Void = { _ in }) -> World {
+        var plan = World.Plan()
+        plan.seconds = 30
+        change(&plan)
+        return World(seed: seed, plan: plan)
+    }
+
+    @Test("keep every promise under faults that lose no data", arguments: 1...8 as ClosedRange<UInt64>)
+    func usualFaults(seed: UInt64) {
+        let world = Self.world(seed)
+        world.run()
+        #expect(world.violations == [], "seed \(seed)")
+        #expect(world.checks > 20 && world.faults > 5)
+    }
+
+    @Test("keep every promise but those about lost data when a replica is promoted", arguments: 1...4 as ClosedRange<UInt64>)
+    func promotions(seed: UInt64) {
+        let world = Self.world(seed) { $0.faults.promotions = 4 }
+        world.run()
+        #expect(world.violations == [], "seed \(seed)")
+    }
+
+    @Test("are the same for the same seed")
+    func repeatable() {
+        let worlds = [Self.world(5), Self.world(5), Self.world(6)]
+        for world in worlds { world.run() }
+        #expect(worlds[0].lastEvents == worlds[1].lastEvents)
+        #expect(worlds[0].lastEvents != worlds[2].lastEvents)
+    }
+
+    @Test(
+        "find what a script lacks",
+        arguments: [
+            // Fences grow.
+            (
+                ") + 1 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then clock_tick = clock_now end",
+                ")"
+            ),
+            // A mutex is released to its first waiter.
+            (#"== 'mfp\0\0\0\0\0\0\0\0' and"#, "~= '' and"),
+        ])
+    func mutations(text: String, replacement: String) {
+        let found = (1...20 as ClosedRange<UInt64>).contains { seed in
+            let world = World(seed: seed) { source in
+                let code = source.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
+                return code.split(separator: " ").joined(separator: " ").replacing(text, with: replacement)
+            }
+            world.run()
+            return !world.violations.isEmpty
+        }
+        #expect(found)
+    }
+}
