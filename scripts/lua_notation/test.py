@@ -395,6 +395,36 @@ function entry.go(keys, arguments)
   return {a, b, c, d}
 end
 """,
+    "a number that a command gets stays what it is": """
+local COUNT, LARGE, HALF, MINUS = 3, 2 ^ 60, 0.5, -7
+function entry.go(keys, arguments)
+  redis.call('DEL', keys[1])
+  redis.call('RPUSH', keys[1], COUNT, LARGE, HALF, MINUS, 0, 1e14, -1e14, 1e15)
+  return redis.call('LRANGE', keys[1], 0, MINUS + 6)
+end
+""",
+    "a function of Lua has a short name where it is used often": """
+local function lengths(text, list)
+  if string.len(text) > 2 then
+    for i = 1, 2 do list[#list + 1] = string.len(text) + string.len(string.rep(text, i)) end
+  end
+  while string.len(text) > 0 do
+    text = string.sub(text, 2)
+    list[#list + 1] = string.len(text) .. string.sub(text, 1, 1) .. string.sub(text, -1)
+  end
+  return list
+end
+function entry.go(keys, arguments)
+  local list = {}
+  if arguments[1] == '3' then
+    list = lengths('abc', list)
+  else
+    list[1] = string.len(arguments[1] .. arguments[2])
+  end
+  list = lengths(arguments[2] .. arguments[1] .. arguments[2], list)
+  return list
+end
+""",
     "a call of a function as the argument of the same function": """
 local function minus(a, b) return a - b end
 function entry.go(keys, arguments)

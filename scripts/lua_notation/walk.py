@@ -68,6 +68,24 @@ def blocks_of(statement):
     return []
 
 
+def with_blocks(node, change):
+    """The same statement with other blocks: `change` makes each of them."""
+    match node:
+        case If():
+            return If([(c, change(b)) for c, b in node.branches], change(node.otherwise) if node.otherwise else None)
+        case Do():
+            return Do(change(node.block))
+        case While():
+            return While(node.condition, change(node.block))
+        case Repeat():
+            return Repeat(change(node.block), node.condition)
+        case NumericFor():
+            return NumericFor(node.variable, node.bounds, change(node.block))
+        case GenericFor():
+            return GenericFor(node.names, node.values, change(node.block))
+    return node
+
+
 def expressions_of(node):
     """A node and everything below it."""
     yield node

@@ -1,18 +1,20 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local arguments, call, keys, pack, sub, try, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, redis.pcall,
-  struct.unpack
+local keys = KEYS
 local meta, sent, recipients, seen = keys[1], keys[2], (#keys - 2) / 2, nil
 local request_text
+local arguments, unpacked = ARGV, struct.unpack
 local request_mode, request_partitions, request_has_keys, request_messages, request_place, request_number,
   request_answer_ttl, request_fingerprint, request_deadline, request_max_messages, request_max_bytes, request_when_full,
   request_max_age, request_ttl, request_tags_at = unpacked('<BHBHc2ddc8dddBdd', arguments[1])
 request_text = arguments[1]
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + time[2] / 1000
 end
 local expiry_set
+local sub, try = string.sub, redis.pcall
 do
   local earlier
   earlier, expiry_set = try('HGET', sent, request_place), 0
@@ -41,6 +43,7 @@ do
 end
 local plan_boxes, plan_reply, plan_results
 local plan_writes, plan_is_partition_new, plan_is_step = {0, 0}, false, false
+local pack = struct.pack
 for number = 1, recipients do
   local box, mail = keys[2 * number + 1], keys[2 * number + 2]
   if recipients > 1 then
@@ -204,6 +207,7 @@ if plan_boxes then
           local count = box.last - box.from - box.max_messages
           local bytes = box.sum - box.from_sum - box.hollow - box.max_bytes
           if box.when_full ~= 1 or request_mode ~= 1 then
+            local format = string.format
             if box.when_full == 1 and box.keyed == 0 and box.hollow == 0 then
               local last
               do
@@ -211,8 +215,8 @@ if plan_boxes then
                 low, last, is_found = 1, 1, false
                 while low < last or not is_found do
                   local middle = is_found and math.floor((low + last) / 2) or last
-                  local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail,
-                    string.format('%d', 2 * (middle - 1))))
+                  local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail, format('%d', 2 *
+                    (middle - 1))))
                   local dropped = head_sum - box.from_sum
                   if middle >= count and dropped >= bytes or dropped >= budget_bytes or middle == left then
                     last, is_found = middle, true
@@ -225,7 +229,7 @@ if plan_boxes then
                 end
               end
               local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX',
-                box.mail, string.format('%d', 2 * (last - 1))))
+                box.mail, format('%d', 2 * (last - 1))))
               local dropped = head_sum - box.from_sum
               budget_bytes = budget_bytes - dropped
               box.drop, box.from, box.from_tag, box.from_sum = last, head_index, head_tag, head_sum
@@ -234,8 +238,7 @@ if plan_boxes then
               local count_2 = count
               local bytes_2 = bytes
               while (count_2 > 0 or bytes_2 > 0) and budget_looks > 0 and box.drop < left do
-                local elements = call('LRANGE', box.mail, string.format('%d', 2 * box.drop), string.format('%d', 2 *
-                  box.drop + 63))
+                local elements = call('LRANGE', box.mail, format('%d', 2 * box.drop), format('%d', 2 * box.drop + 63))
                 for i = 1, #elements, 2 do
                   if count_2 <= 0 and bytes_2 <= 0 or budget_looks <= 0 or box.drop >= left then
                     break
@@ -316,6 +319,7 @@ if not plan_is_step then
   end
 end
 if plan_boxes then
+  local format = string.format
   do
     local body = arguments[2]
     for number, box in pairs(plan_boxes) do
@@ -349,20 +353,20 @@ if plan_boxes then
             local older = tonumber(call('HGET', box.box, field) or 0) or 0
             if older > box.from and older < index then
               local at = 2 * (box.drop + older - box.from - 1)
-              local found = call('LRANGE', box.mail, string.format('%d', at), string.format('%d', at + 1))
+              local found = call('LRANGE', box.mail, format('%d', at), format('%d', at + 1))
               local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', found[1])
               local body_life_2, body_key_2 = unpacked('<I6Bc0', found[2])
               if head_kind == 77 and head_index == older and body_key_2 == body_key then
                 local empty = pack('<I6Bc0', 0, 0, '')
                 head_kind = 88
-                call('LSET', box.mail, string.format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum,
-                  head_sent, head_tag))
-                call('LSET', box.mail, string.format('%d', at + 1), empty)
+                call('LSET', box.mail, format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum, head_sent,
+                  head_tag))
+                call('LSET', box.mail, format('%d', at + 1), empty)
                 box.hollow = box.hollow + #found[2] - #empty
               end
             end
             box.keys = true
-            box.keyed = box.keyed + call('HSET', box.box, field, string.format('%d', index))
+            box.keyed = box.keyed + call('HSET', box.box, field, format('%d', index))
           end
         end
       end
@@ -380,7 +384,7 @@ if plan_boxes then
         box.due = 0
       end
       if box.drop > 0 then
-        call('LTRIM', box.mail, string.format('%d', 2 * box.drop), '-1')
+        call('LTRIM', box.mail, format('%d', 2 * box.drop), '-1')
       end
       local has_list = box.last > box.from
       if box.last > 0 then
@@ -388,7 +392,7 @@ if plan_boxes then
           box.from_tag, box.sum, box.from_sum, box.hollow, box.keyed, box.due, box.own_size) .. box.rest)
       end
       if is_due then
-        local until_ms = string.format('%d', now + box.ttl + math.floor(box.ttl / 8))
+        local until_ms = format('%d', now + box.ttl + math.floor(box.ttl / 8))
         call('PEXPIREAT', box.box, until_ms)
         if has_list then
           call('PEXPIREAT', box.mail, until_ms)
@@ -399,7 +403,7 @@ if plan_boxes then
           call('PERSIST', box.mail)
         end
       elseif box.ttl > 0 and box.base == box.from and has_list then
-        call('PEXPIREAT', box.mail, string.format('%d', box.due + box.ttl))
+        call('PEXPIREAT', box.mail, format('%d', box.due + box.ttl))
       end
     end
     if box.last > box.base and (box.is_new or #box.rest > box.own_size) then
