@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from .folding import fold
 from .library import GLOBALS, MODULES, lengths
 from .short_names import SHORT
-from .syntax import (
-    KEYWORDS, LITERALS, Binary, Call, Index, Lambda, Name, Nil, NotationError, Parenthesis, Return, String, Table, Unary, Variable,
+from .tokens import KEYWORDS
+from .tree import (
+    LITERALS, Binary, Call, Index, Lambda, Name, Nil, NotationError, Parenthesis, Return, String, Table, Unary, Variable,
 )  # fmt: skip
 from .walk import expressions_of, has_effect, has_several_results
 

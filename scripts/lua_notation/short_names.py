@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import fields, is_dataclass
 
 from .library import MODULES
-from .syntax import (
+from .tree import (
     Do, GenericFor, If, Index, Local, Name, NumericFor, Place, Repeat, String, Variable, While,
 )  # fmt: skip
 from .walk import blocks_of, expressions_of, with_blocks

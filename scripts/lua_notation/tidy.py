@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 
 from .folding import fold, truth
 from .short_names import with_short_names
-from .syntax import (
+from .tree import (
     Assign, Binary, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, Number, NumericFor,
     Place, Repeat, Return, String, Unary, Variable, While,
 )  # fmt: skip

@@ -5,7 +5,7 @@ A call has an effect if what is evaluated before and after it matters: a command
 
 from dataclasses import fields, is_dataclass
 
-from .syntax import (
+from .tree import (
     Assign, Call, CallStatement, Do, GenericFor, If, Index, Name, NumericFor, Place, Repeat, Return, String, Variable, While,
 )  # fmt: skip
 
