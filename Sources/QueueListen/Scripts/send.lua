@@ -5,7 +5,7 @@ local request_text
 local arguments, unpacked = ARGV, struct.unpack
 local request_mode, request_partitions, request_has_keys, request_messages, request_place, request_number,
   request_answer_ttl, request_fingerprint, request_deadline, request_max_messages, request_max_bytes, request_when_full,
-  request_max_age, request_ttl, request_tags_at = unpacked('<BHBHc2ddc8dddBdd', arguments[1])
+  request_max_age, request_ttl, request_first_tag, request_more_tags_at = unpacked('<BHBHc2ddc8dddBddc8', arguments[1])
 request_text = arguments[1]
 local now
 local call = redis.call
@@ -14,7 +14,7 @@ do
   now = time[1] * 1000 + time[2] / 1000
 end
 local expiry_set
-local sub, try = string.sub, redis.pcall
+local try = redis.pcall
 do
   local earlier
   earlier, expiry_set = try('HGET', sent, request_place), 0
@@ -30,7 +30,7 @@ do
       if answer_fingerprint ~= request_fingerprint then
         return {'conflict'}
       end
-      return {'ok', request_mode == 1 and string.format('%d', now) or sub(earlier, answer_results_at)}
+      return {'ok', request_mode == 1 and string.format('%d', now) or string.sub(earlier, answer_results_at)}
     end
     expiry_set = answer_expiry_set
   end
@@ -41,11 +41,12 @@ do
     return redis.error_reply('RDC too many messages')
   end
 end
-local plan_boxes, plan_reply, plan_results
-local plan_writes, plan_is_partition_new, plan_is_step = {0, 0}, false, false
+local plan_writes, plan_boxes, plan_reply, plan_results
+local plan_is_partition_new, plan_is_step = false, false
+local is_alone = recipients == 1 and request_messages == 1 and request_mode ~= 1
 local pack = struct.pack
 for number = 1, recipients do
-  local box, mail = keys[2 * number + 1], keys[2 * number + 2]
+  local box = keys[2 * number + 1]
   if recipients > 1 then
     seen = seen or {}
     if seen[box] then
@@ -53,6 +54,7 @@ for number = 1, recipients do
     end
     seen[box] = true
   end
+  local mail = keys[2 * number + 2]
   local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
     state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_is_new, state_is_partition_new
   local text
@@ -71,22 +73,19 @@ for number = 1, recipients do
       state_is_new, state_is_partition_new = false, false
     else
       do
-        local epoch = sub(request_text, request_tags_at, request_tags_at + 7)
-        do
-          local layout = try('HGET', meta, 'partitions')
-          if type(layout) == 'table' then
-            return {'foreign', meta}
-          end
-          if layout and layout ~= request_partitions .. ' layout 2' then
-            return {'partitions', layout}
-          end
-          state_is_partition_new = not layout
+        local layout = try('HGET', meta, 'partitions')
+        if type(layout) == 'table' then
+          return {'foreign', meta}
         end
-        state_partitions, state_epoch, state_is_new = request_partitions, epoch, true
-        state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum = 0, '\0\0\0\0\0\0\0\0', 0,
-          '\0\0\0\0\0\0\0\0', 0, 0
-        state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
+        if layout and layout ~= request_partitions .. ' layout 2' then
+          return {'partitions', layout}
+        end
+        state_is_partition_new = not layout
       end
+      state_partitions, state_epoch, state_is_new = request_partitions, request_first_tag, true
+      state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum = 0, '\0\0\0\0\0\0\0\0', 0,
+        '\0\0\0\0\0\0\0\0', 0, 0
+      state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
       text, state_rest_at = '', 1
     end
     if count ~= 2 * (state_last - state_from) then
@@ -95,7 +94,7 @@ for number = 1, recipients do
       end
       return {'damaged', number}
     end
-    local known_at = request_tags_at + 8 * request_messages
+    local known_at = request_more_tags_at + 8 * (request_messages - 1)
     if known_at <= #request_text and unpacked('c8', request_text, known_at + 24 * number - 8) ~= state_tag then
       local known_epoch, known_index, known_tag = unpacked('<c8dc8', request_text, known_at + 24 * (number - 1))
       if known_index > 0 and known_epoch == state_epoch then
@@ -115,7 +114,7 @@ for number = 1, recipients do
           end
           local history = call('HGET', box, 'h') or ''
           local at = #history - 8 * (state_from - known_index) - 7
-          tag = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
+          tag = at > 0 and string.sub(history, -8) == state_from_tag and string.sub(history, at, at + 7)
         until true
         if tag and tag ~= known_tag then
           return {'damaged', number}
@@ -146,7 +145,7 @@ for number = 1, recipients do
   local elements
   repeat
     if request_messages == 1 and limits_max_age == 0 then
-      state_tag = unpacked('c8', request_text, request_tags_at)
+      state_tag = request_first_tag
       state_last, state_sum = state_last + 1, state_sum + 27 + #arguments[2]
       elements = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
       break
@@ -166,17 +165,16 @@ for number = 1, recipients do
       if limits_max_age > 0 then
         local life = unpacked('<I6', body)
         if life == 0 or limits_max_age < life then
-          body = pack('<I6', limits_max_age) .. sub(body, 7)
+          body = pack('<I6', limits_max_age) .. string.sub(body, 7)
         end
       end
-      state_tag = unpacked('c8', request_text, request_tags_at + 8 * (position - 1))
+      state_tag = unpacked('c8', request_text, request_more_tags_at + 8 * (position - 2))
       state_last, state_sum = state_last + 1, state_sum + 27 + #body
       elements_2[2 * i - 1] = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
       elements_2[2 * i] = body
     end
     elements = elements_2
   until true
-  plan_writes[2 * number - 1] = elements
   local is_over = request_mode ~= 2 and (state_last - state_from > limits_max_messages or state_sum - state_from_sum -
     state_hollow > limits_max_bytes)
   if base == state_from or is_over or state_rest_at <= #text or request_has_keys == 1 or limits_ttl > 0 and state_due <=
@@ -184,13 +182,32 @@ for number = 1, recipients do
     plan_boxes = plan_boxes or {}
     plan_boxes[number] = {number = number, box = box, mail = mail, epoch = state_epoch, last = state_last, tag =
       state_tag, from = state_from, from_tag = state_from_tag, sum = state_sum, from_sum = state_from_sum, hollow =
-      state_hollow, keyed = state_keyed, due = state_due, own_size = state_own_size, rest = sub(text, state_rest_at),
-      is_new = state_is_new, is_over = is_over, base = base, base_tag = base_tag, base_sum = base_sum, drop = 0,
-      max_messages = limits_max_messages, max_bytes = limits_max_bytes, when_full = limits_when_full, ttl = limits_ttl}
-    plan_writes[2 * number] = false
+      state_hollow, keyed = state_keyed, due = state_due, own_size = state_own_size, rest = string.sub(text,
+      state_rest_at), is_new = state_is_new, is_over = is_over, base = base, base_tag = base_tag, base_sum = base_sum,
+      drop = 0, max_messages = limits_max_messages, max_bytes = limits_max_bytes, when_full = limits_when_full, ttl =
+      limits_ttl}
+    plan_writes = plan_writes or {0, 0}
+    plan_writes[2 * number - 1], plan_writes[2 * number] = elements, false
+  elseif is_alone and limits_max_age == 0 then
+    local body = arguments[2]
+    do
+      local sent_2 = keys[2]
+      local is_renewed = expiry_set + request_answer_ttl / 2 < now
+      call('HSET', sent_2, request_place, pack('<ddc8', request_number, is_renewed and now or expiry_set,
+        request_fingerprint) .. plan_reply)
+      if is_renewed then
+        call('PEXPIRE', sent_2, string.format('%d', request_answer_ttl))
+      end
+    end
+    call('RPUSH', keys[4], elements, body)
+    call('HSET', keys[3], 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag,
+      state_from, state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size))
+    return plan_reply
   else
-    plan_writes[2 * number] = pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+    local state = pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
       state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size)
+    plan_writes = plan_writes or {0, 0}
+    plan_writes[2 * number - 1], plan_writes[2 * number] = elements, state
   end
 end
 if plan_boxes then
@@ -411,7 +428,7 @@ if plan_boxes then
       local name
       do
         local box_2 = box.box
-        name = sub(box_2, #meta + 1)
+        name = string.sub(box_2, #meta + 1)
       end
       local growth_epoch, growth_start_index, growth_start_tag, growth_end_index, growth_end_tag = box.epoch, box.base,
         box.base_tag, box.last, box.tag
@@ -451,7 +468,7 @@ if plan_boxes then
     end
   end
   if wake_ups_lists then
-    local channel = sub(meta, 1, -5) .. 'wake:'
+    local channel = string.sub(meta, 1, -5) .. 'wake:'
     for process, list in pairs(wake_ups_lists) do
       try('PUBLISH', channel .. process, table.concat(list))
     end
