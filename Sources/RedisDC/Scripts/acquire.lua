@@ -66,7 +66,7 @@ local resource_kind, resource_family, resource_waiting, resource_free, resource_
   resource_limit, resource_created, resource_signalled, resource_field, resource_stored, resource_tail
 do
   local kind = arguments[4]
-  local permits = arguments[5]
+  local permits = arguments[5] or '1'
   resource_field, resource_tail, resource_stored = request_resource_field, '', call('HGET', partition_state,
     request_resource_field)
   if resource_stored then
@@ -102,14 +102,38 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'p', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'p', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end
 end
 local claim_tick
 local claim_state, claim_number, claim_count, claim_mode, claim_priority = 'w', request_number, arguments[7] and
-  tonumber(arguments[7]) or 1, arguments[6], arguments[9] or '1'
+  tonumber(arguments[7]) or 1, arguments[6] or 'm', arguments[9] or '1'
+if claim_mode == 'm' and not resource_stored and resource_kind == 'mf' and resource_permits == 1 and claim_count == 1
+  and claim_priority == '1' then
+  local fence
+  do
+    if not clock_now then
+      local time = call('TIME')
+      clock_now = time[1] * 1000000 + time[2]
+    end
+    clock_tick = unpacked('<d', call('HGET', partition_state, 'clock') or '\0\0\0\0\0\0\0\0') + 1
+    if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then
+      clock_tick = clock_now
+    end
+    local tick = pack('<d', clock_tick)
+    call('HSET', partition_state, request_slot_field, 'h' .. pack('<d', request_number) .. '\0\0\0\0\0\0\240?' .. tick
+      .. 'm1' .. request_resource_field, request_resource_field,
+      'mfp\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\240?\0\0\0\0\0\0\240?' .. tick ..
+      '\0\0\0\0\0\0\0\0' .. sub(request_slot_field, 3) .. ':' .. request_number_text, 'clock', tick)
+    if slot_session_record then
+      call('HSET', partition_state, slot_session_field, slot_session_record)
+    end
+    fence = clock_tick
+  end
+  return fence
+end
 local reply
 do
   local if_free = arguments[8]

@@ -64,12 +64,12 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
 end
 local claim_tick
 local claim_state, claim_number, claim_count, claim_mode, claim_priority = 'w', request_number, arguments[7] and
-  tonumber(arguments[7]) or 1, arguments[6], arguments[9] or '1'
+  tonumber(arguments[7]) or 1, arguments[6] or 'm', arguments[9] or '1'
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
 do
   local kind = arguments[4]
-  local permits = arguments[5]
+  local permits = arguments[5] or '1'
   local is_member = claim_mode == 't'
   resource_field, resource_tail, resource_stored = request_resource_field, '', call('HGET', partition_state,
     request_resource_field)
@@ -106,7 +106,7 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'g', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'g', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end

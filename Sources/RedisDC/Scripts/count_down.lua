@@ -94,7 +94,7 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'p', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'p', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end

@@ -1,5 +1,6 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local partition_state, partition_index = KEYS[1], KEYS[2]
+local partition_index
+local partition_state = KEYS[1]
 local arguments, call = ARGV, redis.call
 local named = call('HGET', partition_state, arguments[3])
 local sub = string.sub
@@ -8,6 +9,7 @@ if named and sub(named, 1, 11) == 'mfp\0\0\0\0\0\0\0\0' and sub(named, 60) == su
   call('HDEL', partition_state, arguments[3])
   return 1
 end
+partition_index = KEYS[2]
 local ending_stored, ending_is_named, ending_is_cohort, ending_ended_slot
 local ending_slot_field, ending_claim_number, ending_claim_id = arguments[1], tonumber(arguments[4]), sub(arguments[1],
   3) .. ':' .. arguments[4]

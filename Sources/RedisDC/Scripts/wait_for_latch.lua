@@ -102,7 +102,7 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'p', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'p', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end
@@ -112,7 +112,7 @@ if not resource_stored then
 end
 local claim_tick
 local claim_state, claim_number, claim_count, claim_mode, claim_priority = 'w', request_number, arguments[7] and
-  tonumber(arguments[7]) or 1, arguments[6], arguments[9] or '1'
+  tonumber(arguments[7]) or 1, arguments[6] or 'm', arguments[9] or '1'
 local reply
 do
   local if_free = arguments[8]
