@@ -72,7 +72,7 @@ struct TurnTests {
         connections[1].channel.read()
         #expect(connections[2].read() == 0)
         #expect(counts() == [1, 0, 0])
-        _ = try connections[1].channel.finish(acceptAlreadyClosed: true)
+        connections[1].channel.close(promise: nil)
         loop.advanceTime(by: .milliseconds(1))
         #expect(counts() == [1, 0, 1])
         loop.advanceTime(by: .milliseconds(10))
