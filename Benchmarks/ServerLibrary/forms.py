@@ -11,11 +11,12 @@ from pathlib import Path
 root = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(root / "scripts"))
 
+from lua_notation.expressions import module  # noqa: E402
 from lua_notation.folding import fold  # noqa: E402
-from lua_notation.flatten import Flattener, module  # noqa: E402
+from lua_notation.flatten import Flattener  # noqa: E402
 from lua_notation.library import Library, lengths  # noqa: E402, F401
 from lua_notation.printer import block  # noqa: E402
-from lua_notation.syntax import (  # noqa: E402
+from lua_notation.tree import (  # noqa: E402
     Assign, Binary, Call, CallStatement, Function, Index, Local, Name, Place, String, Table, Unary,
 )  # fmt: skip
 from lua_notation.walk import expressions_of  # noqa: E402

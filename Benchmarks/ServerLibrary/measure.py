@@ -25,7 +25,7 @@ S = "0123456789abcdef"
 # The operations: entries with their arguments; N is a number that grows by 2 with each round, M the one after it.
 OPERATIONS = {
     "lock and unlock a mutex": [
-        ("acquire", [f"c:{S}:1", "N", "t:mutex", "mf", "1", "m"]),
+        ("acquire", [f"c:{S}:1", "N", "t:mutex", "mf"]),
         ("release_mutex", [f"c:{S}:1", "M", "t:mutex", "N"]),
     ],
     "lease a permit and release it": [

@@ -1,7 +1,7 @@
 """The rules of a library: every name is declared and used, functions are short and flat, entries have a header."""
 
 from .library import GLOBALS, MODULES
-from .syntax import (
+from .tree import (
     Assign, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, NumericFor, Repeat, Return, String, Table, While,
 )  # fmt: skip
 from .walk import blocks_of

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from .folding import fold
 from .library import GLOBALS, MODULES, lengths
-from .syntax import (
-    KEYWORDS, LITERALS, Binary, Call, Index, Lambda, Name, Nil, NotationError, Parenthesis, Return, String, Table, Unary, Variable,
+from .short_names import SHORT
+from .tokens import KEYWORDS
+from .tree import (
+    LITERALS, Binary, Call, Index, Lambda, Name, Nil, NotationError, Parenthesis, Return, String, Table, Unary, Variable,
 )  # fmt: skip
-from .tidy import SHORT
 from .walk import expressions_of, has_effect, has_several_results
 
 PARTS = {name for names in MODULES.values() for name in names}

@@ -10,33 +10,19 @@ A call of a function becomes a block:
     end
 """
 
-from dataclasses import dataclass
-
-from .expressions import Bundle, Expressions, Scope, is_expression, module
+from .calls import WHOLE_SCRIPT, Frame
+from .declarations import Declarations
+from .expressions import Bundle, Scope
 from .folding import truth
 from .library import ENTRY_PARAMETERS
-from .syntax import (
-    LITERALS, Assign, Boolean, Break, Call, CallStatement, Do, Function, GenericFor, If, Index, Local, Name, Nil,
-    NotationError, NumericFor, Repeat, Return, String, Table, Variable, While,
-)  # fmt: skip
 from .tidy import tidied
-from .walk import always_returns, assigned_names, has_effect, statements_of
-
-WHOLE_SCRIPT = "the results of a return are the script's reply"
-
-
-@dataclass
-class Frame:
-    """The function that is being inlined."""
-
-    function: Function
-    results: object  # WHOLE_SCRIPT, or the targets: variables, expressions or bundles
-    returned: dict  # locals of the function that are results: a return of them assigns nothing
-    are_fresh: bool  # whether nothing has seen the results before
-    is_broken: bool = False  # whether a return breaks out of the block
+from .tree import (
+    Assign, Break, Call, CallStatement, Do, GenericFor, If, Local, Name, Nil, NotationError, NumericFor, Repeat, Return, While,
+)  # fmt: skip
+from .walk import has_effect
 
 
-class Flattener(Expressions):
+class Flattener(Declarations):
     """The blocks, statements and calls of an entry."""
 
     def entry(self, function):
@@ -184,127 +170,6 @@ class Flattener(Expressions):
         flat = [Local(unused, [])] if unused else []
         return [*flat, Assign([*targets, *unused], [*values, *others])] if targets or unused else []
 
-    # Locals and assignments
-
-    def local(self, node, scope, frame):
-        if len(node.values) == 1 and isinstance(node.values[0], Call):
-            call = node.values[0]
-            record = self.record_call(call, scope)
-            if record and record[1] in ("new", "read"):
-                return self.declared_record(node, call, record, scope, frame)
-            if self.is_inlined(node.values, scope):
-                return self.declared_results(node, call, scope, frame)
-        values = [self.value(value, scope) for value in node.values]
-        names = [self.declared(name, frame) for name in node.names]
-        fresh = [variable for variable, is_fresh in names if is_fresh]
-        scope.meanings.update({name: variable for name, (variable, _) in zip(node.names, names)})
-        variables = [variable for variable, _ in names]
-        if len(fresh) == len(variables):
-            return [Local(variables, values)]
-        flat = [Local(fresh, [])] if fresh else []
-        return flat + [Assign(variables, values)] if values else flat
-
-    def declared(self, name, frame):
-        """The variable for a local of a function, and whether it must be declared: a result has been."""
-        result = frame.returned.get(name)
-        return (result, False) if result else (self.variable(name), True)
-
-    def declared_record(self, node, call, record, scope, frame):
-        record, action = record
-        if len(node.names) != 1:
-            raise NotationError(node.place, f"{record.name}.{action} is one record")
-        name = node.names[0]
-        bundle = frame.returned.get(name)
-        is_fresh = bundle is None
-        values = self.record_values(call, record, action, scope)
-        if is_fresh:
-            bundle = self.bundle(record, name)
-        scope.meanings[name] = bundle
-        fields, expressions = values
-        variables = [bundle.fields[field] for field in fields]
-        rest = [bundle.fields[field] for field in record.all_fields if field not in fields]
-        flat = [Local(rest, [])] if is_fresh and rest else []
-        if variables:
-            flat.append((Local if is_fresh else Assign)(variables, expressions))
-        return flat
-
-    def record_values(self, call, record, action, scope):
-        """The fields that new or read sets, and the expressions for them."""
-        if action == "read":
-            if not record.format:
-                raise NotationError(call.place, f"{record.name} has no format")
-            if not 1 <= len(call.arguments) <= 2:
-                raise NotationError(call.place, f"{record.name}.read(text) or {record.name}.read(text, position)")
-            arguments = [self.value(argument, scope) for argument in call.arguments]
-            return record.unpacked_fields, [Call(module("struct", "unpack"), [record.format, *arguments])]
-        if not call.arguments:
-            return [], []
-        if len(call.arguments) != 1 or not isinstance(call.arguments[0], Table):
-            raise NotationError(call.place, f"{record.name}.new() or {record.name}.new({{field = …}})")
-        fields, expressions = [], []
-        for key, value in call.arguments[0].items:
-            if not isinstance(key, String) or key.value.decode() not in record.all_fields:
-                raise NotationError(call.place, f"{record.name} has no such field")
-            fields.append(key.value.decode())
-            expressions.append(self.value(value, scope))
-        return fields, expressions
-
-    def declared_results(self, node, call, scope, frame):
-        function = self.library.functions[call.function.id]
-        flat, targets, fresh = [], [], []
-        for position, name in enumerate(node.names):
-            result = frame.returned.get(name)
-            if result is None:
-                record = self.result_record(function, position)
-                if record:
-                    result = self.bundle(record, name)
-                    fresh += result.fields.values()
-                else:
-                    result = self.variable(name)
-                    fresh.append(result)
-            targets.append(result)
-        if fresh:
-            flat.append(Local(fresh, []))
-        flat += self.inlined(call, scope, targets, are_fresh=True)
-        scope.meanings.update(zip(node.names, targets))
-        return flat
-
-    def assign(self, node, scope):
-        targets = []
-        for target in node.targets:
-            if isinstance(target, Name):
-                meaning = scope.find(target.id)
-                if isinstance(meaning, Bundle):
-                    raise NotationError(node.place, f"{target.id} is a record: assign its fields")
-                if not isinstance(meaning, Variable):
-                    raise NotationError(node.place, f"{target.id} is not a local")
-                targets.append(meaning)
-            else:
-                targets.append(self.value(target, scope))
-        if self.is_inlined(node.values, scope):
-            flat, targets = self.fixed(targets, node.values[0], scope)
-            return flat + self.inlined(node.values[0], scope, targets)
-        return [Assign(targets, [self.value(value, scope) for value in node.values])]
-
-    def fixed(self, targets, call, scope):
-        """Targets that a call does not change: Lua finds an element of a table before it calls the function."""
-        flat, found = [], []
-        if is_expression(self.library.functions[call.function.id]) and not self.may_have_effect(call):
-            return flat, targets
-        passed = self.passed_fields(self.argument(argument, scope) for argument in call.arguments)
-        for target in targets:
-            if isinstance(target, Index):
-                parts = []
-                for part in (target.table, target.key):
-                    if not (isinstance(part, (Name, LITERALS)) or isinstance(part, Variable) and id(part) not in passed):
-                        variable = self.variable("place")
-                        flat.append(Local([variable], [part]))
-                        part = variable
-                    parts.append(part)
-                target = Index(*parts)
-            found.append(target)
-        return flat, found
-
     def call_statement(self, node, scope):
         call = node.call
         if isinstance(call.function, Name) and call.function.id == "refuse":
@@ -323,109 +188,3 @@ class Flattener(Expressions):
         if self.is_inlined([call], scope):
             return self.inlined(call, scope, [])
         return [CallStatement(self.value(call, scope))]
-
-    # Calls
-
-    def inlined(self, call, scope, results, are_fresh=False, is_tail=True):
-        """The statements of a call. are_fresh: the results are locals that nothing has seen yet."""
-        function = self.library.functions[call.function.id]
-        self.open()
-        inner, flat = Scope(), []
-        assigned = assigned_names(function)
-        meanings = self.arguments(call, function, scope)
-        passed = self.passed_fields(meanings)
-        for parameter, meaning in zip(function.parameters, meanings):
-            if parameter in assigned and isinstance(meaning, Bundle):
-                raise NotationError(call.place, f"{function.name} assigns to its parameter {parameter}, a record")
-            if parameter in assigned or not self.can_stand(meaning, passed):
-                variable = self.variable(parameter)
-                flat.append(Local([variable], [meaning]))
-                meaning = variable
-            inner.meanings[parameter] = meaning
-        self.above.append(function.name)
-        returns = always_returns(function.block)
-        returned = self.returned_locals(function, results) if are_fresh and returns else {}
-        frame = Frame(function, results, returned, are_fresh)
-        block = function.block
-        if not returns and self.must_return(results, are_fresh, is_tail):
-            block = [*block, Return([], function.place)]
-        flat += self.block(block, inner, frame, is_tail=is_tail or results is not WHOLE_SCRIPT)
-        self.close()
-        self.above.pop()
-        if frame.is_broken:
-            return [Repeat(flat, Boolean(True))]
-        if any(isinstance(statement, (Local, Return, Break)) for statement in flat):
-            # Nothing follows `return f(x)` in its block.
-            return flat if results is WHOLE_SCRIPT else [Do(flat)]
-        return flat
-
-    def must_return(self, results, are_fresh, is_tail):
-        """Whether a function that may end without a return needs one there, which returns nothing."""
-        if results is WHOLE_SCRIPT:
-            return not is_tail
-        return bool(results) and (not are_fresh or any(isinstance(result, Bundle) for result in results))
-
-    def passed_fields(self, meanings):
-        """The variables that a function could assign as fields of the records that it gets."""
-        return {id(variable) for meaning in meanings if isinstance(meaning, Bundle) for variable in meaning.fields.values()}
-
-    def can_stand(self, meaning, passed):
-        """Whether the argument itself can stand for the parameter in the function's statements."""
-        if isinstance(meaning, Variable):
-            return id(meaning) not in passed
-        return isinstance(meaning, (Bundle, Name)) or isinstance(meaning, LITERALS)
-
-    def returned_locals(self, function, results):
-        """The locals that every return returns in the same place: they can be the results themselves."""
-        returns = [node for node in statements_of(function.block) if isinstance(node, Return)]
-        found = {}
-        if results is WHOLE_SCRIPT:
-            return found
-        for position, result in enumerate(results):
-            names = {
-                node.values[position].id
-                if position < len(node.values) and isinstance(node.values[position], Name)
-                else None
-                for node in returns
-            }
-            if len(names) != 1 or None in names:
-                continue
-            name = names.pop()
-            declarations = [n for n in statements_of(function.block) if isinstance(n, Local) and name in n.names]
-            is_loop_variable = any(
-                isinstance(n, NumericFor) and n.variable == name or isinstance(n, GenericFor) and name in n.names
-                for n in statements_of(function.block)
-            )
-            at_top = any(declarations[0] is statement for statement in function.block) if declarations else False
-            if len(declarations) == 1 and at_top and not is_loop_variable and name not in function.parameters:
-                if name not in found:
-                    found[name] = result
-        return found
-
-    def result_record(self, function, position, above=()):
-        """The record that a function returns in this place, if any."""
-        if function.name in above:
-            return None
-        above = (*above, function.name)
-        for node in statements_of(function.block):
-            if not isinstance(node, Return):
-                continue
-            if self.is_inlined(node.values, Scope()):
-                return self.result_record(self.library.functions[node.values[0].function.id], position, above)
-            value = node.values[position] if position < len(node.values) else None
-            if not isinstance(value, Name):
-                continue
-            for declaration in statements_of(function.block):
-                if isinstance(declaration, Local) and value.id in declaration.names and len(declaration.values) == 1:
-                    call = declaration.values[0]
-                    if not isinstance(call, Call):
-                        continue
-                    record = self.record_call(call, Scope())
-                    if record and record[1] in ("new", "read"):
-                        return record[0]
-                    if self.is_inlined([call], Scope()):
-                        inner = self.library.functions[call.function.id]
-                        found = self.result_record(inner, declaration.names.index(value.id), above)
-                        if found:
-                            return found
-        return None

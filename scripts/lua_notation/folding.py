@@ -5,7 +5,7 @@ A result that is not finite, or a zero below zero, is left to Lua.
 
 import math
 
-from .syntax import LITERALS, Binary, Boolean, Call, Nil, Number, Parenthesis, String, Unary
+from .tree import LITERALS, Binary, Boolean, Call, Nil, Number, Parenthesis, String, Unary
 from .walk import has_several_results
 
 

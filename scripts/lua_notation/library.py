@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .folding import fold
-from .syntax import (
-    LITERALS, Binary, Call, Function, Index, Local, Name, NotationError, Number, Parenthesis, String, Table, Unary, parse,
+from .parser import parse
+from .tree import (
+    LITERALS, Binary, Call, Function, Index, Local, Name, NotationError, Number, Parenthesis, String, Table, Unary,
 )  # fmt: skip
 
 # The modules of Redis and Lua, and the functions of them that a library may use.

@@ -1,8 +1,9 @@
 """The tree as text."""
 
-from .syntax import (
-    BINARY, UNARY_POWER, Assign, Binary, Boolean, Break, Call, CallStatement, Do, GenericFor, If, Index, KEYWORDS, Lambda, Local,
-    Name, Nil, Number, NumericFor, Parenthesis, Repeat, Return, String, Table, Unary, Variable, While,
+from .tokens import BINARY, KEYWORDS, UNARY_POWER
+from .tree import (
+    Assign, Binary, Boolean, Break, Call, CallStatement, Do, GenericFor, If, Index, Lambda, Local, Name, Nil, Number, NumericFor,
+    Parenthesis, Repeat, Return, String, Table, Unary, Variable, While,
 )  # fmt: skip
 
 WIDTH = 120

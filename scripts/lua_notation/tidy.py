@@ -1,18 +1,19 @@
 """Makes a flat text as short as one that is written by hand.
 
-What is assigned and never read goes, what is never assigned is nil, and a declaration and its first assignment are one.
+What is assigned and never read goes, what is never assigned is nil, a declaration and its first assignment are one, and
+numbers for commands are texts.
 """
 
 from collections import Counter
 from dataclasses import fields, is_dataclass
 
 from .folding import fold, truth
-from .library import MODULES
-from .syntax import (
-    Assign, Binary, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, NumericFor,
+from .short_names import with_short_names
+from .tree import (
+    Assign, Binary, Break, Call, CallStatement, Do, GenericFor, If, Index, Local, Name, Nil, Number, NumericFor,
     Place, Repeat, Return, String, Unary, Variable, While,
 )  # fmt: skip
-from .walk import blocks_of, expressions_of, statements_of
+from .walk import expressions_of, function_name, statements_of, with_blocks
 
 
 def tidied(block):
@@ -197,6 +198,8 @@ def rewritten(node, usage):
             return part
         values = {f.name: rewrite(getattr(part, f.name)) for f in fields(part)}
         made = type(part)(**values)
+        if isinstance(made, Call) and function_name(made) in ("redis.call", "redis.pcall"):
+            made.arguments = list(map(text_for_command, made.arguments))
         return fold(made) if isinstance(made, (Binary, Unary)) else made
 
     match node:
@@ -217,6 +220,13 @@ def rewritten(node, usage):
             return CallStatement(rewrite(node.call))
         case Return():
             return Return(rewrite(node.values))
+    return node
+
+
+def text_for_command(node):
+    """An argument of a command: a whole number as the text that Redis would make of it, which costs 1,600 instructions."""
+    if isinstance(node, Number) and node.value == int(node.value) and abs(node.value) < 1e15:
+        return String(b"%d" % node.value)
     return node
 
 
@@ -248,102 +258,3 @@ def merged(block):
                 continue
         flat.append(node)
     return flat
-
-
-def with_blocks(node, change):
-    match node:
-        case If():
-            return If([(c, change(b)) for c, b in node.branches], change(node.otherwise) if node.otherwise else None)
-        case Do():
-            return Do(change(node.block))
-        case While():
-            return While(node.condition, change(node.block))
-        case Repeat():
-            return Repeat(change(node.block), node.condition)
-        case NumericFor():
-            return NumericFor(node.variable, node.bounds, change(node.block))
-        case GenericFor():
-            return GenericFor(node.names, node.values, change(node.block))
-    return node
-
-
-# Short names of what a text uses more than once.
-SHORT = {
-    ("struct", "pack"): "pack", ("struct", "unpack"): "unpacked", ("redis", "pcall"): "try", "KEYS": "keys", "ARGV": "arguments",
-}  # fmt: skip
-
-
-# A local costs about what one use of the full name costs, whether the uses are reached or not.
-WORTH = 2
-IN_BRANCH, IN_LOOP = 0.3, 2
-
-
-def weigh(block, weight, weights):
-    """Adds how often a run of the text uses each function of Redis and Lua, the keys and the arguments, roughly."""
-    for statement in block:
-        blocks = blocks_of(statement)
-        for inner in blocks:
-            factor = {If: IN_BRANCH, Do: 1, Repeat: 1}.get(type(statement), IN_LOOP)
-            weigh(inner, weight * factor, weights)
-        for part in parts_beside_blocks(statement):
-            for node in expressions_of(part):
-                name = module_name(node)
-                if name:
-                    weights[name] += weight
-
-
-def parts_beside_blocks(statement):
-    match statement:
-        case If():
-            return [condition for condition, _ in statement.branches]
-        case While() | Repeat():
-            return [statement.condition]
-        case NumericFor():
-            return statement.bounds
-        case GenericFor():
-            return statement.values
-        case Do():
-            return []
-    return [statement]
-
-
-def with_short_names(block):
-    """Gives a local to each function of Redis and Lua, and to the keys and arguments, if a run uses it more than once."""
-    weights = Counter()
-    weigh(block, 1, weights)
-    shorts = {name: Name(SHORT[name] if name in SHORT else name[1]) for name, weight in weights.items() if weight > WORTH}
-
-    def shortened(part):
-        if isinstance(part, Variable) or not (is_dataclass(part) or isinstance(part, (list, tuple))):
-            return part
-        if isinstance(part, list):
-            return [shortened(element) for element in part]
-        if isinstance(part, tuple):
-            return tuple(shortened(element) for element in part)
-        if isinstance(part, Place):
-            return part
-        name = module_name(part)
-        if name in shorts:
-            return shorts[name]
-        return type(part)(**{f.name: shortened(getattr(part, f.name)) for f in fields(part)})
-
-    block = shortened(block)
-    names = sorted(shorts, key=lambda name: shorts[name].id)
-    if names:
-        values = [full_name(name) for name in names]
-        block = [Local([shorts[name] for name in names], values), *block]
-    return block
-
-
-def full_name(name):
-    return Name(name) if isinstance(name, str) else Index(Name(name[0]), String(name[1].encode()))
-
-
-def module_name(node):
-    """The name of a thing that a text may have a local for: a function of a module, the keys or the arguments."""
-    match node:
-        case Name(id="KEYS" | "ARGV"):
-            return node.id
-        case Index(table=Name(id=table), key=String(value=part)) if table in MODULES:
-            return table, part.decode()
-    return None

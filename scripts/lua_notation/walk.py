@@ -5,7 +5,7 @@ A call has an effect if what is evaluated before and after it matters: a command
 
 from dataclasses import fields, is_dataclass
 
-from .syntax import (
+from .tree import (
     Assign, Call, CallStatement, Do, GenericFor, If, Index, Name, NumericFor, Place, Repeat, Return, String, Variable, While,
 )  # fmt: skip
 
@@ -66,6 +66,24 @@ def blocks_of(statement):
     if isinstance(statement, (Do, While, Repeat, NumericFor, GenericFor)):
         return [statement.block]
     return []
+
+
+def with_blocks(node, change):
+    """The same statement with other blocks: `change` makes each of them."""
+    match node:
+        case If():
+            return If([(c, change(b)) for c, b in node.branches], change(node.otherwise) if node.otherwise else None)
+        case Do():
+            return Do(change(node.block))
+        case While():
+            return While(node.condition, change(node.block))
+        case Repeat():
+            return Repeat(change(node.block), node.condition)
+        case NumericFor():
+            return NumericFor(node.variable, node.bounds, change(node.block))
+        case GenericFor():
+            return GenericFor(node.names, node.values, change(node.block))
+    return node
 
 
 def expressions_of(node):

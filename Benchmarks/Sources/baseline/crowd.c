@@ -68,7 +68,7 @@ static void lock_and_unlock(Engine *engine, int queues) {
         claim = append_wait(engine, name);
         engine_expect_queued(engine);
     } else {
-        claim = engine_append(engine, ACQUIRE, name, "mf", "1", "m", NULL);
+        claim = engine_append(engine, ACQUIRE, name, "mf", NULL);
         engine_expect_success(engine);
     }
     engine_append_release(engine, queues ? RELEASE : RELEASE_MUTEX, name, claim);

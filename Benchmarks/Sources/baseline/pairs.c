@@ -13,7 +13,7 @@ typedef struct {
 // Locks all mutexes in one pipeline, then unlocks all in another. With one mutex this equals blocking calls.
 static void lock_and_unlock(Engine *engine, Mutex *mutexes, long width) {
     for (long i = 0; i < width; i++) {
-        mutexes[i].claim = engine_append(engine, ACQUIRE, mutexes[i].name, "mf", "1", "m", NULL);
+        mutexes[i].claim = engine_append(engine, ACQUIRE, mutexes[i].name, "mf", NULL);
     }
     for (long i = 0; i < width; i++) engine_expect_success(engine);
     for (long i = 0; i < width; i++) engine_append_release(engine, RELEASE_MUTEX, mutexes[i].name, mutexes[i].claim);

@@ -24,7 +24,7 @@ int run_words(const char *url, const char *scripts, long claims) {
             snprintf(slot, sizeof slot, "%012ld", i);
             engine_append_words(&engine, CREATE, slot, "1", "slots", "sf", "0", NULL);
             snprintf(name, sizeof name, "held-%012ld", i);
-            engine_append_words(&engine, ACQUIRE, "0", "1", name, "mf", "1", "m", NULL);
+            engine_append_words(&engine, ACQUIRE, "0", "1", name, "mf", NULL);
             redisAppendCommand(engine.redis, "HDEL %s c:%s:0", engine.keys[0], engine.id);
         }
         for (long i = done; i < end; i++) {
@@ -34,7 +34,7 @@ int run_words(const char *url, const char *scripts, long claims) {
         }
     }
     printf("{\"lock\":");
-    engine_print(&engine, ACQUIRE, "__rand_int__", "1__rand_int__", "mutex-__rand_int__", "mf", "1", "m", NULL);
+    engine_print(&engine, ACQUIRE, "__rand_int__", "1__rand_int__", "mutex-__rand_int__", "mf", NULL);
     printf(",\"unlock\":");
     engine_print(&engine, RELEASE_MUTEX, "0", "2", "held-__rand_int__", "1", NULL);
     printf("}\n");

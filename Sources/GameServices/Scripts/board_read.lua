@@ -1,11 +1,13 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call, format = ARGV, redis.call, string.format
+local arguments = ARGV
 local ranks, stamps, kind = KEYS[1], KEYS[2], arguments[3]
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
+local format = string.format
 do
   local first = tonumber(arguments[1])
   local last = tonumber(arguments[2])

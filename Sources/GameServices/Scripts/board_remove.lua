@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, keys = redis.call, KEYS
 local name, removed = ARGV[1], 0
+local call, keys = redis.call, KEYS
 for window = 1, #keys / 2 do
   local ranks, stamps = keys[2 * window - 1], keys[2 * window]
   local stamp = call('HGET', stamps, name)

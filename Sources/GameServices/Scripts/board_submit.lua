@@ -1,11 +1,13 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call, format, keys = ARGV, redis.call, string.format, KEYS
+local keys = KEYS
 local meta, answer_key = keys[1], keys[2]
+local arguments = ARGV
 local score, answer_ttl = arguments[2], arguments[5]
 local submit_value
 local submit_name, submit_mode, submit_direction = arguments[1], arguments[3], tonumber(arguments[4])
 submit_value = submit_direction * tonumber(score)
 local request = score .. ' ' .. submit_name
+local call = redis.call
 do
   local earlier = call('GET', answer_key)
   if earlier then
@@ -22,6 +24,7 @@ do
   now = time[1] * 1000000 + time[2]
 end
 local windows = (#keys - 2) / 2
+local format = string.format
 for window = 1, windows do
   local at = 5 + 4 * (window - 1)
   local first = tonumber(arguments[at + 2])

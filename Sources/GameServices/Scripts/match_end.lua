@@ -1,6 +1,7 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call = ARGV, redis.call
+local arguments = ARGV
 local state, id = KEYS[1], arguments[7]
+local call = redis.call
 do
   local rules = arguments[1]
   local stored = call('HGET', state, 'rules')
@@ -41,6 +42,7 @@ if ticket.state == 'waiting' and arguments[8] == '1' then
     matchmaker_microseconds = time[1] * 1000000 + time[2]
   end
   local outcome
+  local format = string.format
   do
     local tickets = {ticket}
     local id_2 = 'end-' .. id
@@ -49,20 +51,20 @@ if ticket.state == 'waiting' and arguments[8] == '1' then
       lines[#lines + 1] = ticket_2.id
       lines[#lines + 1] = ticket_2.player
       local number = ticket_2.rating
-      lines[#lines + 1] = string.format('%.0f', number)
+      lines[#lines + 1] = format('%.0f', number)
     end
     outcome = table.concat(lines, '\n') .. '\n'
     for _, ticket_2 in ipairs(tickets) do
       if ticket_2.owner then
-        call('ZREM', matchmaker_index, 'q' .. ticket_2.properties .. '\n' .. string.format('%02x%012x', ticket_2.level,
+        call('ZREM', matchmaker_index, 'q' .. ticket_2.properties .. '\n' .. format('%02x%012x', ticket_2.level,
           ticket_2.rating + 4398046511104) .. ticket_2.stamp .. ticket_2.owner .. ticket_2.id, 'o' .. ticket_2.owner ..
           '\n' .. ticket_2.id)
         call('ZREM', matchmaker_due, 't' .. ticket_2.id)
         call('HDEL', matchmaker_state, 'p:' .. ticket_2.player)
       end
       call('HSET', matchmaker_state, 't:' .. ticket_2.id, 'cancelled\n' .. ticket_2.player .. '\n' ..
-        ticket_2.properties .. '\n' .. string.format('%.0f', ticket_2.rating) .. '\n' .. outcome)
-      call('ZADD', matchmaker_due, string.format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_2.id)
+        ticket_2.properties .. '\n' .. format('%.0f', ticket_2.rating) .. '\n' .. outcome)
+      call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_2.id)
     end
   end
   return {'cancelled', outcome}

@@ -1,10 +1,10 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call, concat, format, gmatch, keys, min, sort, sub = ARGV, redis.call, table.concat, string.format,
-  string.gmatch, KEYS, math.min, table.sort, string.sub
+local arguments, keys = ARGV, KEYS
 local state, node, lease = keys[1], arguments[3], tonumber(arguments[4])
 local id, player, properties = arguments[7], arguments[8], arguments[10]
 local rating, timeout = tonumber(arguments[9]), tonumber(arguments[11])
 local is_new
+local call = redis.call
 do
   local rules = arguments[1]
   local stored = call('HGET', state, 'rules')
@@ -14,6 +14,7 @@ do
   is_new = not stored
 end
 local known
+local concat, gmatch = table.concat, string.gmatch
 repeat
   local stored = call('HGET', state, 't:' .. id)
   if not stored then
@@ -88,9 +89,10 @@ do
 end
 if is_new then
   call('HSET', state, 'rules', arguments[1])
-  call('ZADD', matchmaker_index, 0, 'a')
+  call('ZADD', matchmaker_index, '0', 'a')
   call('ZADD', matchmaker_due, '+inf', 'a')
 end
+local format = string.format
 call('ZADD', matchmaker_nodes, format('%.0f', matchmaker_now + lease), node)
 local stamp
 do
@@ -102,6 +104,7 @@ end
 local ticket = {id = id, player = player, rating = rating, properties = properties, level = 0, stamp = stamp, joined =
   matchmaker_now, timeout = timeout > 0 and matchmaker_now + timeout or 0}
 local outcome = nil
+local min, sort, sub = math.min, table.sort, string.sub
 while not outcome do
   local candidates
   do
@@ -109,7 +112,7 @@ while not outcome do
     prefix, candidates, level = 'q' .. ticket.properties .. '\n', {}, 0
     while true do
       local narrowest = call('ZRANGEBYLEX', matchmaker_index, '[' .. prefix .. format('%02x', level), '(' .. prefix ..
-        'g', 'LIMIT', 0, 1)[1]
+        'g', 'LIMIT', '0', '1')[1]
       if not narrowest then
         break
       end
@@ -120,7 +123,7 @@ while not outcome do
         local class = prefix .. format('%02x', level)
         local low, high = ticket.rating - reach + 4398046511104, ticket.rating + reach + 4398046511104
         local members = call('ZRANGEBYLEX', matchmaker_index, '[' .. class .. format('%012x', low), '[' .. class ..
-          format('%012x', high) .. 'g', 'LIMIT', 0, 2 * rules_size)
+          format('%012x', high) .. 'g', 'LIMIT', '0', 2 * rules_size)
         for _, member in ipairs(members) do
           local rest = sub(member, #prefix + 1)
           local owner, id_2 = sub(rest, 29, 44), sub(rest, 45)
@@ -359,8 +362,8 @@ do
   call('HSET', matchmaker_state, 't:' .. ticket.id, 'waiting\n' .. ticket.player .. '\n' .. ticket.properties .. '\n' ..
     format('%.0f', ticket.rating) .. '\n' .. ticket.owner .. '\n' .. ticket.level .. '\n' .. ticket.stamp .. '\n' ..
     format('%.0f', ticket.joined) .. '\n' .. format('%.0f', ticket.timeout) .. '\n')
-  call('ZADD', matchmaker_index, 0, 'q' .. ticket.properties .. '\n' .. format('%02x%012x', ticket.level, ticket.rating
-    + 4398046511104) .. ticket.stamp .. ticket.owner .. ticket.id)
+  call('ZADD', matchmaker_index, '0', 'q' .. ticket.properties .. '\n' .. format('%02x%012x', ticket.level,
+    ticket.rating + 4398046511104) .. ticket.stamp .. ticket.owner .. ticket.id)
   local at = ticket.level < rules_last_level and ticket.joined + (ticket.level + 1) * rules_interval or nil
   if ticket.timeout > 0 then
     at = min(at or ticket.timeout, ticket.timeout)
@@ -371,6 +374,6 @@ do
     call('ZREM', matchmaker_due, 't' .. ticket.id)
   end
 end
-call('ZADD', matchmaker_index, 0, 'o' .. node .. '\n' .. id)
+call('ZADD', matchmaker_index, '0', 'o' .. node .. '\n' .. id)
 call('HSET', state, 'p:' .. player, id)
 return {'waiting', '', unpack(matchmaker_outcomes)}

@@ -1,7 +1,7 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call, concat, format, gmatch, keys, min, sub = ARGV, redis.call, table.concat, string.format,
-  string.gmatch, KEYS, math.min, string.sub
+local arguments, keys = ARGV, KEYS
 local state, due, node = keys[1], keys[3], arguments[3]
+local call = redis.call
 do
   local rules = arguments[1]
   local stored = call('HGET', state, 'rules')
@@ -27,17 +27,19 @@ do
   matchmaker_microseconds = time[1] * 1000000 + time[2]
 end
 local now = matchmaker_now
+local format = string.format
 call('ZADD', matchmaker_nodes, format('%.0f', now + tonumber(arguments[4])), node)
 local steps
+local concat, gmatch, sub = table.concat, string.gmatch, string.sub
 repeat
   local steps_2 = tonumber(arguments[7])
-  local dead = call('ZRANGEBYSCORE', matchmaker_nodes, '-inf', format('%.0f', matchmaker_now), 'LIMIT', 0, 1)[1]
+  local dead = call('ZRANGEBYSCORE', matchmaker_nodes, '-inf', format('%.0f', matchmaker_now), 'LIMIT', '0', '1')[1]
   if not dead then
     steps = steps_2
     break
   end
   local prefix = 'o' .. dead .. '\n'
-  local members = call('ZRANGEBYLEX', matchmaker_index, '[' .. prefix, '(o' .. dead .. '\v', 'LIMIT', 0, steps_2)
+  local members = call('ZRANGEBYLEX', matchmaker_index, '[' .. prefix, '(o' .. dead .. '\v', 'LIMIT', '0', steps_2)
   for _, member in ipairs(members) do
     local id = sub(member, #prefix + 1)
     local ticket
@@ -98,8 +100,9 @@ repeat
 until true
 local items, given_up = {}, 0
 if steps > 0 then
-  items = call('ZRANGEBYSCORE', due, '-inf', format('%.0f', now), 'LIMIT', 0, steps)
+  items = call('ZRANGEBYSCORE', due, '-inf', format('%.0f', now), 'LIMIT', '0', steps)
 end
+local min = math.min
 for _, item in ipairs(items) do
   local kind, id = sub(item, 1, 1), sub(item, 2)
   if kind == 't' then
@@ -174,6 +177,7 @@ for _, item in ipairs(items) do
         local level = math.floor((matchmaker_now - ticket.joined) / rules_interval)
         ticket.level = min(rules_last_level, math.max(ticket.level, level))
         local outcome = nil
+        local sort = table.sort
         while not outcome do
           local candidates
           do
@@ -181,7 +185,7 @@ for _, item in ipairs(items) do
             prefix, candidates, level_2 = 'q' .. ticket.properties .. '\n', {}, 0
             while true do
               local narrowest = call('ZRANGEBYLEX', matchmaker_index, '[' .. prefix .. format('%02x', level_2), '(' ..
-                prefix .. 'g', 'LIMIT', 0, 1)[1]
+                prefix .. 'g', 'LIMIT', '0', '1')[1]
               if not narrowest then
                 break
               end
@@ -192,7 +196,7 @@ for _, item in ipairs(items) do
                 local class = prefix .. format('%02x', level_2)
                 local low, high = ticket.rating - reach + 4398046511104, ticket.rating + reach + 4398046511104
                 local members = call('ZRANGEBYLEX', matchmaker_index, '[' .. class .. format('%012x', low), '[' .. class
-                  .. format('%012x', high) .. 'g', 'LIMIT', 0, 2 * rules_size)
+                  .. format('%012x', high) .. 'g', 'LIMIT', '0', 2 * rules_size)
                 for __2, member in ipairs(members) do
                   local rest = sub(member, #prefix + 1)
                   local owner, id_2 = sub(rest, 29, 44), sub(rest, 45)
@@ -287,8 +291,8 @@ for _, item in ipairs(items) do
             for number, candidate in ipairs(candidates) do
               by_limit[number] = candidate
             end
-            table.sort(candidates, function(one, other) return one.rating < other.rating end)
-            table.sort(by_limit, function(one, other) return one.limit < other.limit end)
+            sort(candidates, function(one, other) return one.rating < other.rating end)
+            sort(by_limit, function(one, other) return one.limit < other.limit end)
             local sweep_inside, sweep_count, sweep_next_in, sweep_next_out
             local sweep_by_rating, sweep_by_limit = candidates, by_limit
             for lowest = 0, #candidates do
@@ -330,7 +334,7 @@ for _, item in ipairs(items) do
                           group_2[#group_2 + 1] = candidate
                         end
                       end
-                      table.sort(group_2, function(one, other) return one.stamp < other.stamp end)
+                      sort(group_2, function(one, other) return one.stamp < other.stamp end)
                       for number = #group_2, needed + 1, -1 do
                         group_2[number] = nil
                       end
@@ -429,7 +433,7 @@ for _, item in ipairs(items) do
           call('HSET', matchmaker_state, 't:' .. ticket.id, 'waiting\n' .. ticket.player .. '\n' .. ticket.properties ..
             '\n' .. format('%.0f', ticket.rating) .. '\n' .. ticket.owner .. '\n' .. ticket.level .. '\n' ..
             ticket.stamp .. '\n' .. format('%.0f', ticket.joined) .. '\n' .. format('%.0f', ticket.timeout) .. '\n')
-          call('ZADD', matchmaker_index, 0, 'q' .. ticket.properties .. '\n' .. format('%02x%012x', ticket.level,
+          call('ZADD', matchmaker_index, '0', 'q' .. ticket.properties .. '\n' .. format('%02x%012x', ticket.level,
             ticket.rating + 4398046511104) .. ticket.stamp .. ticket.owner .. ticket.id)
           local at = ticket.level < rules_last_level and ticket.joined + (ticket.level + 1) * rules_interval or nil
           if ticket.timeout > 0 then
@@ -464,7 +468,7 @@ for _, item in ipairs(items) do
     call('ZREM', due, item)
   end
 end
-local first = call('ZRANGEBYSCORE', due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+local first = call('ZRANGEBYSCORE', due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', '0', '1')
 local wait = first[2] and math.max(0, tonumber(first[2]) - now) or -1
 local has_more = (steps <= 0 or #items >= steps) and 1 or 0
 return {format('%.0f', wait), has_more, given_up, unpack(matchmaker_outcomes)}

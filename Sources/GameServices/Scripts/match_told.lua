@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call = redis.call
 local state, id = KEYS[1], ARGV[7]
+local call = redis.call
 do
   local rules = ARGV[1]
   local stored = call('HGET', state, 'rules')

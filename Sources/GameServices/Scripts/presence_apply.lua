@@ -1,15 +1,16 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call, keys, match, pack, sub, unpacked = ARGV, redis.call, KEYS, string.match, struct.pack, string.sub,
-  struct.unpack
+local arguments, unpacked = ARGV, struct.unpack
 local batch_session, batch_number = unpacked('<c16d', arguments[4])
 local session_field = 's' .. batch_session
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
   bucket_index, bucket_due, bucket_log
+local keys = KEYS
 do
   local state = keys[1]
   local index = keys[2]
@@ -33,6 +34,7 @@ end
 if not session_text then
   return {'lost'}
 end
+local sub = string.sub
 if session_last_batch == batch_number then
   return {'ok', sub(session_text, 17)}
 end
@@ -47,6 +49,7 @@ if not (session_left == -1 and (tonumber(call('ZSCORE', bucket_due, session_fiel
 end
 local edit_tag, edit_logged, edit_published = arguments[2], {}, {}
 local results = {}
+local match, pack = string.match, struct.pack
 for i = 5, #arguments do
   local result, version
   repeat
@@ -65,7 +68,7 @@ for i = 5, #arguments do
         local client_session, client_token, client_gone = batch_session, connection_token, -1
         call('HSET', bucket_state, owner, pack('<c16c8d', client_session, client_token, client_gone))
         call('HDEL', bucket_state, user_field)
-        call('ZADD', bucket_index, 0, 's' .. batch_session .. '\0' .. owner, 0, user_field .. '\0' .. owner)
+        call('ZADD', bucket_index, '0', 's' .. batch_session .. '\0' .. owner, '0', user_field .. '\0' .. owner)
         call('ZREM', bucket_due, owner, user_field)
       end
       result, version = 'k', bucket_version
@@ -100,7 +103,7 @@ for i = 5, #arguments do
           local client_remains
           repeat
             local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_client, '(' .. sub(of_client, 1, -2) ..
-              '\1', 'LIMIT', 0, 1)[1]
+              '\1', 'LIMIT', '0', '1')[1]
             if not next_member then
               call('HDEL', bucket_state, owner)
               call('ZREM', bucket_due, owner)
@@ -118,13 +121,13 @@ for i = 5, #arguments do
           local user_field = 'u' .. user
           local clients_of_user = user_field .. '\0'
           local others = call('ZRANGEBYLEX', bucket_index, '[' .. clients_of_user, '(' .. sub(clients_of_user, 1, -2) ..
-            '\1', 'LIMIT', 0, 1)
+            '\1', 'LIMIT', '0', '1')
           if #others == 0 then
             local of_user = 'o' .. clients_of_user
             local user_remains
             repeat
               local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_user, '(' .. sub(of_user, 1, -2) .. '\1',
-                'LIMIT', 0, 1)[1]
+                'LIMIT', '0', '1')[1]
               if not next_member then
                 call('HDEL', bucket_state, user_field)
                 call('ZREM', bucket_due, user_field)
@@ -235,7 +238,7 @@ for i = 5, #arguments do
           if object_exists then
             call('ZREM', bucket_index, 'o' .. object_owner .. '\0' .. pack('>I4', object_grace) .. key)
           end
-          call('ZADD', bucket_index, 0, 'o' .. owner .. '\0' .. pack('>I4', put_grace) .. key, 0, 'k' .. key)
+          call('ZADD', bucket_index, '0', 'o' .. owner .. '\0' .. pack('>I4', put_grace) .. key, '0', 'k' .. key)
         end
         result, version = 'k', bucket_version
       until true

@@ -1,13 +1,15 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call, keys = ARGV, redis.call, KEYS
+local arguments = ARGV
 local epoch, session_field = arguments[1], 's' .. arguments[3]
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
   bucket_index, bucket_due, bucket_log
+local keys = KEYS
 do
   local state = keys[1]
   local index = keys[2]
@@ -26,7 +28,7 @@ if not bucket_exists and epoch ~= '' then
   call('DEL', bucket_state, bucket_index, bucket_due, bucket_log)
   bucket_exists, bucket_epoch, bucket_version, bucket_tag = true, epoch, 0, tag
   bucket_first, bucket_bytes, bucket_renewed = 0, 8, 0
-  call('ZADD', bucket_index, 0, 'a')
+  call('ZADD', bucket_index, '0', 'a')
   call('ZADD', bucket_due, '+inf', 'a')
   call('RPUSH', bucket_log, tag)
 end
@@ -40,10 +42,10 @@ if session_text and session_last_batch ~= 0 then
 end
 call('ZADD', bucket_due, now + arguments[4], session_field)
 call('HSET', bucket_state, session_field, struct.pack('<dd', 0, -1))
-call('PEXPIRE', bucket_state, 7200000)
-call('PEXPIRE', bucket_index, 7200000)
-call('PEXPIRE', bucket_due, 7200000)
-call('PEXPIRE', bucket_log, 7200000)
+call('PEXPIRE', bucket_state, '7200000')
+call('PEXPIRE', bucket_index, '7200000')
+call('PEXPIRE', bucket_due, '7200000')
+call('PEXPIRE', bucket_log, '7200000')
 bucket_renewed = now
 call('HSET', bucket_state, 'b', struct.pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first,
   bucket_bytes, bucket_renewed))

@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, keys, sub = redis.call, KEYS, string.sub
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_exists, bucket_state, bucket_index
+local call, keys = redis.call, KEYS
 do
   local state = keys[1]
   local index = keys[2]
@@ -17,8 +17,9 @@ if not bucket_exists then
 end
 local start = ARGV[3]
 local max_count, max_bytes = struct.unpack('<dd', ARGV[4])
+local sub = string.sub
 local bound = sub(start, 1, 1) == '0' and '[k' or '(k'
-local members = call('ZRANGEBYLEX', bucket_index, bound .. sub(start, 2), '(l', 'LIMIT', 0, max_count + 1)
+local members = call('ZRANGEBYLEX', bucket_index, bound .. sub(start, 2), '(l', 'LIMIT', '0', max_count + 1)
 local size, objects, taken = 0, {}, 0
 while taken < #members and taken < max_count and (taken == 0 or size < max_bytes) do
   local last = math.min(taken + 32, #members, max_count)

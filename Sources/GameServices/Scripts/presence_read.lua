@@ -1,6 +1,6 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local call, unpacked = redis.call, struct.unpack
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_exists, bucket_log
+local call, unpacked = redis.call, struct.unpack
 do
   local state = KEYS[1]
   local log_2 = KEYS[4]

@@ -1,13 +1,15 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local arguments, call, keys, pack, sub, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, struct.unpack
+local arguments = ARGV
 local epoch, tag, session_id = arguments[1], arguments[2], arguments[4]
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local bucket_epoch, bucket_version, bucket_tag, bucket_first, bucket_bytes, bucket_renewed, bucket_exists, bucket_state,
   bucket_index, bucket_due, bucket_log
+local keys, unpacked = KEYS, struct.unpack
 do
   local state = keys[1]
   local index = keys[2]
@@ -27,11 +29,12 @@ if not bucket_exists then
   call('DEL', bucket_state, bucket_index, bucket_due, bucket_log)
   bucket_exists, bucket_epoch, bucket_version, bucket_tag = true, epoch, 0, tag
   bucket_first, bucket_bytes, bucket_renewed = 0, 8, 0
-  call('ZADD', bucket_index, 0, 'a')
+  call('ZADD', bucket_index, '0', 'a')
   call('ZADD', bucket_due, '+inf', 'a')
   call('RPUSH', bucket_log, tag)
 end
 local status = 'ok'
+local pack, sub = struct.pack, string.sub
 if session_id ~= '' then
   local batch, is_leaving = tonumber(arguments[5]), arguments[7] == 'leave'
   repeat
@@ -54,7 +57,7 @@ if session_id ~= '' then
     if is_leaving then
       session_left = now
       call('HSET', bucket_state, session_field, pack('<dd', session_last_batch, session_left) .. sub(session_text, 17))
-      call('ZADD', bucket_due, 0, session_field)
+      call('ZADD', bucket_due, '0', session_field)
     else
       call('ZADD', bucket_due, now + ttl, session_field)
     end
@@ -63,10 +66,10 @@ if session_id ~= '' then
 end
 local is_renewed = now - bucket_renewed > 600000 or bucket_renewed > now
 if is_renewed then
-  call('PEXPIRE', bucket_state, 7200000)
-  call('PEXPIRE', bucket_index, 7200000)
-  call('PEXPIRE', bucket_due, 7200000)
-  call('PEXPIRE', bucket_log, 7200000)
+  call('PEXPIRE', bucket_state, '7200000')
+  call('PEXPIRE', bucket_index, '7200000')
+  call('PEXPIRE', bucket_due, '7200000')
+  call('PEXPIRE', bucket_log, '7200000')
   bucket_renewed = now
 end
 local edit_tag, edit_logged, edit_published = tag, {}, {}
@@ -76,7 +79,7 @@ do
   ended = 0
   while budget > 0 do
     budget = budget - 1
-    local member = call('ZRANGEBYSCORE', bucket_due, '-inf', now, 'LIMIT', 0, 1)[1]
+    local member = call('ZRANGEBYSCORE', bucket_due, '-inf', now, 'LIMIT', '0', '1')[1]
     if not member then
       break
     end
@@ -90,10 +93,10 @@ do
       if session_text and session_left ~= -1 then
         gone = session_left
       end
-      call('ZADD', bucket_due, 0, member)
+      call('ZADD', bucket_due, '0', member)
       local limit = budget + 1
       local prefix = member .. '\0'
-      local clients = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', 0,
+      local clients = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', '0',
         limit)
       for _, member_2 in ipairs(clients) do
         local owner = sub(member_2, #prefix + 1)
@@ -105,7 +108,7 @@ do
         local client_remains
         repeat
           local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_client, '(' .. sub(of_client, 1, -2) .. '\1',
-            'LIMIT', 0, 1)[1]
+            'LIMIT', '0', '1')[1]
           if not next_member then
             call('HDEL', bucket_state, owner)
             call('ZREM', bucket_due, owner)
@@ -123,13 +126,13 @@ do
         local user_field = 'u' .. user
         local clients_of_user = user_field .. '\0'
         local others = call('ZRANGEBYLEX', bucket_index, '[' .. clients_of_user, '(' .. sub(clients_of_user, 1, -2) ..
-          '\1', 'LIMIT', 0, 1)
+          '\1', 'LIMIT', '0', '1')
         if #others == 0 then
           local of_user = 'o' .. clients_of_user
           local user_remains
           repeat
             local next_member = call('ZRANGEBYLEX', bucket_index, '[' .. of_user, '(' .. sub(of_user, 1, -2) .. '\1',
-              'LIMIT', 0, 1)[1]
+              'LIMIT', '0', '1')[1]
             if not next_member then
               call('HDEL', bucket_state, user_field)
               call('ZREM', bucket_due, user_field)
@@ -173,7 +176,7 @@ do
         local members
         do
           local limit = budget_2 + 2
-          members = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', 0,
+          members = call('ZRANGEBYLEX', bucket_index, '[' .. prefix, '(' .. sub(prefix, 1, -2) .. '\1', 'LIMIT', '0',
             limit)
         end
         local reason = gone == 0 and 'd' or 'g'
@@ -212,7 +215,7 @@ do
     end
   end
 end
-local next_due = call('ZRANGEBYSCORE', bucket_due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+local next_due = call('ZRANGEBYSCORE', bucket_due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
 if #edit_logged > 0 then
   local channel = keys[5]
   local limits = arguments[3]

@@ -186,9 +186,9 @@ local Wait = record {
   next = 'device_at',
 }
 
--- The request of send. The tags of the messages follow.
+-- The request of send. The tags of the other messages follow.
 local SendRequest = record {
-  format = '<BHBHc2ddc8dddBdd',
+  format = '<BHBHc2ddc8dddBddc8',
   'mode',          -- 0: sends; PROBE or PART
   'partitions',    -- of the namespace
   'has_keys',      -- 1 if any message has a collapse key
@@ -204,9 +204,10 @@ local SendRequest = record {
   'when_full',
   'max_age',
   'ttl',
+  'first_tag',     -- of the first message
   -- text: the argument that contains the request.
-  also = {'tags_at', 'text'},
-  next = 'tags_at',
+  also = {'more_tags_at', 'text'},
+  next = 'more_tags_at',
 }
 -- PROBE: checks whether a part of a cross-partition send would be accepted. PART: delivers the part until the deadline,
 -- regardless of limits.

@@ -8,7 +8,7 @@ local MAX_MESSAGES = 768
 local Plan = record {
   also = {
     'writes',            -- for each recipient its elements (the only head, or a table of all), then the new state of
-                         -- its mailbox, or false if the mailbox is in `boxes`
+                         -- its mailbox, or false if the mailbox is in `boxes`. A table that is created when needed
     'boxes',             -- mailboxes that need more than a new state, by the number of the recipient, or nil
     'reply',             -- Result of the first recipient
     'results',           -- of all, if there are several, or nil
@@ -73,7 +73,7 @@ local function compose_messages(state, request, arguments, list, max_age, now)
       local life = struct.unpack(BODY_LIFE, body)
       if life == 0 or max_age < life then body = struct.pack(BODY_LIFE, max_age) .. string.sub(body, 7) end
     end
-    state.tag = struct.unpack('c8', request.text, request.tags_at + 8 * (position - 1))
+    state.tag = struct.unpack('c8', request.text, request.more_tags_at + 8 * (position - 2))
     state.last, state.sum = state.last + 1, state.sum + Head.size + #body
     elements[2 * i - 1] = struct.pack(Head.format, MESSAGE, state.last, state.sum, now, state.tag)
     elements[2 * i] = body
@@ -85,7 +85,7 @@ end
 -- is as the client passes it, returns the first element only.
 local function compose_elements(state, request, arguments, number, max_age, now)
   if request.messages == 1 and max_age == 0 then
-    state.tag = struct.unpack('c8', request.text, request.tags_at)
+    state.tag = request.first_tag
     state.last, state.sum = state.last + 1, state.sum + Head.size + #arguments[2]
     return struct.pack(Head.format, MESSAGE, state.last, state.sum, now, state.tag)
   end
@@ -100,14 +100,14 @@ local function read_recipient(state, meta, box, mail, request, number)
     read_state(state, text, box, request.partitions)
   else
     -- A message's tag is random, so it can be the epoch as well.
-    create_state(state, meta, request.partitions, string.sub(request.text, request.tags_at, request.tags_at + 7))
+    create_state(state, meta, request.partitions, request.first_tag)
     text, state.rest_at = '', 1
   end
   if count ~= 2 * (state.last - state.from) then
     if type(count) == 'table' then refuse({'foreign', mail}) end
     refuse({'damaged', number})
   end
-  local known_at = request.tags_at + 8 * request.messages
+  local known_at = request.more_tags_at + 8 * (request.messages - 1)
   if known_at <= #request.text
     and struct.unpack('c8', request.text, known_at + Known.size * number - 8) ~= state.tag then
     -- The last message is another one than was confirmed to this sender.
@@ -136,8 +136,16 @@ local function read_limits(request, state, text)
   return limits
 end
 
--- Checks a recipient and composes what is written to its mailbox.
-local function plan_recipient(plan, meta, box, mail, request, arguments, number, now)
+-- Adds what is written to a mailbox: the elements of the messages, and the new state or false.
+local function add_writes(plan, number, elements, state)
+  plan.writes = plan.writes or {0, 0}
+  plan.writes[2 * number - 1], plan.writes[2 * number] = elements, state
+end
+
+-- Checks a recipient and composes what is written to its mailbox. Ends the usual send: `is_alone` is true for one
+-- message to one recipient.
+local function plan_recipient(plan, keys, meta, box, request, arguments, number, is_alone, expiry_set, now)
+  local mail = keys[2 * number + 2]
   local state = State.new()
   local text = read_recipient(state, meta, box, mail, request, number)
   if state.is_partition_new then plan.is_partition_new = true end
@@ -145,8 +153,6 @@ local function plan_recipient(plan, meta, box, mail, request, arguments, number,
   add_result(plan, number, state.last + 1, state.epoch)
   local base, base_tag, base_sum = state.last, state.tag, state.sum
   local elements = compose_elements(state, request, arguments, number, limits.max_age, now)
-  plan.writes[2 * number - 1] = elements
-
   local is_over = request.mode ~= PART and (state.last - state.from > limits.max_messages
     or state.sum - state.from_sum - state.hollow > limits.max_bytes)
   if base == state.from or is_over or state.rest_at <= #text or request.has_keys == 1
@@ -158,18 +164,20 @@ local function plan_recipient(plan, meta, box, mail, request, arguments, number,
       rest = string.sub(text, state.rest_at), is_new = state.is_new, is_over = is_over, base = base,
       base_tag = base_tag, base_sum = base_sum, drop = 0, max_messages = limits.max_messages,
       max_bytes = limits.max_bytes, when_full = limits.when_full, ttl = limits.ttl}
-    plan.writes[2 * number] = false
+    add_writes(plan, number, elements, false)
+  elseif is_alone and limits.max_age == 0 then
+    store_alone(keys, request, expiry_set, plan.reply, elements, arguments[2], state, now)
   else
-    plan.writes[2 * number] = State.write(state)
+    add_writes(plan, number, elements, State.write(state))
   end
 end
 
 -- Sends messages to mailboxes: to all or to none.
 -- KEYS   [1] meta  [2] sent: hash, the answers to the sender's requests (Answer) by their places. Then box, mail of
 --        each recipient
--- ARGV   [1] SendRequest, then the tag of each message (8 random bytes), then for each recipient Known, or nothing.
---        Then the messages, each as Body and its envelope. Then for each recipient the numbers of its messages, in
---        order, separated by commas, or empty for all; these may be omitted when everyone gets all
+-- ARGV   [1] SendRequest, then the tag of each other message (8 random bytes), then for each recipient Known, or
+--        nothing. Then the messages, each as Body and its envelope. Then for each recipient the numbers of its
+--        messages, in order, separated by commas, or empty for all; these may be omitted when everyone gets all
 -- Reply  for each recipient Result. {'ok', that}: the same for a request that was answered before. To PROBE: {'ok', ms
 --        since 1970}
 -- Refuses {'full', number of the recipient}: its mailbox is full. {'again'}: some of the room was made, send again.
@@ -182,15 +190,16 @@ function entry.send(keys, arguments)
   request.text = arguments[1]
   local now = read_exact_time()
   local expiry_set = check_request(sent, request, now)
-  local plan = Plan.new({writes = {0, 0}, is_partition_new = false, is_step = false})
+  local plan = Plan.new({is_partition_new = false, is_step = false})
+  local is_alone = recipients == 1 and request.messages == 1 and request.mode ~= PROBE
   for number = 1, recipients do
-    local box, mail = keys[2 * number + 1], keys[2 * number + 2]
+    local box = keys[2 * number + 1]
     if recipients > 1 then
       seen = seen or {}
       if seen[box] then return redis.error_reply('RDC a recipient is named twice') end
       seen[box] = true
     end
-    plan_recipient(plan, meta, box, mail, request, arguments, number, now)
+    plan_recipient(plan, keys, meta, box, request, arguments, number, is_alone, expiry_set, now)
   end
   if plan.boxes then
     make_room(plan, recipients, request.mode, now)

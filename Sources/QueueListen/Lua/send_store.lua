@@ -21,6 +21,15 @@ local function store_answer(sent, request, expiry_set, results, now)
   if is_renewed then redis.call('PEXPIRE', sent, string.format('%d', request.answer_ttl)) end
 end
 
+-- Stores the only message of a send to one mailbox that needs nothing but a new state, and ends the script. The usual
+-- send, without tables.
+local function store_alone(keys, request, expiry_set, reply, head, body, state, now)
+  store_answer(keys[2], request, expiry_set, reply, now)
+  redis.call('RPUSH', keys[4], head, body)
+  redis.call('HSET', keys[3], 'm', State.write(state))
+  refuse(reply)
+end
+
 -- Appends the messages to the mailboxes, and writes the states of those that need nothing else. `body` is the second
 -- element of the first message.
 local function store_messages(writes, keys, body, recipients)

@@ -1,9 +1,11 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local arguments, call, keys, try = ARGV, redis.call, KEYS, redis.pcall
+local keys = KEYS
 local meta, split, splits = keys[1], keys[2], keys[3]
+local arguments = ARGV
 local partitions, id, fingerprint, encoded = arguments[1], arguments[2], arguments[3], arguments[4]
 local lifetime = arguments[5]
 local is_partition_new
+local try = redis.pcall
 do
   local layout = try('HGET', meta, 'partitions')
   if type(layout) == 'table' then
@@ -29,6 +31,7 @@ if type(try('ZCARD', splits)) == 'table' then
   return {'foreign', splits}
 end
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)

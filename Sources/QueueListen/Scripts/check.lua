@@ -1,5 +1,5 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local arguments, keys, pack, sub, unpacked = ARGV, KEYS, struct.pack, string.sub, struct.unpack
+local arguments = ARGV
 local process, lifetime, refresh = arguments[1], tonumber(arguments[2]), tonumber(arguments[3])
 local now
 do
@@ -7,6 +7,7 @@ do
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local reply = {}
+local keys, pack, sub, unpacked = KEYS, struct.pack, string.sub, struct.unpack
 for i = 2, #keys do
   local is_same
   repeat

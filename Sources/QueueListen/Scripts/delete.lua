@@ -1,9 +1,11 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local keys, sub, try, unpacked = KEYS, string.sub, redis.pcall, struct.unpack
+local keys = KEYS
 local meta, box, mail = keys[1], keys[2], keys[3]
+local unpacked = struct.unpack
 local target_partitions = unpacked('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest
+local sub, try = string.sub, redis.pcall
 do
   local text, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text then

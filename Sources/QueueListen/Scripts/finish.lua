@@ -1,7 +1,8 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local arguments, call = ARGV, redis.call
 local split, splits = KEYS[1], KEYS[2]
+local arguments = ARGV
 local id, indices, lifetime = arguments[1], arguments[2], arguments[3]
+local call = redis.call
 call('ZREM', splits, id)
 if call('HDEL', split, 'p') == 0 then
   return 0

@@ -1,9 +1,11 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local arguments, call, keys, try, unpacked = ARGV, redis.call, KEYS, redis.pcall, struct.unpack
+local arguments, keys = ARGV, KEYS
 local meta, box, mail, forgotten, expected = keys[1], keys[2], keys[3], arguments[2], arguments[3]
+local unpacked = struct.unpack
 local target_partitions = unpacked('<Hc8', arguments[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new
+local call, try = redis.call, redis.pcall
 do
   local text, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text then

@@ -1,14 +1,17 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, format, keys, try, unpacked = redis.call, string.format, KEYS, redis.pcall, struct.unpack
+local keys = KEYS
 local meta, box, mail = keys[1], keys[2], keys[3]
+local unpacked = struct.unpack
 local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new
+local format, try = string.format, redis.pcall
 do
   local text, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text then

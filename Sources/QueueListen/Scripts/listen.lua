@@ -1,14 +1,17 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, format, keys, pack, try, unpacked = redis.call, string.format, KEYS, struct.pack, redis.pcall, struct.unpack
+local keys = KEYS
 local meta, box, mail, text = keys[1], keys[2], keys[3], ARGV[1]
+local unpacked = struct.unpack
 local target_partitions, target_new_epoch, target_request_at = unpacked('<Hc8', text)
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
+local format, try = string.format, redis.pcall
 do
   local text_2, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text_2 then
@@ -65,6 +68,7 @@ do
   end
 end
 local devices = call('HGET', box, 'd') or ''
+local pack = struct.pack
 if state_is_new then
   local all, at = '', 1
   while at <= #devices do
@@ -214,12 +218,12 @@ do
   deletion_count = 0
   if cut_2 > state_from then
     if state_keyed > 0 or state_hollow > 0 then
-      cut_2 = math.min(cut_2, state_from + 1024)
+      local min = math.min
+      cut_2 = min(cut_2, state_from + 1024)
       local count = cut_2 - state_from
       local dead_keys, before = nil, state_from_sum
       for first = 0, count - 1, 128 do
-        local elements = call('LRANGE', mail, format('%d', 2 * first), format('%d', 2 * math.min(count, first + 128) -
-          1))
+        local elements = call('LRANGE', mail, format('%d', 2 * first), format('%d', 2 * min(count, first + 128) - 1))
         for i = 1, #elements, 2 do
           local head_kind, head_index, head_sum = unpacked('<BI6I6', elements[i])
           local body_life, body_key = unpacked('<I6Bc0', elements[i + 1])
@@ -268,11 +272,13 @@ if cursor_status == 'ok' then
   local max_messages = request_max_messages
   local max_bytes = request_max_bytes
   if at < stop and max_messages > 0 then
-    max_messages, max_bytes = math.min(max_messages, 1000), math.min(max_bytes, 1048576)
-    local average = math.max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
+    local min = math.min
+    max_messages, max_bytes = min(max_messages, 1000), min(max_bytes, 1048576)
+    local max = math.max
+    local average = max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
     local size = 0
     while at < stop and max_messages > 0 and size < max_bytes do
-      local n = math.max(1, math.min(max_messages, math.floor((max_bytes - size) / average), stop - at))
+      local n = max(1, min(max_messages, math.floor((max_bytes - size) / average), stop - at))
       local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))
       if #elements == 0 then
         break

@@ -1,6 +1,7 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local arguments, keys, try = ARGV, KEYS, redis.pcall
+local keys = KEYS
 local meta, box, mail = keys[1], keys[2], keys[3]
+local arguments = ARGV
 local after, max_messages, max_bytes = tonumber(arguments[2]), tonumber(arguments[3]), tonumber(arguments[4])
 local target_partitions, target_new_epoch = struct.unpack('<Hc8', arguments[1])
 local now
@@ -10,6 +11,7 @@ do
 end
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest
+local try = redis.pcall
 do
   local text, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text then
@@ -72,12 +74,15 @@ do
   local max_messages_2 = max_messages
   local max_bytes_2 = max_bytes
   if at < stop and max_messages_2 > 0 then
-    max_messages_2, max_bytes_2 = math.min(max_messages_2, 1000), math.min(max_bytes_2, 1048576)
-    local average = math.max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
+    local min = math.min
+    max_messages_2, max_bytes_2 = min(max_messages_2, 1000), min(max_bytes_2, 1048576)
+    local max = math.max
+    local average = max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
     local size = 0
+    local format = string.format
     while at < stop and max_messages_2 > 0 and size < max_bytes_2 do
-      local n = math.max(1, math.min(max_messages_2, math.floor((max_bytes_2 - size) / average), stop - at))
-      local elements = redis.call('LRANGE', mail, string.format('%d', 2 * at), string.format('%d', 2 * (at + n) - 1))
+      local n = max(1, min(max_messages_2, math.floor((max_bytes_2 - size) / average), stop - at))
+      local elements = redis.call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))
       if #elements == 0 then
         break
       end

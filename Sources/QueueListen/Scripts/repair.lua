@@ -1,9 +1,11 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, keys, try, unpacked = redis.call, KEYS, redis.pcall, struct.unpack
+local keys = KEYS
 local meta, box, mail, confirmed = keys[1], keys[2], keys[3], ARGV[2]
+local unpacked = struct.unpack
 local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
+local call, try = redis.call, redis.pcall
 do
   local text, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text then

@@ -1,18 +1,20 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local arguments, call, keys, pack, sub, try, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, redis.pcall,
-  struct.unpack
+local keys = KEYS
 local meta, sent, recipients, seen = keys[1], keys[2], (#keys - 2) / 2, nil
 local request_text
+local arguments, unpacked = ARGV, struct.unpack
 local request_mode, request_partitions, request_has_keys, request_messages, request_place, request_number,
   request_answer_ttl, request_fingerprint, request_deadline, request_max_messages, request_max_bytes, request_when_full,
-  request_max_age, request_ttl, request_tags_at = unpacked('<BHBHc2ddc8dddBdd', arguments[1])
+  request_max_age, request_ttl, request_first_tag, request_more_tags_at = unpacked('<BHBHc2ddc8dddBddc8', arguments[1])
 request_text = arguments[1]
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + time[2] / 1000
 end
 local expiry_set
+local try = redis.pcall
 do
   local earlier
   earlier, expiry_set = try('HGET', sent, request_place), 0
@@ -28,7 +30,7 @@ do
       if answer_fingerprint ~= request_fingerprint then
         return {'conflict'}
       end
-      return {'ok', request_mode == 1 and string.format('%d', now) or sub(earlier, answer_results_at)}
+      return {'ok', request_mode == 1 and string.format('%d', now) or string.sub(earlier, answer_results_at)}
     end
     expiry_set = answer_expiry_set
   end
@@ -39,10 +41,12 @@ do
     return redis.error_reply('RDC too many messages')
   end
 end
-local plan_boxes, plan_reply, plan_results
-local plan_writes, plan_is_partition_new, plan_is_step = {0, 0}, false, false
+local plan_writes, plan_boxes, plan_reply, plan_results
+local plan_is_partition_new, plan_is_step = false, false
+local is_alone = recipients == 1 and request_messages == 1 and request_mode ~= 1
+local pack = struct.pack
 for number = 1, recipients do
-  local box, mail = keys[2 * number + 1], keys[2 * number + 2]
+  local box = keys[2 * number + 1]
   if recipients > 1 then
     seen = seen or {}
     if seen[box] then
@@ -50,6 +54,7 @@ for number = 1, recipients do
     end
     seen[box] = true
   end
+  local mail = keys[2 * number + 2]
   local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
     state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_is_new, state_is_partition_new
   local text
@@ -68,22 +73,19 @@ for number = 1, recipients do
       state_is_new, state_is_partition_new = false, false
     else
       do
-        local epoch = sub(request_text, request_tags_at, request_tags_at + 7)
-        do
-          local layout = try('HGET', meta, 'partitions')
-          if type(layout) == 'table' then
-            return {'foreign', meta}
-          end
-          if layout and layout ~= request_partitions .. ' layout 2' then
-            return {'partitions', layout}
-          end
-          state_is_partition_new = not layout
+        local layout = try('HGET', meta, 'partitions')
+        if type(layout) == 'table' then
+          return {'foreign', meta}
         end
-        state_partitions, state_epoch, state_is_new = request_partitions, epoch, true
-        state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum = 0, '\0\0\0\0\0\0\0\0', 0,
-          '\0\0\0\0\0\0\0\0', 0, 0
-        state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
+        if layout and layout ~= request_partitions .. ' layout 2' then
+          return {'partitions', layout}
+        end
+        state_is_partition_new = not layout
       end
+      state_partitions, state_epoch, state_is_new = request_partitions, request_first_tag, true
+      state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum = 0, '\0\0\0\0\0\0\0\0', 0,
+        '\0\0\0\0\0\0\0\0', 0, 0
+      state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
       text, state_rest_at = '', 1
     end
     if count ~= 2 * (state_last - state_from) then
@@ -92,7 +94,7 @@ for number = 1, recipients do
       end
       return {'damaged', number}
     end
-    local known_at = request_tags_at + 8 * request_messages
+    local known_at = request_more_tags_at + 8 * (request_messages - 1)
     if known_at <= #request_text and unpacked('c8', request_text, known_at + 24 * number - 8) ~= state_tag then
       local known_epoch, known_index, known_tag = unpacked('<c8dc8', request_text, known_at + 24 * (number - 1))
       if known_index > 0 and known_epoch == state_epoch then
@@ -112,7 +114,7 @@ for number = 1, recipients do
           end
           local history = call('HGET', box, 'h') or ''
           local at = #history - 8 * (state_from - known_index) - 7
-          tag = at > 0 and sub(history, -8) == state_from_tag and sub(history, at, at + 7)
+          tag = at > 0 and string.sub(history, -8) == state_from_tag and string.sub(history, at, at + 7)
         until true
         if tag and tag ~= known_tag then
           return {'damaged', number}
@@ -143,7 +145,7 @@ for number = 1, recipients do
   local elements
   repeat
     if request_messages == 1 and limits_max_age == 0 then
-      state_tag = unpacked('c8', request_text, request_tags_at)
+      state_tag = request_first_tag
       state_last, state_sum = state_last + 1, state_sum + 27 + #arguments[2]
       elements = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
       break
@@ -163,17 +165,16 @@ for number = 1, recipients do
       if limits_max_age > 0 then
         local life = unpacked('<I6', body)
         if life == 0 or limits_max_age < life then
-          body = pack('<I6', limits_max_age) .. sub(body, 7)
+          body = pack('<I6', limits_max_age) .. string.sub(body, 7)
         end
       end
-      state_tag = unpacked('c8', request_text, request_tags_at + 8 * (position - 1))
+      state_tag = unpacked('c8', request_text, request_more_tags_at + 8 * (position - 2))
       state_last, state_sum = state_last + 1, state_sum + 27 + #body
       elements_2[2 * i - 1] = pack('<BI6I6I6c8', 77, state_last, state_sum, now, state_tag)
       elements_2[2 * i] = body
     end
     elements = elements_2
   until true
-  plan_writes[2 * number - 1] = elements
   local is_over = request_mode ~= 2 and (state_last - state_from > limits_max_messages or state_sum - state_from_sum -
     state_hollow > limits_max_bytes)
   if base == state_from or is_over or state_rest_at <= #text or request_has_keys == 1 or limits_ttl > 0 and state_due <=
@@ -181,13 +182,32 @@ for number = 1, recipients do
     plan_boxes = plan_boxes or {}
     plan_boxes[number] = {number = number, box = box, mail = mail, epoch = state_epoch, last = state_last, tag =
       state_tag, from = state_from, from_tag = state_from_tag, sum = state_sum, from_sum = state_from_sum, hollow =
-      state_hollow, keyed = state_keyed, due = state_due, own_size = state_own_size, rest = sub(text, state_rest_at),
-      is_new = state_is_new, is_over = is_over, base = base, base_tag = base_tag, base_sum = base_sum, drop = 0,
-      max_messages = limits_max_messages, max_bytes = limits_max_bytes, when_full = limits_when_full, ttl = limits_ttl}
-    plan_writes[2 * number] = false
+      state_hollow, keyed = state_keyed, due = state_due, own_size = state_own_size, rest = string.sub(text,
+      state_rest_at), is_new = state_is_new, is_over = is_over, base = base, base_tag = base_tag, base_sum = base_sum,
+      drop = 0, max_messages = limits_max_messages, max_bytes = limits_max_bytes, when_full = limits_when_full, ttl =
+      limits_ttl}
+    plan_writes = plan_writes or {0, 0}
+    plan_writes[2 * number - 1], plan_writes[2 * number] = elements, false
+  elseif is_alone and limits_max_age == 0 then
+    local body = arguments[2]
+    do
+      local sent_2 = keys[2]
+      local is_renewed = expiry_set + request_answer_ttl / 2 < now
+      call('HSET', sent_2, request_place, pack('<ddc8', request_number, is_renewed and now or expiry_set,
+        request_fingerprint) .. plan_reply)
+      if is_renewed then
+        call('PEXPIRE', sent_2, string.format('%d', request_answer_ttl))
+      end
+    end
+    call('RPUSH', keys[4], elements, body)
+    call('HSET', keys[3], 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag,
+      state_from, state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size))
+    return plan_reply
   else
-    plan_writes[2 * number] = pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+    local state = pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
       state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size)
+    plan_writes = plan_writes or {0, 0}
+    plan_writes[2 * number - 1], plan_writes[2 * number] = elements, state
   end
 end
 if plan_boxes then
@@ -204,6 +224,7 @@ if plan_boxes then
           local count = box.last - box.from - box.max_messages
           local bytes = box.sum - box.from_sum - box.hollow - box.max_bytes
           if box.when_full ~= 1 or request_mode ~= 1 then
+            local format = string.format
             if box.when_full == 1 and box.keyed == 0 and box.hollow == 0 then
               local last
               do
@@ -211,8 +232,8 @@ if plan_boxes then
                 low, last, is_found = 1, 1, false
                 while low < last or not is_found do
                   local middle = is_found and math.floor((low + last) / 2) or last
-                  local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail,
-                    string.format('%d', 2 * (middle - 1))))
+                  local head_kind, head_index, head_sum = unpacked('<BI6I6', call('LINDEX', box.mail, format('%d', 2 *
+                    (middle - 1))))
                   local dropped = head_sum - box.from_sum
                   if middle >= count and dropped >= bytes or dropped >= budget_bytes or middle == left then
                     last, is_found = middle, true
@@ -225,7 +246,7 @@ if plan_boxes then
                 end
               end
               local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX',
-                box.mail, string.format('%d', 2 * (last - 1))))
+                box.mail, format('%d', 2 * (last - 1))))
               local dropped = head_sum - box.from_sum
               budget_bytes = budget_bytes - dropped
               box.drop, box.from, box.from_tag, box.from_sum = last, head_index, head_tag, head_sum
@@ -234,8 +255,7 @@ if plan_boxes then
               local count_2 = count
               local bytes_2 = bytes
               while (count_2 > 0 or bytes_2 > 0) and budget_looks > 0 and box.drop < left do
-                local elements = call('LRANGE', box.mail, string.format('%d', 2 * box.drop), string.format('%d', 2 *
-                  box.drop + 63))
+                local elements = call('LRANGE', box.mail, format('%d', 2 * box.drop), format('%d', 2 * box.drop + 63))
                 for i = 1, #elements, 2 do
                   if count_2 <= 0 and bytes_2 <= 0 or budget_looks <= 0 or box.drop >= left then
                     break
@@ -316,6 +336,7 @@ if not plan_is_step then
   end
 end
 if plan_boxes then
+  local format = string.format
   do
     local body = arguments[2]
     for number, box in pairs(plan_boxes) do
@@ -349,20 +370,20 @@ if plan_boxes then
             local older = tonumber(call('HGET', box.box, field) or 0) or 0
             if older > box.from and older < index then
               local at = 2 * (box.drop + older - box.from - 1)
-              local found = call('LRANGE', box.mail, string.format('%d', at), string.format('%d', at + 1))
+              local found = call('LRANGE', box.mail, format('%d', at), format('%d', at + 1))
               local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', found[1])
               local body_life_2, body_key_2 = unpacked('<I6Bc0', found[2])
               if head_kind == 77 and head_index == older and body_key_2 == body_key then
                 local empty = pack('<I6Bc0', 0, 0, '')
                 head_kind = 88
-                call('LSET', box.mail, string.format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum,
-                  head_sent, head_tag))
-                call('LSET', box.mail, string.format('%d', at + 1), empty)
+                call('LSET', box.mail, format('%d', at), pack('<BI6I6I6c8', head_kind, head_index, head_sum, head_sent,
+                  head_tag))
+                call('LSET', box.mail, format('%d', at + 1), empty)
                 box.hollow = box.hollow + #found[2] - #empty
               end
             end
             box.keys = true
-            box.keyed = box.keyed + call('HSET', box.box, field, string.format('%d', index))
+            box.keyed = box.keyed + call('HSET', box.box, field, format('%d', index))
           end
         end
       end
@@ -380,7 +401,7 @@ if plan_boxes then
         box.due = 0
       end
       if box.drop > 0 then
-        call('LTRIM', box.mail, string.format('%d', 2 * box.drop), '-1')
+        call('LTRIM', box.mail, format('%d', 2 * box.drop), '-1')
       end
       local has_list = box.last > box.from
       if box.last > 0 then
@@ -388,7 +409,7 @@ if plan_boxes then
           box.from_tag, box.sum, box.from_sum, box.hollow, box.keyed, box.due, box.own_size) .. box.rest)
       end
       if is_due then
-        local until_ms = string.format('%d', now + box.ttl + math.floor(box.ttl / 8))
+        local until_ms = format('%d', now + box.ttl + math.floor(box.ttl / 8))
         call('PEXPIREAT', box.box, until_ms)
         if has_list then
           call('PEXPIREAT', box.mail, until_ms)
@@ -399,7 +420,7 @@ if plan_boxes then
           call('PERSIST', box.mail)
         end
       elseif box.ttl > 0 and box.base == box.from and has_list then
-        call('PEXPIREAT', box.mail, string.format('%d', box.due + box.ttl))
+        call('PEXPIREAT', box.mail, format('%d', box.due + box.ttl))
       end
     end
     if box.last > box.base and (box.is_new or #box.rest > box.own_size) then
@@ -407,7 +428,7 @@ if plan_boxes then
       local name
       do
         local box_2 = box.box
-        name = sub(box_2, #meta + 1)
+        name = string.sub(box_2, #meta + 1)
       end
       local growth_epoch, growth_start_index, growth_start_tag, growth_end_index, growth_end_tag = box.epoch, box.base,
         box.base_tag, box.last, box.tag
@@ -447,7 +468,7 @@ if plan_boxes then
     end
   end
   if wake_ups_lists then
-    local channel = sub(meta, 1, -5) .. 'wake:'
+    local channel = string.sub(meta, 1, -5) .. 'wake:'
     for process, list in pairs(wake_ups_lists) do
       try('PUBLISH', channel .. process, table.concat(list))
     end

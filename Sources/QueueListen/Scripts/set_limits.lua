@@ -1,9 +1,10 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local call, keys, try = redis.call, KEYS, redis.pcall
+local keys = KEYS
 local meta, box, mail, own_limits = keys[1], keys[2], keys[3], ARGV[2]
 local target_partitions, target_new_epoch = struct.unpack('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
+local call, try = redis.call, redis.pcall
 do
   local text, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text then

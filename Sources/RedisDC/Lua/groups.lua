@@ -75,8 +75,8 @@ end
 -- KEYS: state, index
 -- ARGV
 --   [1] to [3]: see Request
---   [4] kind and [5] permits of the resource: see read_or_create_resource
---   [6] mode: c consume, l lease, m lease of a mutex, t lease as a member of a group
+--   [4] kind and [5] permits of the resource, 1 by default: see read_or_create_resource
+--   [6] mode: c consume, l lease, m lease of a mutex (by default), t lease as a member of a group
 --   [7] wanted: number of permits, 1 by default
 --   [8] if_free: 1 replies -1 when the permits cannot be granted now; 0 or nothing queues then
 --   [9] priority: see entry acquire
@@ -88,7 +88,7 @@ function entry.acquire_in_group(keys, arguments)
   local clock = Clock.new()
   local slot = begin_claim(partition, request, clock)
   local claim = read_wanted_claim(request, arguments)
-  local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], GROUPS,
+  local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5] or '1', GROUPS,
     claim.mode == MEMBER)
   resource.name = string.sub(resource.field, 3)
   local writes = Writes.new({hset = {}, hdel = {}, zadd = {}, zrem = {}, sessions = {}})

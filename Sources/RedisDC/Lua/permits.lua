@@ -4,7 +4,8 @@
 -- Reads the claim that a request asks for from its arguments [6] mode, [7] wanted and [9] priority.
 local function read_wanted_claim(request, arguments)
   local claim = Claim.new({state = WAITING, number = request.number,
-    count = arguments[7] and tonumber(arguments[7]) or 1, mode = arguments[6], priority = arguments[9] or ORDINARY})
+    count = arguments[7] and tonumber(arguments[7]) or 1, mode = arguments[6] or SOLE,
+    priority = arguments[9] or ORDINARY})
   return claim
 end
 
@@ -69,6 +70,24 @@ local function grant_at_once(partition, resource, claim, claim_id)
   return reply
 end
 
+-- Returns whether a request locks a mutex that has no record, because nobody holds it.
+local function is_first_lock(resource, claim)
+  return claim.mode == SOLE and not resource.stored and resource.kind == MUTEX and resource.permits == 1
+    and claim.count == 1 and claim.priority == ORDINARY
+end
+
+-- Locks a mutex that has no record: the usual lock. Writes what acquire_or_queue would write, but composes the records
+-- of the values that are known before, because packing all fields costs twice as much.
+local function lock_first(partition, request, slot, clock)
+  take_tick(partition, clock)
+  local tick = struct.pack(NUMBER_FORMAT, clock.tick)
+  redis.call('HSET', partition.state, request.slot_field,
+    HELD .. struct.pack(NUMBER_FORMAT, request.number) .. ONE .. tick .. SOLE .. ORDINARY .. request.resource_field,
+    request.resource_field, LOCKED_MUTEX .. tick .. NEVER .. id_of_request(request), 'clock', tick)
+  write_session_of_slot(partition, slot)
+  return clock.tick
+end
+
 -- Acquires permits, or queues for them. if_free: '1' ends the script with -1 when the permits cannot be granted now.
 -- Returns the reply.
 local function acquire_or_queue(partition, request, slot, resource, clock, claim, if_free)
@@ -101,8 +120,8 @@ end
 -- KEYS: state, index
 -- ARGV
 --   [1] to [3]: see Request
---   [4] kind and [5] permits of the resource: see read_or_create_resource
---   [6] mode: c consume, l lease, m lease of a mutex, k lease of a mutex for a cohort
+--   [4] kind and [5] permits of the resource, 1 by default: see read_or_create_resource
+--   [6] mode: c consume, l lease, m lease of a mutex (by default), k lease of a mutex for a cohort
 --   [7] wanted: number of permits, 1 by default
 --   [8] if_free: 1 replies -1 when the permits cannot be granted now; 0 or nothing queues then
 --   [9] priority: 0 precedes all waiters with 1 and does not queue behind them; 1 or nothing by default
@@ -115,8 +134,12 @@ function entry.acquire(keys, arguments)
   local request = read_request(arguments)
   local clock = Clock.new()
   local slot = begin_claim(partition, request, clock)
-  local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5], PERMITS, false)
+  local resource = read_or_create_resource(partition, request, slot, arguments[4], arguments[5] or '1', PERMITS, false)
   local claim = read_wanted_claim(request, arguments)
+  if is_first_lock(resource, claim) then
+    local fence = lock_first(partition, request, slot, clock)
+    return fence
+  end
   local reply = acquire_or_queue(partition, request, slot, resource, clock, claim, arguments[8])
   return reply
 end

@@ -59,6 +59,8 @@ local BROUGHT_FIELD = 'b:'
 local NUMBER_FORMAT, TICK_FORMAT = '<d', '>I8'
 -- The number 0 as a record, in place of a clock or meeting that has been deleted.
 local NEVER = '\0\0\0\0\0\0\0\0'
+-- The number 1 as a record.
+local ONE = '\0\0\0\0\0\0\240\63'
 
 -- A session: what s:SID holds. A record of another size is corrupt, and counts as expired.
 local Session = record {
@@ -196,6 +198,8 @@ local Resource = record {
 local TAIL_AT = 60
 -- The beginning of the record of a mutex of the family PERMITS without waiters.
 local MUTEX_WITHOUT_WAITERS = 'mfp\0\0\0\0\0\0\0\0'
+-- The beginning of the record of a mutex of the family PERMITS that is held and has no waiters, up to `created`.
+local LOCKED_MUTEX = MUTEX_WITHOUT_WAITERS .. NEVER .. NEVER .. ONE .. ONE
 
 -- Returns the tail of a resource from its record.
 local function tail_of_resource(stored)

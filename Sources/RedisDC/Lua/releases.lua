@@ -81,13 +81,14 @@ end
 --
 -- KEYS, ARGV and Reply: as for entry release
 function entry.release_mutex(keys, arguments)
-  local partition = Partition.new({state = keys[1], index = keys[2]})
+  local partition = Partition.new({state = keys[1]})
   local named = redis.call('HGET', partition.state, arguments[3])
   if named and string.sub(named, 1, #MUTEX_WITHOUT_WAITERS) == MUTEX_WITHOUT_WAITERS
     and tail_of_resource(named) == string.sub(arguments[1], 3) .. ':' .. arguments[4] then
     redis.call('HDEL', partition.state, arguments[3])
     return 1
   end
+  partition.index = keys[2]
   local ending = read_ending(arguments)
   local claim = Claim.new()
   local resource = Resource.new({tail = ''})

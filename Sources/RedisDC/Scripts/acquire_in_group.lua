@@ -1,11 +1,13 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, pack, sub, unpacked = ARGV, redis.call, struct.pack, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
+local arguments = ARGV
 local request_slot_field, request_number, request_number_text, request_resource_field = arguments[1], arguments[2] + 0,
   arguments[2], arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
+local call = redis.call
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
+local pack, unpacked = struct.pack, struct.unpack
 if slot_stored and #slot_stored >= 9 then
   slot_state, slot_number = unpacked('<c1d', slot_stored)
   if request_number < slot_number then
@@ -35,6 +37,7 @@ else
     slot_session_record = pack('<ddd', session_expires, session_notices, session_slots)
   end
 end
+local sub = string.sub
 if request_number == slot_number then
   if slot_state == 'd' then
     return {'over', sub(slot_stored, 10)}
@@ -61,12 +64,12 @@ if slot_state == 'h' and sub(slot_stored, 28) ~= request_resource_field then
 end
 local claim_tick
 local claim_state, claim_number, claim_count, claim_mode, claim_priority = 'w', request_number, arguments[7] and
-  tonumber(arguments[7]) or 1, arguments[6], arguments[9] or '1'
+  tonumber(arguments[7]) or 1, arguments[6] or 'm', arguments[9] or '1'
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
 do
   local kind = arguments[4]
-  local permits = arguments[5]
+  local permits = arguments[5] or '1'
   local is_member = claim_mode == 't'
   resource_field, resource_tail, resource_stored = request_resource_field, '', call('HGET', partition_state,
     request_resource_field)
@@ -103,7 +106,7 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'g', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'g', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end

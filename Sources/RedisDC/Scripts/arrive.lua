@@ -1,11 +1,14 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, keys, pack, sub, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, struct.unpack
+local keys = KEYS
 local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local arguments = ARGV
 local request_slot_field, request_number, request_number_text, request_resource_field = arguments[1], arguments[2] + 0,
   arguments[2], arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
+local call = redis.call
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
+local pack, unpacked = struct.pack, struct.unpack
 if slot_stored and #slot_stored >= 9 then
   slot_state, slot_number = unpacked('<c1d', slot_stored)
   if request_number < slot_number then
@@ -35,6 +38,7 @@ else
     slot_session_record = pack('<ddd', session_expires, session_notices, session_slots)
   end
 end
+local sub = string.sub
 if request_number == slot_number then
   if slot_state == 'd' then
     return {'over', sub(slot_stored, 10)}
@@ -99,7 +103,7 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'm', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'm', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end

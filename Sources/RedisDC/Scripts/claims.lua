@@ -1,22 +1,25 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, sub, unpacked = redis.call, string.format, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local sid, first = ARGV[1], tonumber(ARGV[2])
+local call = redis.call
 local stored_session = call('HGET', partition_state, 's:' .. sid)
 if not (stored_session and #stored_session == 24) then
   return {'lost'}
 end
+local unpacked = struct.unpack
 local session_expires, session_notices, session_slots = unpacked('<ddd', stored_session)
 if session_expires == 0 then
   return {'lost', 'ended'}
 end
 local stop = math.min(session_slots, first + 200)
 local fields = {}
+local format = string.format
 for slot = first, stop - 1 do
   fields[#fields + 1] = 'c:' .. sid .. ':' .. format('%d', slot)
 end
 local records = #fields > 0 and call('HMGET', partition_state, unpack(fields)) or {}
 local page = {}
+local sub = string.sub
 for i = 1, #fields do
   local listed_state, listed_number, listed_tick, listed_count, listed_mode, listed_name = 'd', 0, 0, 0, '', ''
   repeat

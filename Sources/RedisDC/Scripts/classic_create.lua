@@ -1,7 +1,8 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, keys = redis.call, KEYS
+local keys = KEYS
 local permits_key, meta_key = keys[1], keys[2]
 local permits, adds_step_only = tonumber(ARGV[1]), ARGV[2]
+local call = redis.call
 do
   local type_found = call('TYPE', permits_key).ok
   if type_found ~= 'none' and type_found ~= 'list' then
@@ -23,7 +24,8 @@ if not existing then
   missing = permits
 end
 if missing > 0 then
-  local step = math.min(missing, 10000)
+  local min = math.min
+  local step = min(missing, 10000)
   missing = missing - step
   if missing > 0 then
     call('HSET', meta_key, 'missing', string.format('%d', missing))
@@ -33,7 +35,7 @@ if missing > 0 then
   local count = step
   while count > 0 do
     local batch = {}
-    for i = 1, math.min(count, 4000) do
+    for i = 1, min(count, 4000) do
       batch[i] = '1'
     end
     call('LPUSH', permits_key, unpack(batch))

@@ -1,6 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, keys = redis.call, KEYS
+local keys = KEYS
 local tombstones_key = keys[3]
+local call = redis.call
 local existed = call('DEL', keys[1], keys[2])
 call('DEL', tombstones_key)
 call('LPUSH', tombstones_key, '1', '1', '1', '1', '1', '1', '1', '1')

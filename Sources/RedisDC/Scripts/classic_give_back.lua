@@ -1,6 +1,6 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
 local permits_key = KEYS[1]
+local call = redis.call
 do
   local type_found = call('TYPE', permits_key).ok
   if type_found ~= 'none' and type_found ~= 'list' then

@@ -1,6 +1,6 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
 local tombstones_key = KEYS[1]
+local call = redis.call
 if call('EXISTS', KEYS[2]) == 1 then
   return 0
 end

@@ -1,8 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, keys, sub = redis.call, KEYS, string.sub
+local keys = KEYS
 local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
+local call, sub = redis.call, string.sub
 do
   local name = ARGV[1]
   resource_field, resource_name, resource_tail = 't:' .. name, name, ''
@@ -26,7 +27,7 @@ do
   if resource_kind and resource_waiting > 0 then
     local verdict = resource_kind == 'xf' and 'gone' or 'broken'
     local lines = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name .. '\1',
-      'LIMIT', '0', 160)
+      'LIMIT', '0', '160')
     writes_wakeups = writes_wakeups or {}
     for i = 1, #lines do
       local line = lines[i]
@@ -84,7 +85,7 @@ do
       local has_removed_all
       do
         local lines = call('ZRANGEBYLEX', partition_index, '[' .. letter .. resource_name .. '\0', '(' .. letter ..
-          resource_name .. '\1', 'LIMIT', '0', 320)
+          resource_name .. '\1', 'LIMIT', '0', '320')
         local bytes
         bytes, has_removed_all = 0, #lines < 320
         for i = 1, #lines do

@@ -1,9 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
 local state, sid, confirmations = KEYS[1], ARGV[1], ARGV[2]
 if #confirmations > 4000 then
   return redis.error_reply('RDC more than 4000 bytes of confirmations in one request')
 end
+local call = redis.call
 call('HDEL', state, '')
 for slot_text, number in string.gmatch(confirmations, '(%d+):(%d+)') do
   local slot_field = 'c:' .. sid .. ':' .. slot_text

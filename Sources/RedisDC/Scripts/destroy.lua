@@ -1,10 +1,13 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, keys, pack, sub = ARGV, redis.call, KEYS, struct.pack, string.sub
+local keys = KEYS
 local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local arguments = ARGV
 local request_slot_field, request_number, request_resource_field = arguments[1], arguments[2] + 0, arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
+local call = redis.call
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
+local pack = struct.pack
 if slot_stored and #slot_stored >= 9 then
   slot_state, slot_number = struct.unpack('<c1d', slot_stored)
   if request_number < slot_number then
@@ -34,6 +37,7 @@ else
     slot_session_record = pack('<ddd', session_expires, session_notices, session_slots)
   end
 end
+local sub = string.sub
 if request_number == slot_number then
   return tonumber(sub(slot_stored, 10)) or 1
 end
@@ -96,7 +100,7 @@ do
   if resource_kind and resource_waiting > 0 then
     local verdict = resource_kind == 'xf' and 'gone' or 'broken'
     local lines = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name .. '\1',
-      'LIMIT', '0', 160)
+      'LIMIT', '0', '160')
     writes_wakeups = writes_wakeups or {}
     for i = 1, #lines do
       local line = lines[i]
@@ -154,7 +158,7 @@ do
       local has_removed_all
       do
         local lines = call('ZRANGEBYLEX', partition_index, '[' .. letter .. resource_name .. '\0', '(' .. letter ..
-          resource_name .. '\1', 'LIMIT', '0', 320)
+          resource_name .. '\1', 'LIMIT', '0', '320')
         local bytes
         bytes, has_removed_all = 0, #lines < 320
         for i = 1, #lines do

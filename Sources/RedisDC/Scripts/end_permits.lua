@@ -1,14 +1,15 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, sub, unpacked = ARGV, redis.call, string.sub, struct.unpack
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local ending_sid, ending_stored, ending_is_named, ending_is_cohort, ending_ended_slot, ending_by_other, ending_word,
   ending_session
+local arguments, sub = ARGV, string.sub
 local ending_slot_field, ending_claim_number, ending_claim_id = arguments[1], tonumber(arguments[4]), sub(arguments[1],
   3) .. ':' .. arguments[4]
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
 local resource_tail = ''
+local call, unpacked = redis.call, struct.unpack
 do
   resource_field, resource_name, ending_word = arguments[3], sub(arguments[3], 3), arguments[2]
   ending_sid = string.match(ending_claim_id, '^[^:]+')

@@ -1,7 +1,8 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, sub = ARGV, redis.call, string.sub
 local partition_state = KEYS[1]
+local arguments, call = ARGV, redis.call
 local stored = call('HGET', partition_state, arguments[3])
+local sub = string.sub
 if not stored or sub(stored, 60) ~= sub(arguments[1], 3) .. ':' .. arguments[4] then
   return {'none'}
 end

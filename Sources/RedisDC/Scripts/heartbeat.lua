@@ -1,12 +1,15 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, format, keys, sub, unpacked = ARGV, redis.call, string.format, KEYS, string.sub, struct.unpack
+local keys = KEYS
 local partition_state, partition_index, partition_sessions = keys[1], keys[2], keys[3]
+local arguments = ARGV
 local sid, ttl, changed_slot = arguments[1], tonumber(arguments[2]), arguments[3]
+local call = redis.call
 local stored = call('HMGET', partition_state, 's:' .. sid, 'watchers', 'rechecked')
 local stored_session, watchers, rechecked = stored[1], stored[2], stored[3] or ''
 if not (stored_session and #stored_session == 24) then
   return {'lost'}
 end
+local unpacked = struct.unpack
 local session_expires, session_notices, session_slots = unpacked('<ddd', stored_session)
 local now
 do
@@ -30,6 +33,7 @@ repeat
   session_notices = first_notice
 until true
 call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots))
+local format = string.format
 local is_unlisted = call('ZADD', partition_sessions, format('%d', session_expires), sid)
 do
   local fence = tonumber(arguments[6] or 0)
@@ -46,6 +50,7 @@ do
   end
 end
 local is_data_lost = false
+local sub = string.sub
 if changed_slot ~= '' then
   repeat
     local number_text = arguments[4]

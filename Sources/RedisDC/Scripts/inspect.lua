@@ -1,7 +1,8 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, sub = ARGV, redis.call, string.sub
 local state, index = KEYS[1], KEYS[2]
+local arguments = ARGV
 local name, wanted, after = arguments[1], arguments[3], arguments[4]
+local call = redis.call
 local stored = call('HGET', state, 't:' .. name)
 if not stored then
   return {}
@@ -16,6 +17,7 @@ do
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
+local sub = string.sub
 local named_holder = resource_kind == 'mf' and resource_family == 'p' and sub(stored, 60) or ''
 local holder_count = named_holder ~= '' and 1 or call('ZLEXCOUNT', index, '[h' .. name .. '\0', '(h' .. name .. '\1')
 local page_size = math.min(tonumber(arguments[2]), 128)

@@ -1,7 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, format, keys = ARGV, redis.call, string.format, KEYS
+local keys = KEYS
 local partition_state, partition_index, partition_sessions, partition_values = keys[1], keys[2], keys[3], keys[4]
+local arguments = ARGV
 local sid, epoch_if_new, ttl, wanted_partitions = arguments[1], arguments[2], tonumber(arguments[3]), arguments[4]
+local call = redis.call
 for i, expected_type in ipairs({'hash', 'zset', 'zset', 'hash'}) do
   local key = keys[i]
   local type_found = call('TYPE', key).ok
@@ -32,6 +34,7 @@ if not epoch then
   local clock = struct.pack('<d', now)
   call('HSET', partition_state, 'epoch', epoch_if_new, 'clock', clock, 'partitions', wanted_partitions)
 end
+local format = string.format
 do
   local about = arguments[5]
   call('ZADD', partition_index, '0', 'a')

@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, sub = redis.call, string.format, string.sub
 local partition_state, partition_sessions = KEYS[1], KEYS[3]
 local sid = ARGV[1]
+local call = redis.call
 local stored = call('HMGET', partition_state, 's:' .. sid, 'watchers')
 local stored_session = stored[1]
 if not (stored_session and #stored_session == 24) then
@@ -11,10 +11,12 @@ call('HDEL', partition_state, '')
 local session_expires, session_notices, session_slots = struct.unpack('<ddd', stored_session)
 local first = math.max(0, session_slots - 1024)
 local fields = {}
+local format = string.format
 for slot = first, session_slots - 1 do
   fields[#fields + 1] = 'c:' .. sid .. ':' .. format('%d', slot)
 end
 local is_idle = true
+local sub = string.sub
 if session_slots > 0 then
   local is_idle_2 = true
   for i, stored_2 in ipairs(call('HMGET', partition_state, unpack(fields))) do

@@ -1,7 +1,8 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, keys, sub = redis.call, KEYS, string.sub
+local keys = KEYS
 local state, index, sessions = keys[1], keys[2], keys[3]
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
@@ -9,6 +10,7 @@ end
 local page = call('HSCAN', state, ARGV[1], 'MATCH', '[tx]:*', 'COUNT', '200')
 local fields = page[2]
 local rows, damaged = {}, {}
+local sub = string.sub
 for i = 1, #fields, 2 do
   local field, stored = fields[i], fields[i + 1]
   local name = sub(field, 3)

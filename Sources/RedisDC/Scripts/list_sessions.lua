@@ -1,6 +1,6 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
 local state, sessions = KEYS[1], KEYS[3]
+local call = redis.call
 local page = call('HSCAN', state, ARGV[1], 'MATCH', 's:*', 'COUNT', '500')
 local fields = page[2]
 for i = 1, #fields, 2 do

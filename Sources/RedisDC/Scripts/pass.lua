@@ -1,9 +1,11 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, keys, pack, sub, unpacked = ARGV, redis.call, KEYS, struct.pack, string.sub, struct.unpack
+local keys = KEYS
 local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local arguments = ARGV
 local request_slot_field, request_number, request_resource_field = arguments[1], arguments[2] + 0, arguments[3]
 local clock_now, clock_tick
 local slot_state, slot_number, slot_stored
+local call, unpacked = redis.call, struct.unpack
 do
   local claim_number = arguments[6]
   slot_stored = call('HGET', partition_state, request_slot_field)
@@ -21,6 +23,7 @@ do
 end
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
+local sub = string.sub
 do
   local kind = arguments[4]
   local permits = arguments[5]
@@ -59,12 +62,13 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'p', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'p', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end
 end
 local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_sessions, writes_wakeups
+local pack = struct.pack
 do
   local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
     unpacked('<c1dddc1c1', slot_stored)

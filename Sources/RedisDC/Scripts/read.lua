@@ -1,8 +1,11 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, keys, sub = ARGV, redis.call, KEYS, string.sub
+local keys = KEYS
 local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
+local arguments = ARGV
 local slot_field, resource_field = arguments[1], arguments[3]
+local sub = string.sub
 local name = sub(resource_field, 3)
+local call = redis.call
 local stored = call('HMGET', partition_state, slot_field, resource_field)
 local stored_slot, stored_resource = stored[1], stored[2]
 if not stored_slot or sub(stored_slot, 1, 1) ~= 'h' then

@@ -1,9 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
+local call = redis.call
 do
   local name = ARGV[1]
   resource_field, resource_name, resource_tail = 't:' .. name, name, ''

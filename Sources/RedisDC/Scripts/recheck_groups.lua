@@ -1,9 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call = redis.call
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
+local call = redis.call
 do
   local name = ARGV[1]
   resource_field, resource_name, resource_tail = 't:' .. name, name, ''
@@ -61,6 +61,7 @@ do
     for i = 1, #writes_zrem do
       admission_removed[writes_zrem[i]] = true
     end
+    local sub = string.sub
     while resource_waiting > 0 and admission_budget > 0 and (admission_group or not admission_is_blocked and
       resource_free > 0) do
       local group, lines, claim_at = admission_group, nil, admission_claim_at
@@ -97,7 +98,7 @@ do
             local waiter_line, waiter_id, waiter_sid, waiter_number, waiter_slot_field, waiter_is_waiting, waiter_note,
               waiter_other_line
             do
-              waiter_line, waiter_id = line, string.sub(line, claim_at)
+              waiter_line, waiter_id = line, sub(line, claim_at)
               local slot_id
               slot_id, waiter_sid, waiter_number = string.match(waiter_id, '^(([^:]*):[^:]*):(.*)$')
               waiter_slot_field = 'c:' .. slot_id
@@ -114,13 +115,13 @@ do
             end
             local stored = call('HGET', partition_state, waiter_slot_field)
             local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
-            if stored and string.sub(stored, 1, 1) == 'w' then
+            if stored and sub(stored, 1, 1) == 'w' then
               claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at =
                 struct.unpack('<c1dddc1c1', stored)
               waiter_is_waiting = claim_number == tonumber(waiter_number)
             end
             if waiter_is_waiting and claim_mode == 't' then
-              waiter_note = string.sub(stored, claim_name_at + #resource_field)
+              waiter_note = sub(stored, claim_name_at + #resource_field)
               if group then
                 waiter_other_line = 'q' .. resource_name .. '\0' .. claim_priority .. struct.pack('>I8', claim_tick) ..
                   waiter_id
@@ -182,7 +183,7 @@ do
               if claim_mode == 't' then
                 claim_count, admission_members[waiter_note] = 0, admission_members[waiter_note] + 1
                 if admission_members[waiter_note] == 1 then
-                  admission_group = string.sub(waiter_note, 2)
+                  admission_group = sub(waiter_note, 2)
                 end
               end
               do

@@ -1,9 +1,10 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, keys = redis.call, KEYS
+local keys = KEYS
 local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
 local clock_now, clock_tick
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored, resource_tail
+local call = redis.call
 do
   local name = ARGV[1]
   resource_field, resource_name, resource_tail = 't:' .. name, name, ''
@@ -71,8 +72,9 @@ do
       if #dead > 0 and resource_kind == 'bb' then
         resource_kind, round_is_left_over = 'zf', true
       else
+        local sub = string.sub
         for i = 1, #dead do
-          local claim_id = string.sub(dead[i], round_claim_at)
+          local claim_id = sub(dead[i], round_claim_at)
           do
             local line = dead[i]
             writes_zrem[#writes_zrem + 1] = line
@@ -89,7 +91,7 @@ do
         resource_waiting = resource_waiting - #dead
         if living == resource_limit then
           resource_free, resource_signalled = resource_limit, resource_signalled + 1
-          resource_tail = string.sub(last, round_tick_at, round_tick_at + 7) .. struct.pack('<d', resource_limit)
+          resource_tail = sub(last, round_tick_at, round_tick_at + 7) .. struct.pack('<d', resource_limit)
           if #lines > 256 then
             round_budget = 0
           end
@@ -106,16 +108,17 @@ do
       local lines = call('ZRANGEBYLEX', partition_index, '[q' .. resource_name .. '\0', '(q' .. resource_name .. '\1',
         'LIMIT', '0', #writes_zrem + round_budget)
       writes_wakeups = writes_wakeups or {}
+      local sub = string.sub
       for i = 1, #lines do
-        if resource_free == 0 or round_budget == 0 or string.sub(lines[i], round_tick_at, round_tick_at + 7) >
-          resource_tail then
+        if resource_free == 0 or round_budget == 0 or sub(lines[i], round_tick_at, round_tick_at + 7) > resource_tail
+          then
           break
         end
         if not removed[lines[i]] then
           local line = lines[i]
           local party_id, party_sid, party_number, party_slot_field
           do
-            party_id = string.sub(line, round_claim_at)
+            party_id = sub(line, round_claim_at)
             local slot_id
             slot_id, party_sid, party_number = string.match(party_id, '^(([^:]*):[^:]*):(.*)$')
             party_slot_field = 'c:' .. slot_id
@@ -132,7 +135,7 @@ do
           local stored = call('HGET', partition_state, party_slot_field)
           local claim_state, claim_count, claim_tick, claim_mode, claim_priority
           local claim_number = 0
-          if stored and string.sub(stored, 1, 1) == 'w' then
+          if stored and sub(stored, 1, 1) == 'w' then
             claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority = struct.unpack('<c1dddc1c1',
               stored)
           end

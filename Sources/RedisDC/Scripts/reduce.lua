@@ -1,11 +1,13 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, pack, sub = ARGV, redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
 local clock_now, clock_tick
+local arguments = ARGV
 local slot_field, keep = arguments[1], tonumber(arguments[5])
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_stored
+local sub = string.sub
 local resource_field, resource_name, resource_tail = arguments[3], sub(arguments[3], 3), ''
+local call = redis.call
 local stored = call('HMGET', partition_state, slot_field, resource_field)
 resource_stored = stored[2]
 if not stored[1] or sub(stored[1], 1, 1) ~= 'h' then
@@ -25,6 +27,7 @@ if count <= keep then
 end
 claim_count = keep
 local writes_wakeups
+local pack = struct.pack
 local writes_hset, writes_hdel, writes_zadd, writes_zrem, writes_sessions = {slot_field, pack('<c1dddc1c1', claim_state,
   claim_number, claim_count, claim_tick, claim_mode, claim_priority) .. resource_field}, {}, {}, {}, {}
 if resource_stored then

@@ -1,12 +1,15 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, pack, sub = ARGV, redis.call, struct.pack, string.sub
-local partition_state, partition_index = KEYS[1], KEYS[2]
+local partition_index
+local partition_state = KEYS[1]
+local arguments, call = ARGV, redis.call
 local named = call('HGET', partition_state, arguments[3])
+local sub = string.sub
 if named and sub(named, 1, 11) == 'mfp\0\0\0\0\0\0\0\0' and sub(named, 60) == sub(arguments[1], 3) .. ':' ..
   arguments[4] then
   call('HDEL', partition_state, arguments[3])
   return 1
 end
+partition_index = KEYS[2]
 local ending_stored, ending_is_named, ending_is_cohort, ending_ended_slot
 local ending_slot_field, ending_claim_number, ending_claim_id = arguments[1], tonumber(arguments[4]), sub(arguments[1],
   3) .. ':' .. arguments[4]
@@ -14,6 +17,7 @@ local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_prio
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
 local resource_tail = ''
+local pack = struct.pack
 do
   local number = tonumber(arguments[2])
   resource_field, resource_name = arguments[3], sub(arguments[3], 3)

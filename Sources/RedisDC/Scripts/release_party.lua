@@ -1,13 +1,15 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, keys, pack, sub = ARGV, redis.call, KEYS, struct.pack, string.sub
+local keys = KEYS
 local partition_state, partition_index, partition_values = keys[1], keys[2], keys[4]
 local ending_stored, ending_is_named, ending_ended_slot
+local arguments, sub = ARGV, string.sub
 local ending_slot_field, ending_claim_number, ending_claim_id = arguments[1], tonumber(arguments[4]), sub(arguments[1],
   3) .. ':' .. arguments[4]
 local claim_state, claim_number, claim_count, claim_tick, claim_mode, claim_priority, claim_name_at
 local resource_kind, resource_family, resource_waiting, resource_free, resource_consumed, resource_permits,
   resource_limit, resource_created, resource_signalled, resource_field, resource_name, resource_stored
 local resource_tail = ''
+local call, pack = redis.call, struct.pack
 do
   local number = tonumber(arguments[2])
   resource_field, resource_name = arguments[3], sub(arguments[3], 3)

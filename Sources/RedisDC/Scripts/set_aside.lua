@@ -1,8 +1,9 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call = ARGV, redis.call
 local state = KEYS[1]
+local arguments = ARGV
 local sid, slot_number, claim_number = arguments[1], arguments[2], arguments[3]
 local slot_field = 'c:' .. sid .. ':' .. slot_number
+local call = redis.call
 local stored = call('HMGET', state, 's:' .. sid, slot_field)
 local stored_session, stored_slot = stored[1], stored[2]
 if stored_session and #stored_session == 24 and struct.unpack('<d', stored_session) > 0 then

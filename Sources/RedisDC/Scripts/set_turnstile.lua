@@ -1,10 +1,12 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, pack, sub = ARGV, redis.call, struct.pack, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
+local arguments = ARGV
 local request_slot_field, request_number, request_resource_field = arguments[1], arguments[2] + 0, arguments[3]
 local clock_now, clock_tick
 local slot_session_field, slot_session_record
+local call = redis.call
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
+local pack = struct.pack
 if slot_stored and #slot_stored >= 9 then
   slot_state, slot_number = struct.unpack('<c1d', slot_stored)
   if request_number < slot_number then
@@ -34,6 +36,7 @@ else
     slot_session_record = pack('<ddd', session_expires, session_notices, session_slots)
   end
 end
+local sub = string.sub
 if request_number == slot_number then
   return tonumber(sub(slot_stored, 10)) or 1
 end
@@ -91,7 +94,7 @@ do
   elseif permits == '' then
     return {'missing'}
   else
-    resource_kind, resource_family, resource_permits = kind, 'p', tonumber(permits or 1)
+    resource_kind, resource_family, resource_permits = kind, 'p', permits == '1' and 1 or tonumber(permits or 1)
     resource_waiting, resource_free, resource_consumed = 0, resource_permits, 0
     resource_limit, resource_signalled = resource_permits, 0
   end

@@ -1,9 +1,10 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local arguments, call, sub = ARGV, redis.call, string.sub
 local partition_state, partition_index = KEYS[1], KEYS[2]
+local arguments = ARGV
 local request_slot_field, request_number, request_resource_field = arguments[1], arguments[2] + 0, arguments[3]
 local clock_now
 local slot_session_field, slot_session_record
+local call = redis.call
 local slot_state, slot_number, slot_stored = 'd', 0, call('HGET', partition_state, request_slot_field)
 if slot_stored and #slot_stored >= 9 then
   slot_state, slot_number = struct.unpack('<c1d', slot_stored)
@@ -35,6 +36,7 @@ else
     slot_session_record = struct.pack('<ddd', session_expires, session_notices, session_slots)
   end
 end
+local sub = string.sub
 if request_number == slot_number then
   return tonumber(sub(slot_stored, 10)) or 1
 end

@@ -1,7 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
-local call, format, sub = redis.call, string.format, string.sub
 local partition_state, partition_sessions = KEYS[1], KEYS[3]
 local sid, wanted_below = ARGV[1], ARGV[2]
+local call = redis.call
 local stored = call('HGET', partition_state, 's:' .. sid)
 if not stored then
   call('ZREM', partition_sessions, sid)
@@ -17,6 +17,7 @@ if #stored == 24 then
   end
 end
 local is_recounted = session_notices < 0
+local format = string.format
 if is_recounted then
   do
     local left = 2048
@@ -55,6 +56,7 @@ if wanted_below ~= '' and not is_recounted then
 end
 local is_top = below == session_slots
 local claims, left = {}, 8
+local sub = string.sub
 while below > 0 and #claims == 0 and left > 0 do
   left = left - 1
   local first = math.max(0, below - 128)

@@ -1,7 +1,8 @@
 -- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
-local arguments, call = ARGV, redis.call
+local arguments = ARGV
 local sent, window, is_logout = tonumber(arguments[1]), tonumber(arguments[2]), arguments[3] == '1'
 local now
+local call = redis.call
 do
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)

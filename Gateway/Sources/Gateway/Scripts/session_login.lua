@@ -1,7 +1,9 @@
 -- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
-local arguments, call, keys = ARGV, redis.call, KEYS
+local keys = KEYS
 local device, session, older = keys[1], keys[2], keys[3]
+local call = redis.call
 local current = call('GET', device) or ''
+local arguments = ARGV
 if current ~= arguments[1] then
   return {'again', current}
 end

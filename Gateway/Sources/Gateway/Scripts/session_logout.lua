@@ -1,6 +1,7 @@
 -- Made from Gateway/Sources/Gateway/Lua by scripts/lua.
-local arguments, call = ARGV, redis.call
+local arguments = ARGV
 local session, device, id, repeatable = KEYS[1], KEYS[2], arguments[1], arguments[3]
+local call = redis.call
 local fields = call('HMGET', session, 'token', 'ended')
 local token, ended = fields[1], fields[2]
 if token and not ended then

@@ -137,7 +137,13 @@ final class Acquire: EngineOperation {
         // The last arguments have defaults.
         if isPreferred { return head + [.integer(count), mayQueue ? "0" : "1", priority] }
         if !mayQueue { return head + [.integer(count), "1"] }
+        if isUsualLock { return [.string(resource.letters)] }
         return count == 1 ? head : head + [.integer(count)]
+    }
+
+    /// Whether all arguments after the kind have their defaults.
+    private var isUsualLock: Bool {
+        resource.kind == .mutex && resource.permits == 1 && mode == .lease && cohort == nil && count == 1
     }
 
     func script(_ family: Family?) -> RedisScript {

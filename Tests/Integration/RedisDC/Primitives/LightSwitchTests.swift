@@ -220,6 +220,30 @@ extension PrimitiveTests {
                 #expect(audit.groups.isEmpty && audit.claims.isEmpty)
             }
         }
+
+        @Test("a recheck that leaves waiters of two groups says once that there is more to do")
+        func recheckOfTwoGroups() async throws {
+            try await withServer { _, redis, _ in
+                let node = try await ForeignNode(redis)
+                func wait(in group: RedisArgument, _ count: Int) async throws {
+                    for _ in 0..<count {
+                        let arguments: [RedisArgument] = ["sf", "0", "t", 1, "0", "1", group]
+                        #expect(try await node.request("acquireInGroup", "s", arguments) == ["0"])
+                    }
+                }
+                // One script grants to 96 waiters. The second group enters while the first one has waiters behind it.
+                try await wait(in: "one", 1)
+                try await wait(in: "two", 130)
+                try await wait(in: "one", 200)
+                for _ in 0..<2 { #expect(try await node.request("signalGroups", "s", ["sf", "0"]) == ["more", "1"]) }
+                // The elements of nested arrays would be among these.
+                for _ in 0..<2 { #expect(try await node.run("recheckGroups", ["s"]) == ["more", "1"]) }
+                #expect(try await node.run("recheckGroups", ["s"]) == ["1"])
+                let audit = try await Audit(redis)
+                audit.check()
+                #expect(audit.claims.count == 331 && audit.claims.values.allSatisfy { $0.state == "h" })
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 -- Made from Examples/Arcade/Sources/arcade/Lua by scripts/lua.
-local call = redis.call
 local account = KEYS[1]
+local call = redis.call
 if call('HGET', account, 'verified') == '1' then
   return 0
 end

@@ -1,6 +1,7 @@
 -- Made from Examples/Arcade/Sources/arcade/Lua by scripts/lua.
-local arguments, call = ARGV, redis.call
+local arguments = ARGV
 local key, account, given = KEYS[1], KEYS[2], arguments[1]
+local call = redis.call
 local code = call('GET', key)
 if code == 'used ' .. given then
   return 2

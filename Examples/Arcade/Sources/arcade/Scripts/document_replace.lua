@@ -1,6 +1,7 @@
 -- Made from Examples/Arcade/Sources/arcade/Lua by scripts/lua.
-local arguments, call = ARGV, redis.call
+local arguments = ARGV
 local document, version = KEYS[1], arguments[1]
+local call = redis.call
 if (call('HGET', document, 'version') or '0') ~= version then
   return 0
 end

@@ -1,6 +1,6 @@
 -- Made from Examples/Arcade/Sources/arcade/Lua by scripts/lua.
-local call = redis.call
 local game = KEYS[1]
+local call = redis.call
 if call('HGET', game, 'id') ~= ARGV[1] then
   return {}
 end

@@ -45,7 +45,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a step refuses at most 160 waiters of a destroyed resource",
-            safeguard: "'LIMIT', '0', 160)", replacement: "'LIMIT', '0', 1000)"
+            safeguard: "'LIMIT', '0', '160')", replacement: "'LIMIT', '0', 1000)"
         ) { nodes, redis in
             let node = try await nodes()
             for _ in 0..<170 { _ = try await node.request("acquire", "s", ["sf", "0", "l"]) }

@@ -81,7 +81,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "a buffer remembers at most 10,000 ids",
-            safeguard: "call('ZREMRANGEBYRANK', partition_put_ids, '0', -10001)", replacement: ""
+            safeguard: "call('ZREMRANGEBYRANK', partition_put_ids, '0', '-10001')", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             let others = (0..<10_000).flatMap { [.integer($0), .string("\($0)")] as [RedisArgument] }
@@ -91,7 +91,7 @@ extension Hazard {
         },
         Hazard(
             testDescription: "the ids of a buffer expire an hour after the last put",
-            safeguard: "call('PEXPIRE', partition_put_ids, 3600000)", replacement: ""
+            safeguard: "call('PEXPIRE', partition_put_ids, '3600000')", replacement: ""
         ) { nodes, redis in
             let node = try await nodes()
             _ = try await putOnce("x", id: "a", node)
