@@ -100,7 +100,8 @@ static int struct_pack(lua_State *state) {
             size_t length;
             const char *bytes = luaL_checklstring(state, argument, &length);
             size_t size = format.size == 0 ? length : format.size;
-            luaL_argcheck(state, length >= size, argument, "string too short");
+            // As Redis says it, with the number of the next argument.
+            luaL_argcheck(state, length >= size, argument + 1, "string too short");
             luaL_addlstring(&packed, bytes, size);
         } else {
             pack_number(state, argument, &format, &packed);

@@ -32,6 +32,9 @@ final class Connection {
             close(socket)
             throw ConnectionFailure(reason: "cannot connect to \(path)")
         }
+        // A command that waits for ever is a fault of the test.
+        var timeout = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     }
 
     deinit { close(socket) }
@@ -128,7 +131,7 @@ final class Connection {
         position = 0
         var chunk = [UInt8](repeating: 0, count: 65536)
         let count = Foundation.read(socket, &chunk, chunk.count)
-        guard count > 0 else { throw ConnectionFailure(reason: "the server has closed the connection") }
+        guard count > 0 else { throw ConnectionFailure(reason: "the server has not replied") }
         buffer += chunk[..<count]
     }
 }
