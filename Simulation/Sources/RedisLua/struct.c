@@ -93,6 +93,8 @@ static int struct_pack(lua_State *state) {
     reader format = {.next = luaL_checkstring(state, 1)};
     luaL_Buffer packed;
     int argument = 1;
+    // A missing value counts as nil.
+    lua_pushnil(state);
     luaL_buffinit(state, &packed);
     while (read_option(state, &format)) {
         argument++;
