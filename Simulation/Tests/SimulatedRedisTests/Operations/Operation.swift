@@ -80,14 +80,13 @@ struct ScriptLibrary {
 
     func digest(_ name: String) -> Bytes { digests[name] ?? "unknown" }
 
-    /// Loads all scripts into two servers, which name them in the same way.
-    mutating func load(_ real: Connection, _ simulated: inout SimulatedRedis) throws -> Bool {
-        var isSame = true
+    /// Loads all scripts into a server. Returns their digests.
+    mutating func load(_ execute: ([Bytes]) throws -> Reply) throws -> [String: Reply] {
+        var replies: [String: Reply] = [:]
         for (name, text) in texts {
-            let reply = try real.send(["SCRIPT", "LOAD", text])
-            digests[name] = reply.bytes
-            if reply.isError || simulated.execute("SCRIPT", "LOAD", text) != reply { isSame = false }
+            replies[name] = try execute(["SCRIPT", "LOAD", text])
+            digests[name] = replies[name]?.bytes
         }
-        return isSame
+        return replies
     }
 }

@@ -17,12 +17,19 @@ final class OperationComparison {
         comparison = try Comparison(server)
         scripts = try ScriptLibrary()
         var simulated = try comparison.emptyServers()
-        let isSame = try scripts.load(server.connection, &simulated)
-        guard isSame else { throw ConnectionFailure(reason: "a script has another SHA-1") }
+        let digests = try scripts.load { try server.connection.send($0) }
+        guard try scripts.load({ simulated.execute($0) ?? .null }) == digests,
+            !digests.values.contains(where: \.isError)
+        else { throw ConnectionFailure(reason: "a script has another SHA-1") }
         loaded = simulated
     }
 
-    var names: [String] { scripts.texts.keys.sorted() }
+    /// The scripts of modules that no operation has run.
+    func unused(_ modules: [String]) -> [String] {
+        scripts.texts.keys.filter { name in
+            compared[name] == nil && modules.contains { name.hasPrefix($0 + "/") }
+        }.sorted()
+    }
     var count: Int { compared.values.reduce(0, +) }
 
     /// Runs operations on empty servers. Returns the first difference.

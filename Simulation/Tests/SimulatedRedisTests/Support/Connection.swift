@@ -28,10 +28,8 @@ final class Connection {
                 connect(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        guard status == 0 else {
-            close(socket)
-            throw ConnectionFailure(reason: "cannot connect to \(path)")
-        }
+        // From here on, deinit closes the socket.
+        guard status == 0 else { throw ConnectionFailure(reason: "cannot connect to \(path)") }
         // A command that waits for ever is a fault of the test.
         var timeout = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
