@@ -24,7 +24,7 @@ let package = Package(
         .systemLibrary(
             name: "CLua",
             pkgConfig: "lua5.1",
-            providers: [.apt(["liblua5.1-0-dev"]), .brew(["lua@5.1"])]
+            providers: [.apt(["liblua5.1-0-dev"])]
         ),
         .target(name: "RedisLua", dependencies: ["CLua"], cSettings: cSettings),
         .target(name: "SimulatedRedis", dependencies: ["RedisLua"], swiftSettings: settings),
