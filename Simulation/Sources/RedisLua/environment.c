@@ -1,7 +1,7 @@
 // The environment of the scripts: what exists, and that a script can change none of it.
 //
-// Each table that scripts share is an empty one whose metatable finds the entries in a hidden table, and refuses writes.
-// There is no rawset, setfenv or load by which a script could get behind it.
+// Each table that scripts share is an empty one whose metatable finds the entries in a hidden table, and refuses
+// writes. There is no rawset, setfenv or load by which a script could get behind it.
 
 #include "interpreter.h"
 

@@ -1,8 +1,9 @@
 // The table struct: packs values into byte strings by a format, and unpacks them.
 //
-// A format is a sequence of letters: < and > for the byte order; b, B, h, H, l, L, i, I, in, In for signed and unsigned
-// numbers of 1, 2, 8, 4 and n bytes; d for a double; cn for n bytes, where c0 is a whole string when it is packed, and as
-// many bytes as the number before says when it is unpacked. Other letters that Redis knows raise an error.
+// A format is a sequence of letters: < and > for the byte order; b, B, h, H, l, L, i, I, in, In for signed and
+// unsigned numbers of 1, 2, 8, 4 and n bytes; d for a double; cn for n bytes, where c0 is a whole string when it is
+// packed, and as many bytes as the number before says when it is unpacked. Other letters that Redis knows raise an
+// error.
 
 #include "interpreter.h"
 

@@ -6,7 +6,7 @@ import SimulatedRedis
 /// requests are plausible and some are repeated, stale or too early.
 struct EngineGenerator {
     /// A kind of resource with permits for it, and how clients use it.
-    private struct Kind {
+    struct Kind {
         var letters: String
         var permits: [String]
         var modes: [String]
@@ -32,21 +32,21 @@ struct EngineGenerator {
         Kind(letters: "eo", permits: ["2"], modes: ["e"], family: "meeting"),
     ]
 
-    private static let keys: [Bytes] = [
+    static let keys: [Bytes] = [
         "rdc:{t:0}:book", "rdc:{t:0}:index", "rdc:{t:0}:sessions", "rdc:{t:0}:values", "rdc:{t:0}:put:7kf",
     ]
 
-    private struct Claim {
+    struct Claim {
         var slot: String
         var number: Int
         var name: String
         var kind: Kind
     }
 
-    private var random: SeededGenerator
-    private var time: Int64
-    private var numbers: [String: Int] = [:]
-    private var claims: [Claim] = []
+    var random: SeededGenerator
+    var time: Int64
+    var numbers: [String: Int] = [:]
+    var claims: [Claim] = []
 
     init(seed: UInt64, time: Int64) {
         random = SeededGenerator(seed: seed)
@@ -79,7 +79,7 @@ struct EngineGenerator {
 
     private mutating func sid() -> String { "sess" + random.pick(["A", "B", "C", "A", "B", "C", "A", "B", "D"]) }
 
-    private func run(_ name: String, _ arguments: [Bytes], keys: Int = 4) -> Operation {
+    func run(_ name: String, _ arguments: [Bytes], keys: Int = 4) -> Operation {
         Operation(
             kind: .script("engine/" + name), keys: Array(Self.keys.prefix(keys)), arguments: arguments, time: time)
     }
@@ -115,7 +115,7 @@ struct EngineGenerator {
 
     // MARK: Requests
 
-    private mutating func resource() -> (name: String, kind: Kind) {
+    mutating func resource() -> (name: String, kind: Kind) {
         let index = Int.random(in: 0..<Self.kinds.count, using: &random)
         let kind = Self.kinds[index]
         return ("\(index)\(kind.letters)", kind)
@@ -134,7 +134,7 @@ struct EngineGenerator {
         return (field, number)
     }
 
-    private mutating func request() -> Operation {
+    mutating func request() -> Operation {
         let (name, kind) = resource()
         let (field, number) = slot()
         let mode = random.pick(kind.modes)
@@ -181,54 +181,6 @@ struct EngineGenerator {
             return random.chance(30)
                 ? run("destroy", Array(head.prefix(4))) : run("settle_claim", [head[0], head[1], ""], keys: 2)
         default: return run("settle_call", [head[0], head[1], ""], keys: 2)
-        }
-    }
-
-    // MARK: Ends
-
-    private mutating func end() -> Operation {
-        guard let claim = claims.isEmpty ? nil : random.pick(claims) else { return request() }
-        let next = (numbers[claim.slot] ?? 0) + 1
-        numbers[claim.slot] = next
-        let number = "\(claim.number)".bytes
-        let own: [Bytes] = [Bytes(claim.slot), "\(next)".bytes, "t:\(claim.name)".bytes, number]
-        let others: [Bytes] = [Bytes(claim.slot), random.pick(["", "lost"]), "t:\(claim.name)".bytes, number]
-        let isByOther = random.chance(25)
-        switch claim.kind.family {
-        case "groups":
-            return isByOther ? run("end_in_group", others, keys: 2) : run("release_in_group", own, keys: 2)
-        case "latch":
-            return isByOther ? run("end_participant", others, keys: 2) : run("release_participant", own, keys: 2)
-        case "meeting":
-            let end = random.chance(30) ? own + ["w"] : own
-            return isByOther ? run("end_party", others) : run("release_party", end)
-        case "buffer": return endOfBuffer(claim, own, others, isByOther)
-        default:
-            if random.chance(10) { return run("reduce", own + ["1"], keys: 2) }
-            if random.chance(10) { return run("extend_fences", own + ["\(time)".bytes], keys: 2) }
-            if isByOther { return run("end_permits", others, keys: 2) }
-            let used: [Bytes] = random.chance(30) ? ["\(time)".bytes] : []
-            return run(
-                claim.kind.letters == "mf" && random.chance(60) ? "release_mutex" : "release", own + used, keys: 2)
-        }
-    }
-
-    private mutating func endOfBuffer(
-        _ claim: Claim, _ own: [Bytes], _ others: [Bytes], _ isByOther: Bool
-    ) -> Operation {
-        let items = "t:\(claim.name)#items".bytes
-        let places = "t:\(claim.name)".bytes
-        switch Int.random(in: 0..<6, using: &random) {
-        case ..<2:
-            return run("pass", [own[0], own[1], items, "if", "0", own[3], places, random.pick(["one", "two"])])
-        case 2:
-            return run(
-                "pass_once",
-                [own[0], own[1], items, "if", "0", own[3], places, "value", "put\(claim.number % 3)".bytes],
-                keys: 5)
-        case 3: return run("pass", [own[0], own[1], places, "kf", "2", own[3], items])
-        case 4: return run("read", [own[0], "", items, own[3]])
-        default: return isByOther ? run("end_item", others) : run("release_item", [own[0], own[1], items, own[3]])
         }
     }
 
