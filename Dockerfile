@@ -4,7 +4,7 @@ FROM swift:${SWIFT_VERSION}-noble
 
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
-        libhiredis-dev openssl python3 python3-pip redis-server shellcheck valgrind \
+        libhiredis-dev liblua5.1-0-dev openssl python3 python3-pip redis-server shellcheck valgrind \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /redisdc

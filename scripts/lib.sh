@@ -33,7 +33,8 @@ require_swift() {
 # install_missing [--no-install] NAME...
 #
 # Installs the named requirements that are missing: hiredis (the C library with its headers), redis (redis-server and
-# redis-cli), openssl, python3, valgrind and shellcheck (the commands), pip (python3 with pip), chromium (with chromedriver).
+# redis-cli), openssl, python3, valgrind and shellcheck (the commands), pip (python3 with pip), chromium (with chromedriver),
+# lua (the library of Lua 5.1 with its headers).
 # Does nothing when all are present. With --no-install, prints the command that installs them and exits.
 install_missing() {
     local install=yes missing="" packages="" manager="" name
@@ -67,8 +68,8 @@ install_optional() {
     local name
     for name in "$@"; do
         case "$(uname -s):$name" in
-        # Valgrind does not run on macOS, and the browser of Homebrew is an application.
-        Darwin:valgrind | Darwin:chromium) ;;
+        # Valgrind does not run on macOS, the browser of Homebrew is an application, and it has no Lua 5.1.
+        Darwin:valgrind | Darwin:chromium | Darwin:lua) ;;
         *) (install_missing "$name") || true ;;
         esac
     done
@@ -89,6 +90,7 @@ apt_package() {
     redis) echo redis-tools ;;
     pip) echo python3-pip ;;
     chromium) echo chromium chromium-driver ;;
+    lua) echo liblua5.1-0-dev ;;
     *) echo "$1" ;;
     esac
 }
@@ -158,6 +160,10 @@ has_pip() {
 
 has_chromium() {
     command -v chromium >/dev/null && command -v chromedriver >/dev/null
+}
+
+has_lua() {
+    [ -e /usr/include/lua5.1/lua.h ]
 }
 
 has_openssl() {

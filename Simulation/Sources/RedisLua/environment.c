@@ -1,7 +1,7 @@
 // The environment of the scripts: what exists, and that a script can change none of it.
 //
-// Each table that scripts share is an empty one whose metatable finds the entries in a hidden table, and refuses writes.
-// There is no rawset, setfenv or load by which a script could get behind it.
+// Each table that scripts share is an empty one whose metatable finds the entries in a hidden table, and refuses
+// writes. There is no rawset, setfenv or load by which a script could get behind it.
 
 #include "interpreter.h"
 
@@ -61,8 +61,26 @@ static void add_missing(lua_State *state, const char *name) {
     add_library(state, name);
 }
 
+// The function pcall of scripts: of the error of a command, it returns the message.
+static int protected_call(lua_State *state) {
+    luaL_checkany(state, 1);
+    int status = lua_pcall(state, lua_gettop(state) - 1, LUA_MULTRET, 0);
+    lua_pushboolean(state, status == 0);
+    lua_insert(state, 1);
+    if (status != 0 && lua_type(state, -1) == LUA_TTABLE) {
+        lua_pushliteral(state, "err");
+        lua_rawget(state, -2);
+        if (lua_type(state, -1) == LUA_TSTRING) {
+            lua_replace(state, -2);
+        } else {
+            lua_pop(state, 1);
+        }
+    }
+    return lua_gettop(state);
+}
+
 static const char *const base_names[] = {
-    "assert", "error",    "getmetatable", "ipairs", "next",   "pairs", "pcall",
+    "assert", "error",    "getmetatable", "ipairs", "next",   "pairs",
     "rawget", "rawequal", "select",       "setmetatable", "tonumber", "tostring", "type", "unpack", "xpcall", NULL,
 };
 
@@ -104,6 +122,8 @@ void make_environment(lua_State *state) {
         lua_getglobal(state, *name);
         lua_setfield(state, -2, *name);
     }
+    lua_pushcfunction(state, protected_call);
+    lua_setfield(state, -2, "pcall");
     add_copy(state, "string", "dump");
     add_copy(state, "table", "");
     // Numbers that are random for a script would be those of the process.
@@ -116,7 +136,11 @@ void make_environment(lua_State *state) {
     protect_strings(state);
     lua_pushvalue(state, -1);
     lua_setfield(state, LUA_REGISTRYINDEX, "globals");
+    lua_pushvalue(state, -1);
     lua_pushcclosure(state, read_global, 1);
     protect(state);
+    lua_pushvalue(state, -1);
     lua_setfield(state, LUA_REGISTRYINDEX, "environment");
+    lua_setfield(state, -2, "_G");
+    lua_pop(state, 1);
 }

@@ -1,8 +1,9 @@
 // The table struct: packs values into byte strings by a format, and unpacks them.
 //
-// A format is a sequence of letters: < and > for the byte order; b, B, h, H, l, L, i, I, in, In for signed and unsigned
-// numbers of 1, 2, 8, 4 and n bytes; d for a double; cn for n bytes, where c0 is a whole string when it is packed, and as
-// many bytes as the number before says when it is unpacked. Other letters that Redis knows raise an error.
+// A format is a sequence of letters: < and > for the byte order; b, B, h, H, l, L, i, I, in, In for signed and
+// unsigned numbers of 1, 2, 8, 4 and n bytes; d for a double; cn for n bytes, where c0 is a whole string when it is
+// packed, and as many bytes as the number before says when it is unpacked. Other letters that Redis knows raise an
+// error.
 
 #include "interpreter.h"
 
@@ -93,6 +94,8 @@ static int struct_pack(lua_State *state) {
     reader format = {.next = luaL_checkstring(state, 1)};
     luaL_Buffer packed;
     int argument = 1;
+    // A missing value counts as nil.
+    lua_pushnil(state);
     luaL_buffinit(state, &packed);
     while (read_option(state, &format)) {
         argument++;
@@ -100,7 +103,8 @@ static int struct_pack(lua_State *state) {
             size_t length;
             const char *bytes = luaL_checklstring(state, argument, &length);
             size_t size = format.size == 0 ? length : format.size;
-            luaL_argcheck(state, length >= size, argument, "string too short");
+            // As Redis says it, with the number of the next argument.
+            luaL_argcheck(state, length >= size, argument + 1, "string too short");
             luaL_addlstring(&packed, bytes, size);
         } else {
             pack_number(state, argument, &format, &packed);

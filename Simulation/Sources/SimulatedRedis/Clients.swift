@@ -5,8 +5,6 @@ public struct ClientID: Hashable, Comparable, Sendable {
     /// The number that `CLIENT ID` replies.
     public let number: Int
 
-    init(number: Int) { self.number = number }
-
     public static func < (one: ClientID, other: ClientID) -> Bool { one.number < other.number }
 }
 

@@ -16,8 +16,8 @@ typedef struct {
 
 typedef struct redis_lua redis_lua;
 
-// Executes a command of a script. It pushes its reply with the functions below, exactly one value. Returns 1 if the reply
-// is an error, which it pushes with redis_lua_push_error, else 0.
+// Executes a command of a script. It pushes its reply with the functions below, exactly one value. Returns 1 if the
+// reply is an error, which it pushes with redis_lua_push_error, else 0.
 typedef int (*redis_lua_command)(void *context, redis_lua *lua, int count, const redis_lua_bytes *arguments);
 
 // What became of a run.

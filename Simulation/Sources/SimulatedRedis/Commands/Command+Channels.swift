@@ -8,12 +8,16 @@ extension Command {
             return .integer(Int64(server.publish(words[2], on: words[1])))
         },
         Command("SUBSCRIBE", -2, .none, [.notInScripts, .whileSubscribed]) { server, words throws(RedisError) in
-            guard let caller = server.caller else { throw RedisError("ERR only a client can subscribe") }
+            guard let caller = server.caller, !server.isInTransaction else {
+                throw RedisError("ERR SUBSCRIBE without a client or in a transaction is not simulated")
+            }
             for channel in words.dropFirst() { server.subscribe(caller, to: channel) }
             return nil
         },
         Command("UNSUBSCRIBE", -1, .none, [.notInScripts, .whileSubscribed]) { server, words throws(RedisError) in
-            guard let caller = server.caller else { throw RedisError("ERR only a client can unsubscribe") }
+            guard let caller = server.caller, !server.isInTransaction else {
+                throw RedisError("ERR UNSUBSCRIBE without a client or in a transaction is not simulated")
+            }
             server.unsubscribe(caller, from: Array(words.dropFirst()))
             return nil
         },

@@ -29,8 +29,11 @@ struct CommandGenerator {
     mutating func command() -> [Bytes] {
         let template = random.pick(templates)
         var words = template.split(separator: " ").flatMap { expand(String($0)) }
-        if random.chance(2), words.count > 1 { words.remove(at: Int.random(in: 1..<words.count, using: &random)) }
-        if random.chance(1), !template.contains("EXPIRE") { words.append(member()) }
+        // Another last word would be a timeout, perhaps an endless one, or an option that some versions lack.
+        if !template.hasSuffix("timeout") {
+            if random.chance(2), words.count > 1 { words.remove(at: Int.random(in: 1..<words.count, using: &random)) }
+            if random.chance(1), !template.contains("EXPIRE") { words.append(member()) }
+        }
         if random.chance(5) { words[0] = Bytes(words[0].text.lowercased()) }
         return words
     }
@@ -92,8 +95,9 @@ struct CommandGenerator {
 
     private mutating func numeric(_ word: String) -> Bytes {
         switch word {
-        case "int": random.chance(80) ? small() : number()
-        case "count": random.chance(90) ? Bytes(Int64.random(in: 0...3, using: &random)) : number()
+        case "int": random.chance(80) ? small() : isOld ? random.pick(["abc", "1.5", "01"]) : number()
+        // Before 7.0, a count of 0 replied that there is no list.
+        case "count": random.chance(90) ? Bytes(Int64.random(in: (isOld ? 1 : 0)...3, using: &random)) : "-1"
         case "index": random.chance(92) ? small() : number()
         // Newer servers take the low 32 bits of a large one.
         case "place": random.chance(92) ? small() : random.pick(["abc", "1.5", Bytes([])])

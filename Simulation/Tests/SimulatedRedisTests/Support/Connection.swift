@@ -28,10 +28,11 @@ final class Connection {
                 connect(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        guard status == 0 else {
-            close(socket)
-            throw ConnectionFailure(reason: "cannot connect to \(path)")
-        }
+        // From here on, deinit closes the socket.
+        guard status == 0 else { throw ConnectionFailure(reason: "cannot connect to \(path)") }
+        // A command that waits for ever is a fault of the test.
+        var timeout = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     }
 
     deinit { close(socket) }
@@ -128,7 +129,7 @@ final class Connection {
         position = 0
         var chunk = [UInt8](repeating: 0, count: 65536)
         let count = Foundation.read(socket, &chunk, chunk.count)
-        guard count > 0 else { throw ConnectionFailure(reason: "the server has closed the connection") }
+        guard count > 0 else { throw ConnectionFailure(reason: "the server has not replied") }
         buffer += chunk[..<count]
     }
 }

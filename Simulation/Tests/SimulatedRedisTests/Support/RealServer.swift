@@ -11,6 +11,7 @@ final class RealServer {
     private let shell = Process()
     private let input = Pipe()
     private let folder: URL
+    private let socket: String
     let connection: Connection
 
     /// The program of the server: that of `REDISDC_TEST_SERVER`, or the installed one.
@@ -25,7 +26,7 @@ final class RealServer {
     init(_ options: [String] = []) throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "sim-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let socket = folder.appending(path: "s").path
+        socket = folder.appending(path: "s").path
         shell.executableURL = URL(filePath: "/bin/sh")
         shell.arguments =
             ["-c", Self.leash, "sh", Self.program, "--port", "0", "--unixsocket", socket, "--dir", folder.path]
@@ -51,6 +52,9 @@ final class RealServer {
         throw ConnectionFailure(reason: "\(program) does not accept connections")
     }
 
+    /// Another connection.
+    func connect() throws -> Connection { try Connection(to: socket) }
+
     func stop() {
         try? input.fileHandleForWriting.close()
         try? FileManager.default.removeItem(at: folder)
@@ -61,6 +65,12 @@ final class RealServer {
         let server = try RealServer(options)
         defer { server.stop() }
         return try body(server)
+    }
+
+    /// The number of clients that wait.
+    func waitingClients() throws -> Int? {
+        let lines = try connection.send(["INFO", "clients"]).bytes?.text.split(whereSeparator: \.isNewline) ?? []
+        return lines.first { $0.hasPrefix("blocked_clients:") }.flatMap { Int($0.dropFirst("blocked_clients:".count)) }
     }
 
     /// The time by the server's clock, in microseconds.
