@@ -34,9 +34,13 @@ public struct Faults: Sendable {
     func schedule(in world: World) {
         let kinds: [(Int, (World) -> Void)] = [
             (breaks, { $0.randomProcess?.link.breakOff() }), (lostChannels, { $0.randomProcess?.loseChannel() }),
-            (deaths, Self.death), (stops, { world in world.randomProcess?.stop(for: world.random.time(1000...18_000_000)) }),
+            (deaths, Self.death),
+            (stops, { world in world.randomProcess?.stop(for: world.random.time(1000...18_000_000)) }),
             (partitions, Self.partition), (restarts, { $0.restart() }), (promotions, { $0.promote() }),
-            (clockSteps, { world in world.servers.step(by: Int64.random(in: -1_000_000...1_000_000, using: &world.random)) }),
+            (
+                clockSteps,
+                { world in world.servers.step(by: Int64.random(in: -1_000_000...1_000_000, using: &world.random)) }
+            ),
         ]
         for (perMinute, fault) in kinds {
             let count = (perMinute * world.plan.seconds + 59) / 60

@@ -22,6 +22,13 @@ struct Judge {
         var maybeSignalled = 0
         var consumed = 0
         var maybeConsumed = 0
+
+        /// A permit that may have been consumed certainly was.
+        mutating func isConsumed() { (maybeConsumed, consumed) = (maybeConsumed - 1, consumed + 1) }
+        /// A permit that was consumed may be there again.
+        mutating func doubtConsumed() { (maybeConsumed, consumed) = (maybeConsumed + 1, consumed - 1) }
+        /// A permit that may have been signalled certainly was.
+        mutating func isSignalled() { (maybeSignalled, signalled) = (maybeSignalled - 1, signalled + 1) }
     }
 
     var violations: [String] = []
@@ -64,7 +71,8 @@ struct Judge {
                     holders[number]!.isOwedLoss = true
                 } else {
                     violations.append(
-                        "\(room): \(process.name) with fence \(fence) is inside together with \(other.process.name) with fence \(other.fence)")
+                        "\(room): \(process.name) with fence \(fence) is inside together with \(other.process.name) with fence \(other.fence)"
+                    )
                 }
             }
         }

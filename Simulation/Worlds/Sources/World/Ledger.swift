@@ -42,7 +42,9 @@ struct Ledger {
             claim.mode != "m" || claim.state != "h" || resources[claim.name]?.holder == id
         }
         let members = { (reply: Reply) in reply.elements?.compactMap(\.bytes?.array) ?? [] }
-        sessions = Set(members(server.execute("ZRANGE", Bytes(keys.all[2]), "0", "-1")).map { String(decoding: $0, as: UTF8.self) })
+        sessions = Set(
+            members(server.execute("ZRANGE", Bytes(keys.all[2]), "0", "-1")).map { String(decoding: $0, as: UTF8.self) }
+        )
         lines = Set(members(server.execute("ZRANGE", Bytes(keys.all[1]), "0", "-1"))).subtracting([Array("a".utf8)])
     }
 
@@ -83,7 +85,9 @@ struct Ledger {
         }
         let found = lines.filter { !Array("tduv".utf8).contains($0[0]) }
         for line in found.subtracting(expected) { faults.append("a line of the index without a claim: \(Bytes(line))") }
-        for line in expected.subtracting(found) { faults.append("a claim without its line in the index: \(Bytes(line))") }
+        for line in expected.subtracting(found) {
+            faults.append("a claim without its line in the index: \(Bytes(line))")
+        }
         for slot in slots where !sessions.contains(String(slot.prefix { $0 != ":" })) {
             faults.append("a slot without a session: \(slot)")
         }

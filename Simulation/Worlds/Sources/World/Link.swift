@@ -95,7 +95,9 @@ final class Link {
         let arrival = max(lastReply, world.now + delay())
         lastReply = arrival
         world.agenda.add(at: arrival) { _ in
-            guard generation == self.generation, let completion = self.waiting.removeValue(forKey: number) else { return }
+            guard generation == self.generation, let completion = self.waiting.removeValue(forKey: number) else {
+                return
+            }
             let result: Result<RESPValue, RedisError> =
                 reply.errorMessage.map { .failure(RedisError(reply: $0)) } ?? .success(reply)
             self.process.run { _ in completion(result) }
@@ -113,7 +115,9 @@ extension World {
     func execute(_ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument]) -> RESPValue {
         let reply = servers.run(script, keys, arguments)
         for delivery in servers.takeDeliveries() {
-            guard let process = processes.first(where: { $0.channel == delivery.client && !$0.isDead }) else { continue }
+            guard let process = processes.first(where: { $0.channel == delivery.client && !$0.isDead }) else {
+                continue
+            }
             process.deliver(delivery.reply)
         }
         return reply

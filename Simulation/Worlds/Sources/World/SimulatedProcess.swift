@@ -11,7 +11,7 @@ final class SimulatedProcess {
 
     let number: Int
     unowned let world: World
-    private(set) var link: Link! = nil
+    private(set) lazy var link = Link(of: self, in: world)
     private(set) var machine: Machine
     private(set) var isDead = false
     /// The number of tasks that have not ended.
@@ -46,7 +46,6 @@ final class SimulatedProcess {
             sessions += 1
             return SessionLife(id: "p\(number)s\(sessions)", now: { clock.now })
         }
-        link = Link(of: self, in: world)
     }
 
     func start() { link.connect() }
@@ -153,7 +152,7 @@ final class SimulatedProcess {
     /// The session has ended: what it has consumed lately may be there again.
     private func doubtConsumed() {
         for (name, _) in consumed {
-            world.judge { $0.count(name) { ($0.maybeConsumed, $0.consumed) = ($0.maybeConsumed + 1, $0.consumed - 1) } }
+            world.judge { $0.count(name) { $0.doubtConsumed() } }
         }
         consumed = []
     }
@@ -344,7 +343,8 @@ final class SimulatedProcess {
 
     private func join(_ life: SessionLife) {
         let arguments: [RedisArgument] = [
-            .string(life.id), .string("e\(number)x\(world.random.next())"), .integer(machine.settings.ttl.wholeMicroseconds),
+            .string(life.id), .string("e\(number)x\(world.random.next())"),
+            .integer(machine.settings.ttl.wholeMicroseconds),
             .string(world.namespace.layout), .string(name), .string(String(machine.highestFence)),
         ]
         link.send(Scripts.join, world.keys.all, arguments, timeout: machine.settings.heartbeatInterval) { result in

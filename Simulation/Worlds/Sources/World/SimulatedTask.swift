@@ -89,7 +89,8 @@ final class SimulatedTask {
             process.run { process in
                 world.judge { $0.finish(holder) }
                 process.release(claim) { result in
-                    let isLost = if case .failure(let error) = result { error.code == .lost || error.mayHaveRun } else { false }
+                    let isLost =
+                        if case .failure(let error) = result { error.code == .lost || error.mayHaveRun } else { false }
                     world.judge { $0.leave(holder, isToldOfLoss: isLost) }
                     self.next()
                 }
@@ -105,7 +106,7 @@ final class SimulatedTask {
         acquire(Acquire(resource: resource)) { [self] result in
             switch result {
             case .success(.granted):
-                world.judge { $0.count(resource.name) { ($0.maybeConsumed, $0.consumed) = ($0.maybeConsumed - 1, $0.consumed + 1) } }
+                world.judge { $0.count(resource.name) { $0.isConsumed() } }
                 process.consumes(resource.name)
             case .failure(let error) where error.mayHaveRun: break
             default: world.judge { $0.count(resource.name) { $0.maybeConsumed -= 1 } }
@@ -119,7 +120,7 @@ final class SimulatedTask {
         process.call(Signal(resource, count: 1)) { [self] result in
             switch result {
             case .success:
-                world.judge { $0.count(resource.name) { ($0.maybeSignalled, $0.signalled) = ($0.maybeSignalled - 1, $0.signalled + 1) } }
+                world.judge { $0.count(resource.name) { $0.isSignalled() } }
             case .failure(let error) where error.mayHaveRun: break
             default: world.judge { $0.count(resource.name) { $0.maybeSignalled -= 1 } }
             }

@@ -19,7 +19,9 @@ struct WorldTests {
         #expect(world.checks > 20 && world.faults > 5)
     }
 
-    @Test("keep every promise but those about lost data when a replica is promoted", arguments: 1...4 as ClosedRange<UInt64>)
+    @Test(
+        "keep every promise but those about lost data when a replica is promoted",
+        arguments: 1...4 as ClosedRange<UInt64>)
     func promotions(seed: UInt64) {
         let world = Self.world(seed) { $0.faults.promotions = 4 }
         world.run()
