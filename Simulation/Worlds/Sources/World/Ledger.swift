@@ -31,6 +31,8 @@ struct Ledger {
     private var slots: [String] = []
     private(set) var resources: [String: Resource] = [:]
     private(set) var sessions: Set<String> = []
+    /// The sessions that have not expired by the server's clock.
+    private var livingSessions: Set<String> = []
     private var lines: Set<[UInt8]> = []
 
     init(_ server: SimulatedRedis, _ keys: PartitionKeys) {
@@ -42,9 +44,10 @@ struct Ledger {
             claim.mode != "m" || claim.state != "h" || resources[claim.name]?.holder == id
         }
         let members = { (reply: Reply) in reply.elements?.compactMap(\.bytes?.array) ?? [] }
-        sessions = Set(
-            members(server.execute("ZRANGE", Bytes(keys.all[2]), "0", "-1")).map { String(decoding: $0, as: UTF8.self) }
-        )
+        let texts = { (reply: Reply) in Set(members(reply).map { String(decoding: $0, as: UTF8.self) }) }
+        sessions = texts(server.execute("ZRANGE", Bytes(keys.all[2]), "0", "-1"))
+        livingSessions = texts(
+            server.execute("ZRANGEBYSCORE", Bytes(keys.all[2]), Bytes("(\(server.now)"), "+inf"))
         lines = Set(members(server.execute("ZRANGE", Bytes(keys.all[1]), "0", "-1"))).subtracting([Array("a".utf8)])
     }
 
@@ -102,6 +105,24 @@ struct Ledger {
             if resource.waiting != waiting { faults.append("\(name) counts \(resource.waiting) waiters of \(waiting)") }
         }
         return faults
+    }
+
+    /// The claims that a script has granted, which has left an earlier waiter of the same resource in the queue.
+    ///
+    /// - Parameter before: what the server had before the script.
+    func overtakings(since before: Ledger) -> [String] {
+        claims.flatMap { id, granted -> [String] in
+            guard granted.state != "w", before.claims[id]?.state ?? "w" == "w", resources[granted.name]?.kind != "b"
+            else { return [] }
+            let isNew = before.claims[id] == nil
+            return claims.compactMap { other, waiting in
+                guard waiting.state == "w", waiting.name == granted.name, let was = before.claims[other],
+                    was.state == "w", livingSessions.contains(String(other.prefix { $0 != ":" })),
+                    isNew || was.tick < before.claims[id]!.tick
+                else { return nil }
+                return "\(id) was granted \(granted.name) before \(other), which had waited longer"
+            }
+        }
     }
 
     private static func character(_ byte: UInt8) -> Character { Character(UnicodeScalar(byte)) }

@@ -113,7 +113,12 @@ final class Link {
 extension World {
     /// Lets the server run a script, and sends what it has published.
     func execute(_ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument]) -> RESPValue {
+        executions += 1
+        let before = executions.isMultiple(of: 4) ? Ledger(servers.master, self.keys) : nil
         let reply = servers.run(script, keys, arguments)
+        if let before {
+            for fault in Ledger(servers.master, self.keys).overtakings(since: before) { violation(fault) }
+        }
         for delivery in servers.takeDeliveries() {
             guard let process = processes.first(where: { $0.channel == delivery.client && !$0.isDead }) else {
                 continue

@@ -40,6 +40,8 @@ public final class World {
     private(set) var timeline: [String] = []
     /// The number of events so far.
     public private(set) var events = 0
+    /// The number of scripts that the server has run.
+    var executions = 0
     /// The number of faults so far.
     public internal(set) var faults = 0
 
