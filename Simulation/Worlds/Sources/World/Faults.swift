@@ -37,10 +37,7 @@ public struct Faults: Sendable {
             (deaths, Self.death),
             (stops, { world in world.randomProcess?.stop(for: world.random.time(1000...18_000_000)) }),
             (partitions, Self.partition), (restarts, { $0.restart() }), (promotions, { $0.promote() }),
-            (
-                clockSteps,
-                { world in world.servers.step(by: Int64.random(in: -1_000_000...1_000_000, using: &world.random)) }
-            ),
+            (clockSteps, { $0.stepClock() }),
         ]
         for (perMinute, fault) in kinds {
             let count = (perMinute * world.plan.seconds + 59) / 60
@@ -75,6 +72,13 @@ public struct Faults: Sendable {
 extension World {
     fileprivate var randomProcess: SimulatedProcess? {
         processes.filter { !$0.isDead }.randomElement(using: &random)
+    }
+
+    fileprivate func stepClock() {
+        let step = Int64.random(in: -1_000_000...1_000_000, using: &random)
+        note("the server's clock steps by \(Double(step) / 1_000_000) s")
+        servers.step(by: step)
+        if step > 0 { judge { $0.clockStepped() } }
     }
 
     fileprivate func restart() {

@@ -10,8 +10,8 @@ struct Judge {
         var fence: UInt64
         var process: SimulatedProcess
         var claim: UInt64
-        /// The number of losses of data at its grant.
-        var losses: Int
+        /// The numbers of losses of data, and of steps of the server's clock, at its grant.
+        var losses, clockSteps: Int
         /// Whether another one was granted what this one held: it must be told.
         var isOwedLoss = false
     }
@@ -41,12 +41,16 @@ struct Judge {
     private var passed: [String: [UInt64: [Int]]] = [:]
     /// How often the server has lost data.
     private(set) var losses = 0
+    private var clockSteps = 0
     private var announced = 0
 
     // MARK: Losses
 
     /// The server has lost data.
     mutating func dataLost() { (losses, highestFence) = (losses + 1, [:]) }
+
+    /// The server's clock was set forward. Sessions end earlier than their processes believe: docs/failure-model.md.
+    mutating func clockStepped() { clockSteps += 1 }
 
     /// A process has reported a loss.
     mutating func dataLossAnnounced() {
@@ -67,7 +71,7 @@ struct Judge {
         let others = holders.filter { $0.value.room == room && $0.value.isInside }
         if others.values.reduce(size, { $0 + $1.size }) > capacity {
             for (number, other) in others {
-                if other.losses < losses {
+                if other.losses < losses || other.clockSteps < clockSteps {
                     holders[number]!.isOwedLoss = true
                 } else {
                     violations.append(
@@ -82,7 +86,8 @@ struct Judge {
         if capacity == size { highestFence[room] = max(fence, highestFence[room] ?? 0) }
         lastHolder += 1
         holders[lastHolder] = Holder(
-            room: room, size: size, fence: fence, process: process, claim: claim, losses: losses)
+            room: room, size: size, fence: fence, process: process, claim: claim, losses: losses,
+            clockSteps: clockSteps)
         return lastHolder
     }
 

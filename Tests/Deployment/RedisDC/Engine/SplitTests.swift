@@ -59,7 +59,8 @@ extension EngineTests {
             _ body: (LocalSentinel, _ old: LocalRedis, Coordinator, Coordinator) async throws -> Void
         ) async throws {
             var configuration = CoordinatorConfiguration()
-            configuration.ttl = .seconds(6)
+            // A machine that stands still for some seconds ends no session.
+            configuration.ttl = .seconds(20)
             try await withLocalSentinel(.init(server: .init(extra: settings), isSplittable: true)) { sentinel in
                 let old = try await sentinel.master()
                 try await withTestClient(url: old.url) { first in

@@ -15,7 +15,8 @@ private func withPair(
     _ body: (ReplicatedServers, _ one: Coordinator, _ two: Coordinator, _ replica: RedisClient) async throws -> Void
 ) async throws {
     var configuration = CoordinatorConfiguration()
-    configuration.ttl = .seconds(6)
+    // A machine that stands still for some seconds ends no session.
+    configuration.ttl = .seconds(20)
     try await withReplicatedServers { pair in
         try await withTestClient(url: pair.url) { first in
             try await withTestClient(url: pair.url) { second in
