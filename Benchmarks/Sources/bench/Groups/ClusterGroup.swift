@@ -43,11 +43,24 @@ extension Plan {
         }
     }
 
+    /// Returns a channel in whose slot there are no keys of earlier measurements, and the master of the slot: a slot with
+    /// keys cannot be assigned to another master.
+    private func channelInEmptySlot(_ cluster: LocalCluster) async throws -> (String, LocalRedis) {
+        while true {
+            let channel = randomPrefix()
+            let source = try await cluster.master(ofKey: channel)
+            let keys = try await withRedisClient(url: source.url) { redis in
+                let slot = try await redis.send("CLUSTER", "KEYSLOT", .string(channel)).integer ?? 0
+                return try await redis.send("CLUSTER", "COUNTKEYSINSLOT", .integer(slot)).integer ?? 0
+            }
+            if keys == 0 { return (channel, source) }
+        }
+    }
+
     /// Measures a sharded channel whose slot moves to another master.
     private func movedSubscription(_ cluster: LocalCluster, _ table: inout Table) async throws {
         let group = "A sharded channel whose slot moves, ms"
-        let channel = randomPrefix()
-        let source = try await cluster.master(ofKey: channel)
+        let (channel, source) = try await channelInEmptySlot(cluster)
         let target = cluster.nodes.first { $0 !== source } ?? source
         let (moved, subscribed) = try await withRedisClient(url: cluster.url) { redis in
             try await withRedisClient(url: source.url) { old in
