@@ -42,7 +42,7 @@ public enum ResourceKind: String, Sendable, Hashable, CaseIterable, CustomString
 }
 
 extension ResourceKind {
-    /// What requests, error messages, inspections and tests know of a kind.
+    /// The properties of a kind that requests, error messages, inspections and tests use.
     struct Traits: Sendable {
         /// The meaning of a resource's number of permits.
         enum Size: Sendable {

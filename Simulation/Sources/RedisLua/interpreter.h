@@ -1,4 +1,4 @@
-// What the files of the interpreter share.
+// Declarations that the files of the interpreter share.
 #ifndef INTERPRETER_H
 #define INTERPRETER_H
 

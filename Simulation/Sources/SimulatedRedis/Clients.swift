@@ -8,7 +8,7 @@ public struct ClientID: Hashable, Comparable, Sendable {
     public static func < (one: ClientID, other: ClientID) -> Bool { one.number < other.number }
 }
 
-/// What a client receives later than the reply of `execute`.
+/// A reply or message that a client receives after `execute` has returned.
 public struct Delivery: Hashable, Sendable {
     /// The client that receives it.
     public let client: ClientID
@@ -78,7 +78,7 @@ struct Client: Sendable, Hashable {
         var isRefused = false
     }
 
-    /// What a client waits for.
+    /// The wait of a client.
     struct Wait: Sendable, Hashable {
         enum Event: Sendable, Hashable {
             /// An element of one of these lists, from the end or from the beginning.

@@ -1,6 +1,6 @@
 // Slots: which server of a cluster serves a key.
 
-/// What a server of a cluster knows about the slots.
+/// The slots, as a server of a cluster knows them.
 struct ClusterState: Hashable, Sendable {
     /// The address of this server, as `host:port`.
     var address: Bytes

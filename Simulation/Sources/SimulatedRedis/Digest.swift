@@ -9,7 +9,7 @@ public struct StateDigest: Hashable, Sendable {
     public let low: UInt64
 }
 
-/// What a key holds, in an order that does not depend on how it was made.
+/// The content of a key, in an order that does not depend on how it was made.
 public struct DumpedKey: Hashable, Sendable {
     /// The key.
     public let key: Bytes

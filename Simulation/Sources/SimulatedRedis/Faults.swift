@@ -1,17 +1,17 @@
-// What happens to real servers: restarts with and without data, eviction, and the limit of memory.
+// Faults of real servers: restarts with and without data, eviction, and the limit of memory.
 
-/// What was on the disk.
+/// The data on the disk.
 struct SavedState: Sendable {
     var entries: [Bytes: SimulatedRedis.Entry]
     var offset: Int64
 }
 
 extension SimulatedRedis {
-    /// What a restart loses.
+    /// The loss of a restart.
     public enum Loss: Hashable, Sendable {
         /// Nothing, as with `appendfsync always`.
         case nothing
-        /// What has changed since `save`, as with `appendfsync everysec`.
+        /// The changes since `save`, as with `appendfsync everysec`.
         case sinceSave
         /// Everything, as without persistence.
         case everything

@@ -6,7 +6,7 @@ extension SimulatedRedis {
     mutating func find(_ key: Bytes) -> Dictionary<Bytes, Entry>.Index? {
         guard let index = entries.index(forKey: key) else { return nil }
         guard let expires = entries.values[index].expires, nowInMilliseconds > expires else { return index }
-        // What a master has sent is executed as it is.
+        // Commands from the master are executed as they are.
         if replication.isApplying { return index }
         guard replication.role == .master else { return nil }
         entries.remove(at: index)

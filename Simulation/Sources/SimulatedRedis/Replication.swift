@@ -3,7 +3,7 @@
 // A master keeps its effects if `Settings.keepsEffects` is set. Nothing is sent by itself: the caller applies effects to
 // replicas, as many and as late as it wants. So a replica lags, and a promoted one lacks what it has not applied.
 
-/// What one command, script or transaction of a master has changed. A replica executes it as a whole.
+/// The changes by one command, script or transaction of a master. A replica executes it as a whole.
 public struct Effect: Hashable, Sendable {
     /// The master's offset after it.
     public let offset: Int64

@@ -1,4 +1,4 @@
-// What a server replies to a command.
+// The replies of a server to commands.
 
 /// A reply of the protocol RESP2.
 public indirect enum Reply: Hashable, Sendable {

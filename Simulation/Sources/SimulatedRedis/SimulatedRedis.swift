@@ -15,7 +15,7 @@
 /// Replies, errors and orders are those of Redis 7.0. Commands that the scripts and clients of RedisDC do not use are
 /// unknown.
 public struct SimulatedRedis: Sendable {
-    /// What the server is told at its start.
+    /// The settings of the server.
     public var settings: Settings
 
     /// The time in microseconds since 1970 that `TIME` replies, which is also that of expiries and timeouts.
@@ -38,22 +38,22 @@ public struct SimulatedRedis: Sendable {
     var isInTransaction = false
     /// The number of changes of the keyspace so far.
     var changes = 0
-    /// What the replicas execute in place of the running command, if it is not the command itself.
+    /// The commands that the replicas execute in place of the running command, if it is not the command itself.
     var rewritten: [[Bytes]]?
-    /// What the replicas execute for the commands so far.
+    /// The commands that the replicas execute for those so far.
     var pending: [[Bytes]] = []
 
     /// Creates an empty server.
     ///
     /// - Parameters:
-    ///   - settings: What the server is told at its start.
+    ///   - settings: The settings of the server.
     ///   - now: The time by its clock, in microseconds since 1970.
     public init(settings: Settings = Settings(), now: Int64 = 1_700_000_000_000_000) {
         self.settings = settings
         self.now = now
     }
 
-    /// What a server is told at its start.
+    /// The settings of a server.
     public struct Settings: Hashable, Sendable {
         /// How numbers are written, which differs between versions.
         public var numberFormat = NumberFormat.seventeenDigits

@@ -20,7 +20,7 @@ extension ListenStateMachine {
 
     // MARK: A reply arrives
 
-    /// What follows for calls from a reply or a wake-up.
+    /// The action for a call that follows from a reply or a wake-up.
     enum ReadAction: Sendable {
         case read(Read)
         case finish(ID, Finish)

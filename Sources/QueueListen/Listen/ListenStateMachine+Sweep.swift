@@ -57,7 +57,7 @@ extension ListenStateMachine {
 
     // MARK: A batch is checked
 
-    /// What follows from the reply to a check, or from a subscription, after which all calls are checked.
+    /// The action that follows from the reply to a check, or from a subscription, after which all calls are checked.
     enum CheckAction: Sendable {
         case read(Read)
         case check([Check])

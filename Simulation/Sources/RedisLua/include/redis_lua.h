@@ -20,7 +20,7 @@ typedef struct redis_lua redis_lua;
 // reply is an error, which it pushes with redis_lua_push_error, else 0.
 typedef int (*redis_lua_command)(void *context, redis_lua *lua, int count, const redis_lua_bytes *arguments);
 
-// What became of a run.
+// The outcome of a run.
 typedef enum {
     REDIS_LUA_RETURNED, // The value of the script is on the stack.
     REDIS_LUA_RAISED,   // An error is on the stack: see redis_lua_raised.

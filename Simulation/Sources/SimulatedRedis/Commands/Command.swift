@@ -2,7 +2,7 @@
 
 /// A command.
 struct Command: Sendable {
-    /// What holds for a command.
+    /// The properties of a command.
     struct Traits: OptionSet {
         let rawValue: Int
         /// It may change the keyspace.

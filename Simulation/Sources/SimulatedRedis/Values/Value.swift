@@ -1,4 +1,4 @@
-// What a key holds.
+// The values of keys.
 
 /// The value of a key.
 enum Value: Hashable, Sendable {

@@ -67,7 +67,7 @@ final class Comparison {
         return nil
     }
 
-    /// What keys of a real server hold, as `SimulatedRedis.dump` lists it.
+    /// The contents of the keys of a real server, as `SimulatedRedis.dump` lists it.
     static func dump(_ keys: [Bytes], of connection: Connection) throws -> [KeyContents] {
         let types = try connection.send(pipeline: keys.flatMap { [["TYPE", $0], ["PTTL", $0]] })
         var reads: [[Bytes]] = []
@@ -99,7 +99,7 @@ final class Comparison {
     }
 }
 
-/// What a key of a real server holds.
+/// The content of a key of a real server.
 struct KeyContents {
     var key: Bytes
     var type: Bytes

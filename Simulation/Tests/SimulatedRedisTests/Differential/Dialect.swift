@@ -2,7 +2,7 @@
 
 import SimulatedRedis
 
-/// What is compared with a server of some version.
+/// The rules by which replies are compared with a server of some version.
 struct Dialect {
     /// The program and its version, as `redis 7.0`.
     let name: String

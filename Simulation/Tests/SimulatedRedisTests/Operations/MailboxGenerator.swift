@@ -7,7 +7,7 @@ struct MailboxGenerator {
     private static let names = ["ann", "bob"]
     private static let meta: Bytes = "ql:{t:0}:meta"
 
-    /// What a reader may know of a mailbox.
+    /// A reader's knowledge of a mailbox.
     private struct Box {
         var epoch: Bytes?
         var tags: [Bytes] = []

@@ -5,7 +5,7 @@ import SimulatedRedis
 
 /// A call of a script, or a command.
 struct Operation: CustomStringConvertible {
-    /// What is executed.
+    /// The scripts and commands that are executed.
     enum Kind {
         /// A script of the project.
         case script(String)

@@ -1,4 +1,4 @@
-// What will happen in a world, in the order of its time.
+// The events that will happen in a world, in the order of its time.
 import HeapModule
 
 /// A microsecond of the world's time. It begins at 0.

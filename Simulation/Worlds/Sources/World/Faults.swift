@@ -1,4 +1,4 @@
-// What goes wrong in a world.
+// The faults of a world, and when they happen.
 import SimulatedRedis
 
 /// The faults of a world: how many of each kind there are in a minute, at random times.

@@ -16,7 +16,7 @@ struct Judge {
         var isOwedLoss = false
     }
 
-    /// What is known of permits that are consumed.
+    /// The knowledge of permits that are consumed.
     struct Tokens {
         var signalled = 0
         var maybeSignalled = 0

@@ -1,4 +1,4 @@
-// What the server stores, read without the library, and whether it is consistent.
+// Reads the records of the server without the library, and checks that they are consistent.
 import SimulatedRedis
 
 @testable import RedisDC
@@ -75,7 +75,7 @@ struct Ledger {
         }
     }
 
-    /// What is inconsistent; empty if nothing is.
+    /// The inconsistencies; empty if there is none.
     func faults() -> [String] {
         var faults: [String] = []
         var expected: Set<[UInt8]> = []

@@ -87,7 +87,7 @@ final class SimulatedProcess {
 
     var name: String { "process \(number)" }
 
-    /// What its tasks wait for, for a message.
+    /// The waits of its tasks, in words.
     var waits: [String] {
         if isDead { return [] }
         return machine.claims.values.map { "\(name): \($0.request.purpose) in state \($0.state)" }

@@ -17,7 +17,7 @@ public final class World {
         public var tasks = 3
         /// How long tasks begin new operations, in seconds.
         public var seconds = 60
-        /// What goes wrong.
+        /// The faults.
         public var faults = Faults()
 
         /// Creates a plan.

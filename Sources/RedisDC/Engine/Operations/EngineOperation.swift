@@ -6,7 +6,7 @@ import Hiredis
 
 /// An operation that is carried out by one script on the server.
 protocol EngineOperation: Sendable {
-    /// What the caller gets of the reply. `Int`, `Bool` and `Void` are read from ``EngineReply/done(count:more:)``.
+    /// The part of the reply that the caller gets. `Int`, `Bool` and `Void` are read from ``EngineReply/done(count:more:)``.
     associatedtype Value: Sendable
 
     /// The name of the resource; empty for an operation on the session.
