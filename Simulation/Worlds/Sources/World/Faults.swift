@@ -78,7 +78,7 @@ extension World {
         let step = Int64.random(in: -1_000_000...1_000_000, using: &random)
         note("the server's clock steps by \(Double(step) / 1_000_000) s")
         servers.step(by: step)
-        if step > 0 { judge { $0.clockStepped() } }
+        if step > 0 { judge { $0.clockStepped(at: now) } }
     }
 
     fileprivate func restart() {

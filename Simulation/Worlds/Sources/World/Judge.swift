@@ -10,8 +10,8 @@ struct Judge {
         var fence: UInt64
         var process: SimulatedProcess
         var claim: UInt64
-        /// The numbers of losses of data, and of steps of the server's clock, at its grant.
-        var losses, clockSteps: Int
+        /// The number of losses of data at its grant.
+        var losses: Int
         /// Whether another one was granted what this one held: it must be told.
         var isOwedLoss = false
     }
@@ -41,7 +41,8 @@ struct Judge {
     private var passed: [String: [UInt64: [Int]]] = [:]
     /// How often the server has lost data.
     private(set) var losses = 0
-    private var clockSteps = 0
+    /// When the server's clock was set forward last.
+    private var clockStep: Time?
     private var announced = 0
 
     // MARK: Losses
@@ -49,8 +50,9 @@ struct Judge {
     /// The server has lost data.
     mutating func dataLost() { (losses, highestFence) = (losses + 1, [:]) }
 
-    /// The server's clock was set forward. Sessions end earlier than their processes believe: docs/failure-model.md.
-    mutating func clockStepped() { clockSteps += 1 }
+    /// The server's clock is set forward. For a TTL, sessions may end earlier than their processes believe:
+    /// docs/failure-model.md.
+    mutating func clockStepped(at now: Time) { clockStep = now }
 
     /// A process has reported a loss.
     mutating func dataLossAnnounced() {
@@ -68,10 +70,11 @@ struct Judge {
         _ room: String, _ size: Int, of capacity: Int, fence: UInt64, _ process: SimulatedProcess, claim: UInt64
     ) -> Int {
         checks += 1
+        let isClockAhead = clockStep.map { process.world.now - $0 < process.ttl } ?? false
         let others = holders.filter { $0.value.room == room && $0.value.isInside }
         if others.values.reduce(size, { $0 + $1.size }) > capacity {
             for (number, other) in others {
-                if other.losses < losses || other.clockSteps < clockSteps {
+                if other.losses < losses || isClockAhead {
                     holders[number]!.isOwedLoss = true
                 } else {
                     violations.append(
@@ -86,8 +89,7 @@ struct Judge {
         if capacity == size { highestFence[room] = max(fence, highestFence[room] ?? 0) }
         lastHolder += 1
         holders[lastHolder] = Holder(
-            room: room, size: size, fence: fence, process: process, claim: claim, losses: losses,
-            clockSteps: clockSteps)
+            room: room, size: size, fence: fence, process: process, claim: claim, losses: losses)
         return lastHolder
     }
 

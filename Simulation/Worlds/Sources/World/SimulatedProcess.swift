@@ -87,6 +87,9 @@ final class SimulatedProcess {
 
     var name: String { "process \(number)" }
 
+    /// How long its session lives without a heartbeat.
+    var ttl: Time { machine.settings.ttl.microseconds }
+
     /// The waits of its tasks, in words.
     var waits: [String] {
         if isDead { return [] }
