@@ -32,6 +32,8 @@ public final class DeviceReader: Sendable {
     public let mailbox: Mailbox
     /// The device as which it reads.
     public let device: String
+    /// Whether its calls throw `.unknownDevice` if the mailbox does not have the device.
+    public let requiresDevice: Bool
     private let poll: UInt64
     private let state = Locked(State())
 
@@ -49,9 +51,10 @@ public final class DeviceReader: Sendable {
         case superseded
     }
 
-    init(_ mailbox: Mailbox, device: String) {
+    init(_ mailbox: Mailbox, device: String, requiresDevice: Bool) {
         self.mailbox = mailbox
         self.device = device
+        self.requiresDevice = requiresDevice
         poll = mailbox.listeners.nextPoll()
     }
 
@@ -69,15 +72,16 @@ public final class DeviceReader: Sendable {
     ///     message even if it is larger.
     ///   - timeout: the maximum time to wait, 0 or more. `nil` waits without a limit.
     /// - Throws: the codes of ``Mailbox/listen(after:device:limit:maxBytes:timeout:)``; `.cancelled`
-    ///   also after ``cancel()``.
+    ///   also after ``cancel()``; `.unknownDevice` if the reader requires its device.
     public func listen(
         after cursor: Cursor? = nil, limit: Int = 1000, maxBytes: Int = 1024 * 1024, timeout: Duration? = nil
     ) async throws(QueueListenError) -> Delivery {
         let phase = state.withLock { $0.phase }
         if phase == .superseded { return Delivery(.superseded, cursor: cursor ?? .none) }
         let call = try mailbox.pendingListen(
-            after: cursor, device, ListenRequest.Reader(poll: poll, hasBegun: phase == .begun), limit, maxBytes, timeout
-        )
+            after: cursor, device,
+            ListenRequest.Reader(poll: poll, hasBegun: phase == .begun, requiresDevice: requiresDevice),
+            limit, maxBytes, timeout)
         let isCancelled = state.withLock { state in
             state.callID = call.id
             return state.isCancelled
@@ -109,10 +113,11 @@ public final class DeviceReader: Sendable {
     /// A superseded reader may acknowledge too: what a client has processed is processed.
     ///
     /// - Returns: whether the cursor is valid.
-    /// - Throws: the codes of ``Mailbox/acknowledge(_:device:)``.
+    /// - Throws: the codes of ``Mailbox/acknowledge(_:device:)``; `.unknownDevice` if the reader
+    ///   requires its device.
     @discardableResult
     public func acknowledge(_ cursor: Cursor) async throws(QueueListenError) -> Bool {
-        try await mailbox.acknowledge(cursor, device: device)
+        try await mailbox.acknowledge(cursor, device: device, requiresDevice: requiresDevice)
     }
 }
 
@@ -120,10 +125,17 @@ extension Mailbox {
     /// Creates a reader of a device whose position is separate from what the device acknowledges.
     /// Nothing is sent.
     ///
-    /// - Parameter device: as for ``listen(after:device:limit:maxBytes:timeout:)``.
+    /// - Parameters:
+    ///   - device: as for ``listen(after:device:limit:maxBytes:timeout:)``.
+    ///   - requiresDevice: whether the reader fails with `.unknownDevice` where the mailbox does not
+    ///     have the device, instead of making it known. Use it where devices are registered with
+    ///     ``register(device:)`` and end with ``forget(device:)``: a process that is held up while a
+    ///     device is forgotten then does not bring it back by its next read.
     /// - Throws: `.invalidArgument`.
-    public func reader(device: String = Self.defaultDevice) throws(QueueListenError) -> DeviceReader {
+    public func reader(
+        device: String = Self.defaultDevice, requiresDevice: Bool = false
+    ) throws(QueueListenError) -> DeviceReader {
         try validate(device: device, "listen to")
-        return DeviceReader(self, device: device)
+        return DeviceReader(self, device: device, requiresDevice: requiresDevice)
     }
 }

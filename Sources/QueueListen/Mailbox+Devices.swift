@@ -45,7 +45,8 @@ extension Mailbox {
     ///
     /// A device that listens again afterwards is a new one, which reads from the first message that
     /// is left. A listener that waits is not ended, and makes the device known again the next time
-    /// it reads.
+    /// it reads, unless it is a reader that requires its device
+    /// (``reader(device:requiresDevice:)``): that one ends with `.unknownDevice`.
     ///
     /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws `.cancelled`
     /// immediately; the device may have been forgotten nevertheless.

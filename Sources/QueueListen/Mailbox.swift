@@ -123,11 +123,17 @@ public struct Mailbox: Sendable {
     public func acknowledge(
         _ cursor: Cursor, device: String = Self.defaultDevice
     ) async throws(QueueListenError) -> Bool {
+        try await acknowledge(cursor, device: device, requiresDevice: false)
+    }
+
+    /// - Parameter requiresDevice: whether a device that the mailbox does not have is refused.
+    func acknowledge(_ cursor: Cursor, device: String, requiresDevice: Bool) async throws(QueueListenError) -> Bool {
         try validate(device: device, "acknowledge messages of")
         let reply = try await run(
             Scripts.listen,
             partition.listenArguments(
-                device, .acknowledges, poll: 0, registrationLifetime: 0, cursor: cursor, maxMessages: 0, maxBytes: 1),
+                device, .acknowledges, requiresDevice: requiresDevice, poll: 0, registrationLifetime: 0, cursor: cursor,
+                maxMessages: 0, maxBytes: 1),
             "acknowledge messages of")
         return try read(reply, "acknowledge messages of").status == .ok
     }

@@ -6,8 +6,8 @@ public struct QueueListenError: Error, Sendable {
     /// The kind of an error. Kinds may be added: switch over it with a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case invalidArgument, mailboxFull, conflict, cancelled, superseded, notDurable, unfinished, unsupported,
-                undecodable
+            case invalidArgument, mailboxFull, conflict, unknownDevice, cancelled, superseded, notDurable, unfinished,
+                unsupported, undecodable
             case connectionLost, notConnected, notPermitted, wrongType, outOfMemory, serverError, stopped
         }
         private var kind: Kind
@@ -22,6 +22,9 @@ public struct QueueListenError: Error, Sendable {
         /// The operation contradicts what Redis has stored: another number of partitions, a send id
         /// that was used for other messages, or a 65th device.
         public static let conflict = Code(.conflict)
+        /// The mailbox does not have the device of a reader that was created with `requiresDevice`.
+        /// Nothing has changed.
+        public static let unknownDevice = Code(.unknownDevice)
         /// The task was cancelled.
         public static let cancelled = Code(.cancelled)
         /// A newer reader listens to the mailbox as the same device. Thrown by sequences and

@@ -22,11 +22,15 @@ struct ReadReply: Sendable {
         guard let parts = reply.array, let status = parts.first?.string.flatMap({ Status(rawValue: $0) }),
             let position = reader.cursor(), let now = reader.number()
         else {
-            if reply.array?.first?.string == "devices" {
+            switch reply.array?.first?.string {
+            case "devices":
                 throw QueueListenError(
                     .conflict, "the mailbox already has the maximum of 64 devices: listen as one of them")
+            case "unknown":
+                throw QueueListenError(
+                    .unknownDevice, "the mailbox does not have this device: it was forgotten, or was never registered")
+            default: throw QueueListenError(refusal: reply, partitions: partitions)
             }
-            throw QueueListenError(refusal: reply, partitions: partitions)
         }
         self.status = status
         self.position = position

@@ -119,6 +119,101 @@ struct SessionEndTests {
         }
     }
 
+    private func untilListening(to mailbox: Mailbox) async throws {
+        try await until("the node waits for a message") { try await mailbox.inspect()?.listeningProcesses == 1 }
+    }
+
+    /// Ends the session of a client, and lets the device be forgotten, without telling the nodes: they are held up.
+    private func endUnheard(_ client: TestClient, _ node: TestNode) async throws {
+        let keys = try await node.redis.send("KEYS", "gw:*").array ?? []
+        for key in keys.compactMap(\.string) where key.contains(":session:") || key.contains(":device:") {
+            _ = try await node.redis.send("DEL", .string(key))
+        }
+        #expect(try await node.office.mailbox(client.user).forget(device: client.device))
+    }
+
+    @Test("a node that has not heard of a logout makes no device known again, whatever reads or acknowledges")
+    func heldUp() async throws {
+        try await withTwoNodes { nodes in
+            let mailbox = try nodes[0].office.mailbox("alice")
+            // A wake-up does not contain so long a message: the node reads.
+            let long = String(repeating: "x", count: 5000)
+            for reading in ["events", "socket", "poll", "acknowledgement"] {
+                let alice = try await TestClient(nodes[0].url, "alice")
+                try await nodes[0].office.send("first", to: "alice")
+                let cursor = try await alice.mail().cursor
+                switch reading {
+                case "events":
+                    var events = try await TestEvents(alice).makeAsyncIterator()
+                    #expect(try await events.next()?.data["text"] == "first")
+                    try await endUnheard(alice, nodes[0])
+                    try await nodes[0].office.send(long, to: "alice")
+                    let last = try await events.next()
+                    #expect(last?.name == "bye" && last?.data["reason"] == "expired")
+                case "socket":
+                    let socket = try await TestSocket.open(alice, after: cursor)
+                    try await untilListening(to: mailbox)
+                    try await endUnheard(alice, nodes[0])
+                    try await nodes[0].office.send(long, to: "alice")
+                    #expect(try await socket.closeCode() == 4001)
+                case "poll":
+                    async let poll = alice.mail(after: cursor, wait: 60)
+                    try await untilListening(to: mailbox)
+                    try await endUnheard(alice, nodes[0])
+                    try await nodes[0].office.send(long, to: "alice")
+                    #expect(try await poll.problem == "unknown-session")
+                default:
+                    let socket = try await TestSocket.open(alice, after: cursor)
+                    try await untilListening(to: mailbox)
+                    try await endUnheard(alice, nodes[0])
+                    try await socket.send(["ack": .string(cursor)])
+                    #expect(try await socket.json()?["error"]?["type"] == "urn:redisdc:unknown-session")
+                }
+                #expect(try await mailbox.devices().isEmpty, "\(reading)")
+                try await mailbox.delete()
+            }
+        }
+    }
+
+    @Test("a session goes on after its device was lost: it is made known again", arguments: [true, false])
+    func deviceLost(isForgotten: Bool) async throws {
+        try await withTwoNodes { nodes in
+            let mailbox = try nodes[0].office.mailbox("alice")
+            let alice = try await TestClient(nodes[0].url, "alice")
+            try await nodes[0].office.send("first", to: "alice")
+            var events = try await TestEvents(alice).makeAsyncIterator()
+            let first = try #require(try await events.next())
+            #expect(first.data["text"] == "first")
+            // By a read of the stream, which a deletion wakes up.
+            if isForgotten {
+                try await mailbox.forget(device: "phone")
+                try await nodes[0].office.send(String(repeating: "x", count: 5000), to: "alice")
+            } else {
+                try await mailbox.delete()
+            }
+            #expect(try await events.next()?.name == (isForgotten ? "message" : "gap"))
+            #expect(try await mailbox.devices().map(\.name) == ["phone"])
+            // By an acknowledgement.
+            try await mailbox.forget(device: "phone")
+            #expect(try await alice.ack(first.id ?? "").status == (isForgotten ? 204 : 409))
+            #expect(try await mailbox.devices().map(\.name) == ["phone"])
+        }
+    }
+
+    @Test("a login that is held up until its session has ended leaves no device")
+    func lateRegistration() async throws {
+        try await withTwoNodes { nodes in
+            let (gateway, mailbox) = (nodes[0].gateway, try nodes[0].office.mailbox("alice"))
+            let new = try await gateway.sessions.login(user: "alice", device: "phone", lifetime: .seconds(60))
+            try await nodes[1].gateway.logout(Caller(user: "alice", device: "phone"))
+            let problem = await #expect(throws: Problem.self) {
+                _ = try await gateway.register(mailbox.reader(device: "phone"), of: new.session)
+            }
+            #expect(problem?.kind == .unknownSession)
+            #expect(try await mailbox.devices().isEmpty)
+        }
+    }
+
     @Test("an application ends the session of one device, at all nodes")
     func application() async throws {
         try await withTwoNodes { nodes in

@@ -18,14 +18,15 @@ extension Partition {
     ///
     /// - Parameters:
     ///   - readsAhead: whether the cursor is only the position after which to read, and acknowledges nothing.
+    ///   - requiresDevice: whether a device that the mailbox does not have is refused.
     ///   - registrationLifetime: in milliseconds; 0 does not register the process.
     ///   - cursor: `nil` for the position that the device has acknowledged.
     func listenArguments(
-        _ device: String, _ phase: PollPhase, readsAhead: Bool = false, poll: UInt64, registrationLifetime: Int,
-        cursor: Cursor?, maxMessages: Int, maxBytes: Int
+        _ device: String, _ phase: PollPhase, readsAhead: Bool = false, requiresDevice: Bool = false, poll: UInt64,
+        registrationLifetime: Int, cursor: Cursor?, maxMessages: Int, maxBytes: Int
     ) -> [RedisArgument] {
         var request = target
-        request.byte(phase.rawValue + (readsAhead ? 4 : 0))
+        request.byte(phase.rawValue + (readsAhead ? 4 : 0) + (requiresDevice ? 8 : 0))
         request.raw(process.utf8)
         request.number(Int(poll))
         request.number(registrationLifetime)

@@ -20,5 +20,7 @@ struct ListenRequest: Sendable {
         /// Whether the server has answered one of its calls: it knows the poll, and refuses it when a newer one has
         /// begun.
         var hasBegun: Bool
+        /// Whether it fails if the mailbox does not have its device, instead of making it known.
+        var requiresDevice = false
     }
 }

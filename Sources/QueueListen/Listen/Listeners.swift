@@ -186,7 +186,8 @@ actor Listeners: WaiterRunner {
     private func send(_ read: Machine.Read) {
         let request = read.request
         let arguments = partition.listenArguments(
-            request.device, read.begins ? .begins : .continues, readsAhead: request.reader != nil, poll: read.poll,
+            request.device, read.begins ? .begins : .continues, readsAhead: request.reader != nil,
+            requiresDevice: request.reader?.requiresDevice ?? false, poll: read.poll,
             registrationLifetime: read.waits ? registrationLifetime : 0, cursor: request.cursor,
             maxMessages: request.maxMessages, maxBytes: request.maxBytes)
         let partitions = partition.total

@@ -26,6 +26,8 @@ local Cursor = record {
 -- Returns the request of listen, with the mailbox's own limits if it has any.
 local function read_listen_request(text, at, state)
   local request = ListenRequest.read(text, at)
+  request.requires_device = request.phase >= REQUIRES_DEVICE
+  if request.requires_device then request.phase = request.phase - REQUIRES_DEVICE end
   request.reads_ahead = request.phase >= READS_AHEAD
   if request.reads_ahead then request.phase = request.phase - READS_AHEAD end
   if state.own_size > 0 then
@@ -151,7 +153,8 @@ end
 -- Reply  {status, Position, elements…}. Statuses: ok; superseded: a newer poll of this device has begun; and, about the
 --        cursor: reset (another epoch), forked (the mailbox does not have what the cursor has seen), truncated
 --        (messages after it are gone). With these three, the position is where reading can restart.
--- Refuses {'devices'}: there are too many devices; and as described at LAYOUT
+-- Refuses {'devices'}: there are too many devices; {'unknown'}: the mailbox does not have the device, which the request
+--        requires; and as described at LAYOUT
 function entry.listen(keys, arguments)
   local meta, box, mail, text = keys[1], keys[2], keys[3], arguments[1]
   local target = Target.read(text)
@@ -161,6 +164,7 @@ function entry.listen(keys, arguments)
   local request = read_listen_request(text, target.request_at, state)
   local mine = Device.new({name = arguments[2], seen = 0, polls = ''})
   local others = separate_devices(devices, mine, request.device_ttl, now)
+  if not mine.index and request.requires_device then return {'unknown'} end
   local poll = check_poll(mine.polls, request, state, now)
   if not mine.index and others.count >= MAX_DEVICES then return {'devices'} end
 

@@ -156,7 +156,7 @@ local HEADER_SIZE = 2
 -- The request of listen.
 local ListenRequest = record {
   format = '<Bc16dddc8c8dddddd',
-  'phase',          -- BEGINS, CONTINUES, ACKNOWLEDGES or REGISTERS, plus READS_AHEAD
+  'phase',          -- BEGINS, CONTINUES, ACKNOWLEDGES or REGISTERS, plus READS_AHEAD and REQUIRES_DEVICE
   'process',        -- 16 characters
   'poll',           -- the poll's number, which grows with each poll of the process: us since 1970
   'registration',   -- ms for which the process is registered, 0: not at all
@@ -169,13 +169,14 @@ local ListenRequest = record {
   'backlog_count',
   'backlog_age',
   'device_ttl',
-  -- The cursor is only the position after which to read, and acknowledges nothing.
-  also = {'reads_ahead'},
+  -- reads_ahead: the cursor is only the position after which to read, and acknowledges nothing.
+  -- requires_device: a device that the mailbox does not have is refused, instead of becoming known.
+  also = {'reads_ahead', 'requires_device'},
 }
 -- CONTINUES: a poll reads again. BEGINS: a poll begins, or may have begun. ACKNOWLEDGES: there is no poll, only an
--- acknowledgement. REGISTERS: there is neither; the device becomes known, or is seen again. READS_AHEAD is added to the
--- phase.
-local CONTINUES, BEGINS, ACKNOWLEDGES, REGISTERS, READS_AHEAD = 0, 1, 2, 3, 4
+-- acknowledgement. REGISTERS: there is neither; the device becomes known, or is seen again. READS_AHEAD and
+-- REQUIRES_DEVICE are added to the phase.
+local CONTINUES, BEGINS, ACKNOWLEDGES, REGISTERS, READS_AHEAD, REQUIRES_DEVICE = 0, 1, 2, 3, 4, 8
 
 -- A call that waits, for check. The device's name follows.
 local Wait = record {

@@ -81,10 +81,14 @@ if state_is_new then
   end
   devices = all
 end
-local request_reads_ahead
+local request_reads_ahead, request_requires_device
 local request_phase, request_process, request_poll, request_registration, request_cursor_index, request_cursor_epoch,
   request_cursor_tag, request_max_messages, request_max_bytes, request_ttl, request_backlog_count, request_backlog_age,
   request_device_ttl = unpacked('<Bc16dddc8c8dddddd', text, target_request_at)
+request_requires_device = request_phase >= 8
+if request_requires_device then
+  request_phase = request_phase - 8
+end
 request_reads_ahead = request_phase >= 4
 if request_reads_ahead then
   request_phase = request_phase - 4
@@ -115,6 +119,9 @@ do
       end
     end
   end
+end
+if not mine_index and request_requires_device then
+  return {'unknown'}
 end
 local poll_begins, poll_is_current, poll_rival
 do

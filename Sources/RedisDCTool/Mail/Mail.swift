@@ -63,7 +63,7 @@ struct MessageReport: Encodable {
 extension QueueListenError: ExitError {
     package var exitStatus: ExitStatus {
         switch code {
-        case .invalidArgument, .conflict, .wrongType, .unsupported, .undecodable: .badData
+        case .invalidArgument, .conflict, .unknownDevice, .wrongType, .unsupported, .undecodable: .badData
         case .mailboxFull, .superseded, .notDurable, .unfinished: .notAcquired
         case .connectionLost, .notConnected, .stopped, .outOfMemory: .unavailable
         case .notPermitted: .notPermitted

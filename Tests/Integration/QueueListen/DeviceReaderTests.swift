@@ -258,6 +258,36 @@ extension QueueListenTests {
             }
         }
 
+        @Test("a reader that requires its device makes no device known, and changes nothing where it is unknown")
+        func requiresDevice() async throws {
+            try await withOffice { office, _, _ in
+                let mailbox = try office.mailbox("alice")
+                func code(_ body: () async throws -> Void) async -> QueueListenError.Code? { await errorOf(body)?.code }
+                let early = try mailbox.reader(device: "phone", requiresDevice: true)
+                #expect(await code { _ = try await early.listen(timeout: .zero) } == .unknownDevice)
+                #expect(try await mailbox.inspect() == nil)
+                try await mailbox.register(device: "phone")
+                try await office.send(texts(2), to: ["alice"])
+                let page = try await early.listen(timeout: .zero)
+                #expect(page.messages.count == 2)
+                let waiting = Task { try await early.listen(after: page.cursor, timeout: .seconds(60)) }
+                try await until("the reader waits") { try await mailbox.inspect()?.listeningProcesses == 1 }
+                try await mailbox.forget(device: "phone")
+                // A wake-up does not contain so long a message: the reader reads.
+                try await office.send([Message(String(repeating: "x", count: 5000))], to: ["alice"])
+                #expect(await code { _ = try await waiting.value } == .unknownDevice)
+                let later = try mailbox.reader(device: "phone", requiresDevice: true)
+                #expect(await code { _ = try await early.listen(after: page.cursor) } == .unknownDevice)
+                #expect(await code { _ = try await later.listen(after: page.cursor) } == .unknownDevice)
+                #expect(await code { _ = try await later.acknowledge(page.cursor) } == .unknownDevice)
+                #expect(try await mailbox.devices().isEmpty)
+                #expect(try await mailbox.count == 3)
+                // Others do.
+                #expect(try await mailbox.reader(device: "phone").acknowledge(page.cursor))
+                #expect(try await later.listen(after: page.cursor).messages.count == 1)
+            }
+        }
+
         @Test("a device that was seen since its forgetting was decided is not forgotten")
         func forgottenUnlessSeen() async throws {
             try await withOffice { office, _, _ in

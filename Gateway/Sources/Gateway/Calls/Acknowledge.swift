@@ -27,13 +27,15 @@ extension Gateway {
     ///
     /// - Throws: `cursor`, `QueueListenError`.
     func acknowledge(_ call: AcknowledgeCall, of session: Session) async throws {
-        guard try await reader(for: session).acknowledge(call.cursor) else {
+        let reader = try reader(for: session)
+        let isValid = try await withDevice(of: session, reader) { try await reader.acknowledge(call.cursor) }
+        guard isValid else {
             throw Problem(.cursor, "the cursor is not, or no longer, in this mailbox: nothing was acknowledged")
         }
     }
 
-    /// The mailbox of a session's user, as its device reads it.
+    /// The mailbox of a session's user, as its device reads it. It requires the device: see ``withDevice(of:_:_:)``.
     func reader(for session: Session) throws -> DeviceReader {
-        try office.mailbox(session.user).reader(device: session.device)
+        try office.mailbox(session.user).reader(device: session.device, requiresDevice: true)
     }
 }

@@ -46,7 +46,7 @@ extension Gateway {
         let new = try await sessions.login(
             user: login.user, device: login.device, lifetime: configuration.sessionLifetime)
         do {
-            let cursor = try await makeKnown(reader)
+            let cursor = try await register(reader, of: new.session)
             return LoginReply(new: new, cursor: cursor, cookie: SessionCookie(new, configuration))
         } catch {
             let problem = Problem(error)

@@ -70,9 +70,11 @@ extension Gateway {
         let place = try polls.open(session)
         let reader = try reader(for: session)
         // An invalid one has no effect: the status says what happened to the mailbox.
-        if let acknowledged = call.acknowledged { _ = try await reader.acknowledge(acknowledged) }
+        if let acknowledged = call.acknowledged {
+            _ = try await withDevice(of: session, reader) { try await reader.acknowledge(acknowledged) }
+        }
         let delivery = try await whileServing(context.watch?.signal ?? EndSignal()) {
-            try await self.listen(call, reader, session)
+            try await self.withDevice(of: session, reader) { try await self.listen(call, reader, session) }
         }
         // Messages that arrived after the end of the session are not delivered.
         guard ContinuousClock.now < session.end else {

@@ -54,11 +54,7 @@ extension Gateway: Service {
     /// Returns how a session has ended; `nil` while it lasts, or if that is not known at present.
     func endOfSession(_ id: SessionID) async -> SessionWatch.End? {
         do { try await sessions.check(id) } catch let problem as Problem {
-            switch problem.kind {
-            case .unknownSession: return .ended
-            case .loggedInElsewhere: return .replaced
-            default: return nil
-            }
+            return SessionWatch.End(problem)
         } catch {
             return nil
         }

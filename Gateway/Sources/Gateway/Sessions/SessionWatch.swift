@@ -8,6 +8,15 @@ final class SessionWatch: Sendable {
         case ended
         /// By a newer login of the same user and device.
         case replaced
+
+        /// - Parameter problem: what the check of a session has found; `nil` if it does not say that the session has ended.
+        init?(_ problem: Problem) {
+            switch problem.kind {
+            case .unknownSession: self = .ended
+            case .loggedInElsewhere: self = .replaced
+            default: return nil
+            }
+        }
     }
 
     /// A stream or poll: it is watched until it is released.

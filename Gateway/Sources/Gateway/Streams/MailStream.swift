@@ -1,3 +1,4 @@
+import Hiredis
 import NIOConcurrencyHelpers
 import NIOCore
 import QueueListen
@@ -139,12 +140,32 @@ final class MailStream: Sendable {
                     end(.restart)
                     return nil
                 case .connectionLost, .notConnected: break
+                case .unknownDevice:
+                    if try await registerAgain() { continue }
+                    if state.withLockedValue({ $0.end != nil }) { return nil }
                 default: throw error
                 }
             }
             try await Task.sleep(for: .seconds(1))
             if timeout != nil { try await timed { try await write(nil) } }
         }
+    }
+
+    /// Makes the device known again, or ends the stream if the session has ended.
+    ///
+    /// - Returns: whether the device is known.
+    private func registerAgain() async throws -> Bool {
+        do {
+            try await gateway.sessions.check(session.id)
+            _ = try await gateway.register(reader, of: session)
+            return true
+        } catch let problem as Problem {
+            guard let end = SessionWatch.End(problem) else { throw problem }
+            self.end(end)
+        } catch let error as RedisError where error.isTransient {
+        } catch let error as QueueListenError where error.code == .connectionLost || error.code == .notConnected {
+        }
+        return false
     }
 
     /// Writes, and notes for how long.
@@ -191,8 +212,7 @@ final class MailStream: Sendable {
 
     // MARK: Ends
 
-    /// Ends the stream, after the write that is under way. A read after the end could make the device known again that a
-    /// logout has forgotten.
+    /// Ends the stream, after the write that is under way.
     private func end(_ end: End) {
         state.withLockedValue { $0.end = $0.end ?? end }
         reader.cancel()
