@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures the calls of a client beside a thousand connections, of each kind in turn, that hold up a node as long as they can.
 
-usage: attack.py REDISDC-GATEWAY REDIS-SERVER [NUMBER OF CONNECTIONS]
+usage: attack.py REDISDC-GATEWAY REDIS-SERVER [NUMBER OF CONNECTIONS [NICENESS]]
 
-The first two are the paths of programs. Prints for each kind the latencies of a send in milliseconds, the largest memory of
-the node, and how many of the attacker's connections were closed. Needs Linux: each client has addresses of its own in
-127.0.0.0/8. Each connection needs a file of this process and of the node.
+The first two are the paths of programs. The niceness is the attacker's (0): 19 stands for an attacker on another machine.
+Prints for each kind the latencies of a send in milliseconds, the largest memory of the node, and how many of the attacker's
+connections were closed. Needs Linux: each client has addresses of its own in 127.0.0.0/8. Each connection needs a file of this
+process and of the node.
 """
 import asyncio
 import hashlib
@@ -13,6 +14,7 @@ import hmac
 import http.client
 import json
 import multiprocessing
+import os
 import pathlib
 import secrets
 import subprocess
@@ -24,6 +26,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Examples" 
 from servers import free_port  # noqa: E402
 
 SECONDS = 8
+# The node discards what a connection had sent before its end for at most ten seconds: each kind is measured alone.
+PAUSE = 11
 UPGRADE = (
     b"GET /v1/socket HTTP/1.1\r\nHost: gateway\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ql.v1\r\n\r\n")
@@ -54,6 +58,10 @@ class Client:
         if reply.status >= 300:
             raise SystemExit(f"{method} {target}: {reply.status} {text}")
         return json.loads(text or "null")
+
+    def send(self):
+        self.call("POST", "/v1/send", {
+            "to": ["bob"], "id": secrets.token_hex(16), "messages": [{"text": "hello", "collapse": "one"}]})
 
 
 def post(target, length, headers=None):
@@ -98,7 +106,9 @@ async def one(port, number, data, end):
     return closed
 
 
-def attack(port, data, connections, end, queue):
+def attack(port, data, connections, niceness, end, queue):
+    os.nice(niceness)
+
     async def run():
         return sum(await asyncio.gather(*(one(port, number, data, end) for number in range(connections))))
 
@@ -112,7 +122,7 @@ def resident(pid):
     return 0
 
 
-def main(gateway, redis, connections=1000):
+def main(gateway, redis, connections=1000, niceness=0):
     folder, redis_port = tempfile.TemporaryDirectory(), free_port()
     servers = [subprocess.Popen([redis, "--port", str(redis_port), "--save", "", "--dir", folder.name], stdout=subprocess.DEVNULL)]
     try:
@@ -126,20 +136,23 @@ def main(gateway, redis, connections=1000):
         print(f"{'kind':42} {'p50':>7} {'p99':>7} {'max':>7} {'calls':>6} {'MB':>5} {'closed':>7}")
         for kind, data in kinds(victim).items():
             end, queue = time.monotonic() + SECONDS, multiprocessing.Queue()
-            attacker = multiprocessing.Process(target=attack, args=(port, data, int(connections), end, queue))
+            attacker = multiprocessing.Process(
+                target=attack, args=(port, data, int(connections), int(niceness), end, queue))
             if data:
                 attacker.start()
             times, largest = [], 0
             while time.monotonic() < end:
                 began = time.monotonic()
-                client.call("POST", "/v1/send", {
-                    "to": ["bob"], "id": secrets.token_hex(16), "messages": [{"text": "hello", "collapse": "one"}]})
+                client.send()
                 times.append((time.monotonic() - began) * 1000)
                 largest = max(largest, resident(node.pid))
                 time.sleep(0.03)  # Below the limit of calls.
             closed = queue.get() if data else 0
             if data:
                 attacker.join()
+                for _ in range(PAUSE):
+                    time.sleep(1)
+                    client.send()  # The node closes a connection that is idle.
             times.sort()
             print(f"{kind:42} {times[len(times) // 2]:7.1f} {times[int(len(times) * 0.99)]:7.1f} {times[-1]:7.1f} "
                   f"{len(times):6} {largest:5} {closed:7}", flush=True)
