@@ -150,6 +150,7 @@ def main(gateway, redis, connections=1000, niceness=0):
             closed = queue.get() if data else 0
             if data:
                 attacker.join()
+                client.http.close()  # The attacker may have ended so late that the node has closed the idle connection.
                 for _ in range(PAUSE):
                     time.sleep(1)
                     client.send()  # The node closes a connection that is idle.
