@@ -262,9 +262,8 @@ extension QueueListenTests {
         func requiresDevice() async throws {
             try await withOffice { office, _, _ in
                 let mailbox = try office.mailbox("alice")
-                func code(_ body: () async throws -> Void) async -> QueueListenError.Code? { await errorOf(body)?.code }
                 let early = try mailbox.reader(device: "phone", requiresDevice: true)
-                #expect(await code { _ = try await early.listen(timeout: .zero) } == .unknownDevice)
+                #expect(await errorOf { _ = try await early.listen(timeout: .zero) }?.code == .unknownDevice)
                 #expect(try await mailbox.inspect() == nil)
                 try await mailbox.register(device: "phone")
                 try await office.send(texts(2), to: ["alice"])
@@ -274,12 +273,12 @@ extension QueueListenTests {
                 try await until("the reader waits") { try await mailbox.inspect()?.listeningProcesses == 1 }
                 try await mailbox.forget(device: "phone")
                 // A wake-up does not contain so long a message: the reader reads.
-                try await office.send([Message(String(repeating: "x", count: 5000))], to: ["alice"])
-                #expect(await code { _ = try await waiting.value } == .unknownDevice)
+                try await office.send([Message(text: String(repeating: "x", count: 5000))], to: ["alice"])
+                #expect(await errorOf { _ = try await waiting.value }?.code == .unknownDevice)
                 let later = try mailbox.reader(device: "phone", requiresDevice: true)
-                #expect(await code { _ = try await early.listen(after: page.cursor) } == .unknownDevice)
-                #expect(await code { _ = try await later.listen(after: page.cursor) } == .unknownDevice)
-                #expect(await code { _ = try await later.acknowledge(page.cursor) } == .unknownDevice)
+                #expect(await errorOf { _ = try await early.listen(after: page.cursor) }?.code == .unknownDevice)
+                #expect(await errorOf { _ = try await later.listen(after: page.cursor) }?.code == .unknownDevice)
+                #expect(await errorOf { _ = try await later.acknowledge(page.cursor) }?.code == .unknownDevice)
                 #expect(try await mailbox.devices().isEmpty)
                 #expect(try await mailbox.count == 3)
                 // Others do.
