@@ -48,7 +48,6 @@ local function read_state(state, text, box, partitions)
   if text.err then refuse({'foreign', box}) end
   State.read_into(state, text)
   if state.partitions ~= partitions then refuse({'partitions', string.format('%d', state.partitions)}) end
-  state.is_new, state.is_partition_new = false, false
 end
 
 -- Fills in the state of a mailbox that does not exist, or whose state was deleted. Only then meta is read.

@@ -233,6 +233,9 @@ local Answer = record {
   next = 'results_at',
 }
 
+-- The beginning of Answer.
+local AnswerTimes = record { format = '<dd', 'number', 'expiry_set' }
+
 -- The result of a send in one mailbox.
 local Result = record {
   format = '<dc8',

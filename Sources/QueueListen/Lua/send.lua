@@ -12,6 +12,7 @@ local Plan = record {
     'boxes',             -- mailboxes that need more than a new state, by the number of the recipient, or nil
     'reply',             -- Result of the first recipient
     'results',           -- of all, if there are several, or nil
+    'is_unchecked',      -- the length of the list has yet to be compared: the usual send does it when it appends
     'is_partition_new',  -- meta must be written
     'is_step',           -- the script only makes room, and the send must be repeated
   },
@@ -29,11 +30,12 @@ local function check_request(sent, request, now)
   local earlier, expiry_set = redis.pcall('HGET', sent, request.place), 0
   if earlier then
     if earlier.err then refuse({'foreign', sent}) end
-    local answer = Answer.read(earlier)
+    local answer = AnswerTimes.read(earlier)
     if request.number < answer.number then refuse({'stale'}) end
     if request.number == answer.number then
-      if answer.fingerprint ~= request.fingerprint then refuse({'conflict'}) end
-      refuse({'ok', request.mode == PROBE and string.format('%d', now) or string.sub(earlier, answer.results_at)})
+      local repeated = Answer.read(earlier)
+      if repeated.fingerprint ~= request.fingerprint then refuse({'conflict'}) end
+      refuse({'ok', request.mode == PROBE and string.format('%d', now) or string.sub(earlier, repeated.results_at)})
     end
     expiry_set = answer.expiry_set
   end
@@ -92,10 +94,19 @@ local function compose_elements(state, request, arguments, number, max_age, now)
   return compose_messages(state, request, arguments, arguments[1 + request.messages + number], max_age, now)
 end
 
+-- Refuses a mailbox whose list does not have the elements of this number of messages.
+local function check_length(mail, messages, number)
+  local count = redis.pcall('LLEN', mail)
+  if count ~= 2 * messages then
+    if type(count) == 'table' then refuse({'foreign', mail}) end
+    refuse({'damaged', number})
+  end
+end
+
 -- Reads the state of a recipient's mailbox and checks it. Returns the state as text, which is empty if the mailbox does
 -- not exist.
-local function read_recipient(state, meta, box, mail, request, number)
-  local text, count = redis.pcall('HGET', box, 'm'), redis.pcall('LLEN', mail)
+local function read_recipient(plan, state, meta, box, mail, request, number)
+  local text = redis.pcall('HGET', box, 'm')
   if text then
     read_state(state, text, box, request.partitions)
   else
@@ -103,14 +114,15 @@ local function read_recipient(state, meta, box, mail, request, number)
     create_state(state, meta, request.partitions, request.first_tag)
     text, state.rest_at = '', 1
   end
-  if count ~= 2 * (state.last - state.from) then
-    if type(count) == 'table' then refuse({'foreign', mail}) end
-    refuse({'damaged', number})
-  end
+  if not plan.is_unchecked then check_length(mail, state.last - state.from, number) end
   local known_at = request.more_tags_at + 8 * (request.messages - 1)
   if known_at <= #request.text
     and struct.unpack('c8', request.text, known_at + Known.size * number - 8) ~= state.tag then
     -- The last message is another one than was confirmed to this sender.
+    if plan.is_unchecked then
+      check_length(mail, state.last - state.from, number)
+      plan.is_unchecked = false
+    end
     local known = Known.read(request.text, known_at + Known.size * (number - 1))
     check_confirmed_message(box, mail, state, known, number)
   end
@@ -143,11 +155,10 @@ local function add_writes(plan, number, elements, state)
 end
 
 -- Checks a recipient and composes what is written to its mailbox. Ends the usual send: `is_alone` is true for one
--- message to one recipient.
-local function plan_recipient(plan, keys, meta, box, request, arguments, number, is_alone, expiry_set, now)
-  local mail = keys[2 * number + 2]
+-- message to one recipient, whose life only a limit of the mailbox's own could shorten.
+local function plan_recipient(plan, meta, sent, box, mail, request, arguments, number, is_alone, expiry_set, now)
   local state = State.new()
-  local text = read_recipient(state, meta, box, mail, request, number)
+  local text = read_recipient(plan, state, meta, box, mail, request, number)
   if state.is_partition_new then plan.is_partition_new = true end
   local limits = read_limits(request, state, text)
   add_result(plan, number, state.last + 1, state.epoch)
@@ -157,6 +168,7 @@ local function plan_recipient(plan, keys, meta, box, request, arguments, number,
     or state.sum - state.from_sum - state.hollow > limits.max_bytes)
   if base == state.from or is_over or state.rest_at <= #text or request.has_keys == 1
     or (limits.ttl > 0 and state.due <= now) or (limits.ttl == 0 and state.due > 0) then
+    if plan.is_unchecked then check_length(mail, base - state.from, number) end
     plan.boxes = plan.boxes or {}
     plan.boxes[number] = {number = number, box = box, mail = mail, epoch = state.epoch, last = state.last,
       tag = state.tag, from = state.from, from_tag = state.from_tag, sum = state.sum, from_sum = state.from_sum,
@@ -165,8 +177,8 @@ local function plan_recipient(plan, keys, meta, box, request, arguments, number,
       base_tag = base_tag, base_sum = base_sum, drop = 0, max_messages = limits.max_messages,
       max_bytes = limits.max_bytes, when_full = limits.when_full, ttl = limits.ttl}
     add_writes(plan, number, elements, false)
-  elseif is_alone and limits.max_age == 0 then
-    store_alone(keys, request, expiry_set, plan.reply, elements, arguments[2], state, now)
+  elseif is_alone then
+    store_alone(sent, box, mail, request, expiry_set, plan.reply, elements, arguments[2], state, now)
   else
     add_writes(plan, number, elements, State.write(state))
   end
@@ -190,16 +202,16 @@ function entry.send(keys, arguments)
   request.text = arguments[1]
   local now = read_exact_time()
   local expiry_set = check_request(sent, request, now)
-  local plan = Plan.new({is_partition_new = false, is_step = false})
-  local is_alone = recipients == 1 and request.messages == 1 and request.mode ~= PROBE
+  local is_alone = recipients == 1 and request.messages == 1 and request.max_age == 0 and request.mode ~= PROBE
+  local plan = Plan.new({is_unchecked = is_alone, is_partition_new = false, is_step = false})
   for number = 1, recipients do
-    local box = keys[2 * number + 1]
+    local box, mail = keys[2 * number + 1], keys[2 * number + 2]
     if recipients > 1 then
       seen = seen or {}
       if seen[box] then return redis.error_reply('RDC a recipient is named twice') end
       seen[box] = true
     end
-    plan_recipient(plan, keys, meta, box, request, arguments, number, is_alone, expiry_set, now)
+    plan_recipient(plan, meta, sent, box, mail, request, arguments, number, is_alone, expiry_set, now)
   end
   if plan.boxes then
     make_room(plan, recipients, request.mode, now)

@@ -23,7 +23,6 @@ do
     if state_partitions ~= target_partitions then
       return {'partitions', format('%d', state_partitions)}
     end
-    state_is_new, state_is_partition_new = false, false
     state_rest = state_rest_at <= #text_2 and string.sub(text_2, state_rest_at) or ''
   else
     do

@@ -17,7 +17,6 @@ do
     if state_partitions ~= target_partitions then
       return {'partitions', string.format('%d', state_partitions)}
     end
-    state_is_new, state_is_partition_new = false, false
     state_rest = state_rest_at <= #text and string.sub(text, state_rest_at) or ''
   else
     do

@@ -22,15 +22,16 @@ do
     if earlier.err then
       return {'foreign', sent}
     end
-    local answer_number, answer_expiry_set, answer_fingerprint, answer_results_at = unpacked('<ddc8', earlier)
+    local answer_number, answer_expiry_set = unpacked('<dd', earlier)
     if request_number < answer_number then
       return {'stale'}
     end
     if request_number == answer_number then
-      if answer_fingerprint ~= request_fingerprint then
+      local repeated_number, repeated_expiry_set, repeated_fingerprint, repeated_results_at = unpacked('<ddc8', earlier)
+      if repeated_fingerprint ~= request_fingerprint then
         return {'conflict'}
       end
-      return {'ok', request_mode == 1 and string.format('%d', now) or string.sub(earlier, answer_results_at)}
+      return {'ok', request_mode == 1 and string.format('%d', now) or string.sub(earlier, repeated_results_at)}
     end
     expiry_set = answer_expiry_set
   end
@@ -41,12 +42,12 @@ do
     return redis.error_reply('RDC too many messages')
   end
 end
+local is_alone = recipients == 1 and request_messages == 1 and request_max_age == 0 and request_mode ~= 1
 local plan_writes, plan_boxes, plan_reply, plan_results
-local plan_is_partition_new, plan_is_step = false, false
-local is_alone = recipients == 1 and request_messages == 1 and request_mode ~= 1
+local plan_is_unchecked, plan_is_partition_new, plan_is_step = is_alone, false, false
 local pack = struct.pack
 for number = 1, recipients do
-  local box = keys[2 * number + 1]
+  local box, mail = keys[2 * number + 1], keys[2 * number + 2]
   if recipients > 1 then
     seen = seen or {}
     if seen[box] then
@@ -54,13 +55,11 @@ for number = 1, recipients do
     end
     seen[box] = true
   end
-  local mail = keys[2 * number + 2]
   local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
     state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_is_new, state_is_partition_new
   local text
   do
-    local count
-    text, count = try('HGET', box, 'm'), try('LLEN', mail)
+    text = try('HGET', box, 'm')
     if text then
       if text.err then
         return {'foreign', box}
@@ -70,7 +69,6 @@ for number = 1, recipients do
       if state_partitions ~= request_partitions then
         return {'partitions', string.format('%d', state_partitions)}
       end
-      state_is_new, state_is_partition_new = false, false
     else
       do
         local layout = try('HGET', meta, 'partitions')
@@ -88,14 +86,31 @@ for number = 1, recipients do
       state_hollow, state_keyed, state_due, state_own_size = 0, 0, 0, 0
       text, state_rest_at = '', 1
     end
-    if count ~= 2 * (state_last - state_from) then
-      if type(count) == 'table' then
-        return {'foreign', mail}
+    if not plan_is_unchecked then
+      local messages = state_last - state_from
+      local count = try('LLEN', mail)
+      if count ~= 2 * messages then
+        if type(count) == 'table' then
+          return {'foreign', mail}
+        end
+        return {'damaged', number}
       end
-      return {'damaged', number}
     end
     local known_at = request_more_tags_at + 8 * (request_messages - 1)
     if known_at <= #request_text and unpacked('c8', request_text, known_at + 24 * number - 8) ~= state_tag then
+      if plan_is_unchecked then
+        do
+          local messages = state_last - state_from
+          local count = try('LLEN', mail)
+          if count ~= 2 * messages then
+            if type(count) == 'table' then
+              return {'foreign', mail}
+            end
+            return {'damaged', number}
+          end
+        end
+        plan_is_unchecked = false
+      end
       local known_epoch, known_index, known_tag = unpacked('<c8dc8', request_text, known_at + 24 * (number - 1))
       if known_index > 0 and known_epoch == state_epoch then
         if known_index >= state_last then
@@ -179,6 +194,16 @@ for number = 1, recipients do
     state_hollow > limits_max_bytes)
   if base == state_from or is_over or state_rest_at <= #text or request_has_keys == 1 or limits_ttl > 0 and state_due <=
     now or limits_ttl == 0 and state_due > 0 then
+    if plan_is_unchecked then
+      local messages = base - state_from
+      local count = try('LLEN', mail)
+      if count ~= 2 * messages then
+        if type(count) == 'table' then
+          return {'foreign', mail}
+        end
+        return {'damaged', number}
+      end
+    end
     plan_boxes = plan_boxes or {}
     plan_boxes[number] = {number = number, box = box, mail = mail, epoch = state_epoch, last = state_last, tag =
       state_tag, from = state_from, from_tag = state_from_tag, sum = state_sum, from_sum = state_from_sum, hollow =
@@ -188,21 +213,37 @@ for number = 1, recipients do
       limits_ttl}
     plan_writes = plan_writes or {0, 0}
     plan_writes[2 * number - 1], plan_writes[2 * number] = elements, false
-  elseif is_alone and limits_max_age == 0 then
+  elseif is_alone then
     local body = arguments[2]
-    do
-      local sent_2 = keys[2]
-      local is_renewed = expiry_set + request_answer_ttl / 2 < now
-      call('HSET', sent_2, request_place, pack('<ddc8', request_number, is_renewed and now or expiry_set,
-        request_fingerprint) .. plan_reply)
-      if is_renewed then
-        call('PEXPIRE', sent_2, string.format('%d', request_answer_ttl))
+    local count = try('RPUSH', mail, elements, body)
+    if count == 2 * (state_last - state_from) then
+      do
+        local is_renewed = expiry_set + request_answer_ttl / 2 < now
+        call('HSET', sent, request_place, pack('<ddc8c0', request_number, is_renewed and now or expiry_set,
+          request_fingerprint, plan_reply))
+        if is_renewed then
+          call('PEXPIRE', sent, string.format('%d', request_answer_ttl))
+        end
       end
+      call('HSET', box, 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+        state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size))
+      return plan_reply
     end
-    call('RPUSH', keys[4], elements, body)
-    call('HSET', keys[3], 'm', pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag,
-      state_from, state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size))
-    return plan_reply
+    if type(count) == 'table' then
+      do
+        local messages = state_last - state_from - 1
+        local count_2 = try('LLEN', mail)
+        if count_2 ~= 2 * messages then
+          if type(count_2) == 'table' then
+            return {'foreign', mail}
+          end
+          return {'damaged', 1}
+        end
+      end
+      call('RPUSH', mail, elements, body)
+    end
+    call('LTRIM', mail, '0', '-3')
+    return {'damaged', 1}
   else
     local state = pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
       state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size)
@@ -313,8 +354,8 @@ end
 if not plan_is_step then
   do
     local is_renewed = expiry_set + request_answer_ttl / 2 < now
-    call('HSET', sent, request_place, pack('<ddc8', request_number, is_renewed and now or expiry_set,
-      request_fingerprint) .. plan_reply)
+    call('HSET', sent, request_place, pack('<ddc8c0', request_number, is_renewed and now or expiry_set,
+      request_fingerprint, plan_reply))
     if is_renewed then
       call('PEXPIRE', sent, string.format('%d', request_answer_ttl))
     end

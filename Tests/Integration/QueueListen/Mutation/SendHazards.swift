@@ -24,10 +24,20 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M4", testDescription: "an id that was used for another send is refused",
-            guardian: "if answer_fingerprint ~= request_fingerprint then", without: "if false then"
+            guardian: "if repeated_fingerprint ~= request_fingerprint then", without: "if false then"
         ) { node, _ in
             _ = try await node.send(["a"], to: ["alice"], number: 1)
             return try await node.send(["b"], to: ["bob"], number: 1, fingerprint: "another.") == ["conflict"]
+        },
+        MailHazard(
+            invariant: "M4", testDescription: "a send that finds a damaged list leaves no message in it",
+            guardian: "call('LTRIM', mail, '0', '-3')", without: "call('LLEN', mail)"
+        ) { node, redis in
+            _ = try await node.send(["a", "b"], to: ["alice"], number: 1)
+            _ = try await redis.send("RPOP", .string(node.key("mail:alice")), 2)
+            // Refused, and repeated after a repair.
+            _ = try await node.send(["c"], to: ["alice"], number: 2)
+            return try await node.texts(in: "alice") == ["a", "c"]
         },
         MailHazard(
             invariant: "M1",
