@@ -32,7 +32,8 @@ extension SimulatedTask {
         world.judge { $0.finish(holder) }
         let isLost: Bool = try await world.executor.result { cohort.release(turn, $0) }
         // After a loss of data, a normal end asks nobody: see `Locality`.
-        world.judge { $0.leave(holder, isToldOfLoss: isLost || world.mayLoseData) }
+        let isTold = isLost || world.mayLoseData
+        world.judge { $0.leave(holder, isToldOfLoss: isTold) }
     }
 }
 
