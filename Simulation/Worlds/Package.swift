@@ -32,6 +32,7 @@ let package = Package(
                 .product(name: "SimulatedRedis", package: "redisdc-simulation"),
                 .product(name: "Hiredis", package: "redisdc"),
                 .product(name: "RedisDC", package: "redisdc"),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],

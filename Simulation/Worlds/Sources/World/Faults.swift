@@ -20,14 +20,31 @@ public struct Faults: Sendable {
     /// Steps of the server's clock, by up to one second.
     public var clockSteps = 0
 
+    /// Processes that end in an orderly way. Each is replaced.
+    public var leaves = 1
+
     /// Creates the usual faults, none of which loses data.
     public init() {}
+
+    /// Draws faults, none of which loses data.
+    init(_ random: inout Random) {
+        func draw(_ usual: Int) -> Int { [0, usual, usual, 3 * usual].randomElement(using: &random)! }
+        (breaks, lostChannels, deaths, stops) = (draw(6), draw(3), draw(3), draw(2))
+        (partitions, restarts, leaves) = (draw(2), draw(1), draw(1))
+    }
 
     /// No faults.
     public static var none: Faults {
         var faults = Faults()
         (faults.breaks, faults.lostChannels, faults.deaths, faults.stops) = (0, 0, 0, 0)
-        (faults.partitions, faults.restarts) = (0, 0)
+        (faults.partitions, faults.restarts, faults.leaves) = (0, 0, 0)
+        return faults
+    }
+
+    /// Only a few ends of processes, so that nothing else delays what must happen then.
+    static var deaths: Faults {
+        var faults = Faults.none
+        (faults.deaths, faults.leaves) = (3, 3)
         return faults
     }
 
@@ -37,7 +54,7 @@ public struct Faults: Sendable {
             (deaths, Self.death),
             (stops, { world in world.randomProcess?.stop(for: world.random.time(1000...18_000_000)) }),
             (partitions, Self.partition), (restarts, { $0.restart() }), (promotions, { $0.promote() }),
-            (clockSteps, { $0.stepClock() }),
+            (clockSteps, { $0.stepClock() }), (leaves, Self.leave),
         ]
         for (perMinute, fault) in kinds {
             let count = (perMinute * world.plan.seconds + 59) / 60
@@ -45,6 +62,7 @@ public struct Faults: Sendable {
                 let at = Time.random(in: 0..<Time(world.plan.seconds) * 1_000_000, using: &world.random)
                 world.agenda.add(at: at) { world in
                     world.faults += 1
+                    world.disturb(until: world.now)
                     fault(world)
                 }
             }
@@ -56,9 +74,16 @@ public struct Faults: Sendable {
         world.addProcess()
     }
 
+    private static func leave(_ world: World) {
+        guard let process = world.randomProcess else { return }
+        process.run { $0.leave() }
+        world.addProcess()
+    }
+
     private static func partition(_ world: World) {
         guard let process = world.randomProcess else { return }
         process.unreachableUntil = world.now + world.random.time(100_000...12_000_000)
+        world.disturb(until: process.unreachableUntil)
         world.note("\(process.name) is cut off")
         process.loseChannel()
     }
@@ -71,7 +96,7 @@ public struct Faults: Sendable {
 
 extension World {
     fileprivate var randomProcess: SimulatedProcess? {
-        processes.filter { !$0.isDead }.randomElement(using: &random)
+        processes.filter { !$0.isDead && !$0.isLeaving }.randomElement(using: &random)
     }
 
     fileprivate func stepClock() {

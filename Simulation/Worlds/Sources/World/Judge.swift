@@ -1,44 +1,54 @@
-// The promises, checked as processes and tasks see them.
+// The promises about leases and losses, checked as processes and tasks see them.
 @testable import RedisDC
+
+/// What is checked of one family of primitives: what its tasks have seen, against what the library promises.
+protocol FamilyJudge: AnyObject {
+    init(_ world: World)
+    /// Compares what the server has at the end with what tasks have seen.
+    func checkEnd(_ ledger: Ledger)
+    /// Checks what the server has in between.
+    func audit(_ ledger: Ledger)
+}
+
+extension FamilyJudge {
+    func audit(_ ledger: Ledger) {}
+}
 
 /// Checks what tasks experience against what the library promises.
 struct Judge {
+    /// A section that leases protect.
+    struct Room {
+        var name: String
+        /// What the lease counts for.
+        var size = 1
+        /// The sum of the sizes that may be inside together.
+        var capacity = 1
+        /// The group whose members count once together.
+        var group: String?
+    }
+
     /// A task inside a section that a lease protects.
     struct Holder {
-        var room: String
-        var size: Int
+        var room: Room
         var fence: UInt64
         var process: SimulatedProcess
-        var claim: UInt64
+        /// Whether the process may believe that it holds the lease.
+        var holds: () -> Bool
+        /// Whether the task is in the section now.
+        var isActive = true
         /// The number of losses of data at its grant.
         var losses: Int
         /// Whether another one was granted what this one held: it must be told.
         var isOwedLoss = false
-    }
 
-    /// The knowledge of permits that are consumed.
-    struct Tokens {
-        var signalled = 0
-        var maybeSignalled = 0
-        var consumed = 0
-        var maybeConsumed = 0
-
-        /// A permit that may have been consumed certainly was.
-        mutating func isConsumed() { (maybeConsumed, consumed) = (maybeConsumed - 1, consumed + 1) }
-        /// A permit that was consumed may be there again.
-        mutating func doubtConsumed() { (maybeConsumed, consumed) = (maybeConsumed + 1, consumed - 1) }
-        /// A permit that may have been signalled certainly was.
-        mutating func isSignalled() { (maybeSignalled, signalled) = (maybeSignalled - 1, signalled + 1) }
+        fileprivate var isInside: Bool { isActive && !process.isDead && holds() }
     }
 
     var violations: [String] = []
-    private(set) var checks = 0
+    var checks = 0
     private var holders: [Int: Holder] = [:]
     private var lastHolder = 0
     private var highestFence: [String: UInt64] = [:]
-    private var tokens: [String: Tokens] = [:]
-    private var initial: [String: Int] = [:]
-    private var passed: [String: [UInt64: [Int]]] = [:]
     /// How often the server has lost data.
     private(set) var losses = 0
     /// When the server's clock was set forward last.
@@ -54,6 +64,9 @@ struct Judge {
     /// docs/failure-model.md.
     mutating func clockStepped(at now: Time) { clockStep = now }
 
+    /// Whether sessions may have ended earlier than their processes believe.
+    func isClockAhead(_ world: World) -> Bool { clockStep.map { world.now - $0 < world.longestTTL } ?? false }
+
     /// A process has reported a loss.
     mutating func dataLossAnnounced() {
         announced += 1
@@ -64,33 +77,46 @@ struct Judge {
 
     /// A task enters a section with a lease.
     ///
-    /// - Parameter capacity: the sum of the sizes that may be inside together.
     /// - Returns: the holder's number, for ``leave(_:isToldOfLoss:)``.
     mutating func enter(
-        _ room: String, _ size: Int, of capacity: Int, fence: UInt64, _ process: SimulatedProcess, claim: UInt64
+        _ room: Room, fence: UInt64, _ process: SimulatedProcess, holds: @escaping () -> Bool
     ) -> Int {
+        lastHolder += 1
+        let number = lastHolder
+        holders[number] = Holder(room: room, fence: fence, process: process, holds: holds, losses: losses)
+        checkCompany(number)
+        if room.capacity == room.size {
+            // Members of a group learn of their grants in any order.
+            if room.group == nil, let highest = highestFence[room.name], fence <= highest {
+                violations.append("\(room.name): fence \(fence) after \(highest)")
+            }
+            highestFence[room.name] = max(fence, highestFence[room.name] ?? 0)
+        }
+        return number
+    }
+
+    /// Checks who else is inside.
+    private mutating func checkCompany(_ number: Int) {
         checks += 1
-        let isClockAhead = clockStep.map { process.world.now - $0 < process.ttl } ?? false
-        let others = holders.filter { $0.value.room == room && $0.value.isInside }
-        if others.values.reduce(size, { $0 + $1.size }) > capacity {
-            for (number, other) in others {
-                if other.losses < losses || isClockAhead {
-                    holders[number]!.isOwedLoss = true
-                } else {
-                    violations.append(
-                        "\(room): \(process.name) with fence \(fence) is inside together with \(other.process.name) with fence \(other.fence)"
-                    )
-                }
+        let own = holders[number]!
+        let others = holders.filter { $0.key != number && $0.value.room.name == own.room.name && $0.value.isInside }
+        var groups = Set(own.room.group.map { [$0] } ?? [])
+        let sum = others.values.reduce(own.room.size) { sum, other in
+            if let group = other.room.group, !groups.insert(group).inserted { return sum }
+            return sum + other.room.size
+        }
+        let isSame = others.values.allSatisfy { $0.room.capacity == own.room.capacity }
+        if sum <= own.room.capacity, isSame { return }
+        let isClockAhead = isClockAhead(own.process.world)
+        for (number, other) in others where other.room.group == nil || other.room.group != own.room.group {
+            if other.losses < losses || isClockAhead {
+                holders[number]!.isOwedLoss = true
+            } else {
+                violations.append(
+                    "\(own.room.name): \(own.process.name) with fence \(own.fence) is inside together with "
+                        + "\(other.process.name) with fence \(other.fence)")
             }
         }
-        if let highest = highestFence[room], capacity == size, fence <= highest {
-            violations.append("\(room): fence \(fence) after \(highest)")
-        }
-        if capacity == size { highestFence[room] = max(fence, highestFence[room] ?? 0) }
-        lastHolder += 1
-        holders[lastHolder] = Holder(
-            room: room, size: size, fence: fence, process: process, claim: claim, losses: losses)
-        return lastHolder
     }
 
     /// A task has left a section, or its lease is lost.
@@ -99,51 +125,18 @@ struct Judge {
     mutating func leave(_ number: Int, isToldOfLoss: Bool) {
         guard let holder = holders.removeValue(forKey: number) else { return }
         if holder.isOwedLoss, !isToldOfLoss {
-            violations.append("\(holder.room): \(holder.process.name) was not told that it had lost its lease")
+            violations.append("\(holder.room.name): \(holder.process.name) was not told that it had lost its lease")
         }
     }
 
     /// A task has done what its lease protects, and releases it.
-    mutating func finish(_ number: Int) { holders[number]?.size = 0 }
+    mutating func finish(_ number: Int) { holders[number]?.isActive = false }
 
-    // MARK: Permits that are consumed
-
-    mutating func declare(_ name: String, permits: Int) { initial[name] = permits }
-
-    mutating func count(_ name: String, _ change: (inout Tokens) -> Void) { change(&tokens[name, default: Tokens()]) }
-
-    // MARK: Barriers
-
-    mutating func passes(_ name: String, parties: Int, generation: UInt64, index: Int) {
-        checks += 1
-        if losses > 0 { return }
-        passed[name, default: [:]][generation, default: []].append(index)
-        let indices = passed[name]![generation]!
-        if indices.count > parties || Set(indices).count < indices.count || index >= parties {
-            violations.append("\(name): generation \(generation) was passed by \(indices) of \(parties) parties")
-        }
+    /// A task goes on with a lease that it has kept, of which it counts for `size` now.
+    mutating func goOn(_ number: Int, size: Int? = nil) {
+        guard holders[number] != nil else { return }
+        holders[number]!.isActive = true
+        if let size { holders[number]!.room.size = size }
+        checkCompany(number)
     }
-
-    // MARK: The end
-
-    /// Compares what the server has at the end with what tasks have seen.
-    mutating func checkEnd(_ ledger: Ledger) {
-        if !ledger.claims.isEmpty { violations.append("claims are left: \(ledger.claims)") }
-        if losses > 0 { return }
-        for (name, permits) in initial {
-            checks += 1
-            let counts = tokens[name] ?? Tokens()
-            let free = ledger.resources[name]?.free ?? permits
-            let least = permits + counts.signalled - counts.consumed - counts.maybeConsumed
-            let most = permits + counts.signalled + counts.maybeSignalled - counts.consumed
-            if free < least || free > most {
-                violations.append("\(name) has \(free) permits, expected \(least) to \(most): \(counts)")
-            }
-        }
-    }
-}
-
-extension Judge.Holder {
-    /// Whether the process may believe that it is inside.
-    fileprivate var isInside: Bool { !process.isDead && process.holds(claim) && size > 0 }
 }

@@ -114,10 +114,10 @@ extension World {
     /// Lets the server run a script, and sends what it has published.
     func execute(_ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument]) -> RESPValue {
         executions += 1
-        let before = executions.isMultiple(of: 4) ? Ledger(servers.master, self.keys) : nil
+        let before = executions.isMultiple(of: plan.ledgerInterval) ? Ledger(servers.master, self.keys) : nil
         let reply = servers.run(script, keys, arguments)
         if let before {
-            for fault in Ledger(servers.master, self.keys).overtakings(since: before) { violation(fault) }
+            for wrong in Ledger(servers.master, self.keys).wrongs(since: before) { violation(wrong) }
         }
         for delivery in servers.takeDeliveries() {
             guard let process = processes.first(where: { $0.channel == delivery.client && !$0.isDead }) else {
@@ -131,6 +131,11 @@ extension World {
 
 extension Duration {
     var microseconds: Time { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
+}
+
+extension Duration {
+    /// A time that is not before this one.
+    var microsecondsRoundedUp: Time { microseconds + (self > .microseconds(microseconds) ? 1 : 0) }
 }
 
 extension RESPValue {

@@ -12,15 +12,22 @@ final class SimulatedProcess {
     let number: Int
     unowned let world: World
     private(set) lazy var link = Link(of: self, in: world)
-    private(set) var machine: Machine
+    var machine: Machine
     private(set) var isDead = false
+    /// Whether it releases what it has, and ends.
+    var isLeaving = false
+    /// How often its session has ended.
+    private(set) var sessionEnds = 0
+    /// The mutexes that it keeps for its tasks, by name.
+    var cohorts: [String: SimulatedCohort] = [:]
     /// The number of tasks that have not ended.
     var tasks = 0
     /// The client of the server by which wake-ups arrive.
-    private(set) var channel: ClientID?
+    var channel: ClientID?
     private let clock = ProcessClock()
     /// Until when the process is stopped; it carries out nothing meanwhile.
-    private var stoppedUntil: Time = 0
+    private(set) var stoppedUntil: Time = 0
+    let startedAt: Time
     /// Until when the process cannot reach the server.
     var unreachableUntil: Time = 0
     private var postponed: [(SimulatedProcess) -> Void] = []
@@ -32,16 +39,17 @@ final class SimulatedProcess {
     /// ends.
     private var consumed: [(name: String, at: Time)] = []
     /// The subscription's number: what belongs to an earlier one is ignored.
-    private var subscription = 0
-    private var lastWakeUp: Time = 0
+    var subscription = 0
+    var lastWakeUp: Time = 0
 
-    init(number: Int, in world: World) {
+    init(number: Int, in world: World, ttl: Duration) {
         self.number = number
         self.world = world
+        startedAt = world.now
         let clock = clock
         nonisolated(unsafe) var sessions = 0
         var settings = Machine.Settings()
-        settings.ttl = .seconds(6)
+        settings.ttl = ttl
         machine = Machine(settings: settings) {
             sessions += 1
             return SessionLife(id: "p\(number)s\(sessions)", now: { clock.now })
@@ -59,6 +67,7 @@ final class SimulatedProcess {
         if world.now < stoppedUntil { return postponed.append(body) }
         clock.now = now
         body(self)
+        world.executor.drain()
         arm()
     }
 
@@ -74,6 +83,7 @@ final class SimulatedProcess {
 
     func stop(for time: Time) {
         stoppedUntil = max(stoppedUntil, world.now + time)
+        world.disturb(until: stoppedUntil)
         world.note("\(name) stops for \(Double(time) / 1_000_000) s")
         world.after(time) { world in if world.now >= self.stoppedUntil { self.resume() } }
     }
@@ -133,17 +143,32 @@ final class SimulatedProcess {
         case .send(let request): send(request)
         case .fail(let id, let error): finish(id, .failure(error))
         }
+        arm()
     }
 
-    private func newCall(_ finish: @escaping (Machine.Finish) -> Void) -> UInt64 {
+    /// Carries out an operation on a lease.
+    func use(
+        _ claim: UInt64, _ operation: (HeldClaim) -> any EngineOperation, _ finish: @escaping (Machine.Finish) -> Void
+    ) {
+        let id = newCall(finish)
+        perform(machine.use(id, claim: claim, now: now, operation), for: id)
+    }
+
+    /// Releases a lease, of whose end no task is notified.
+    func releaseSoon(_ claim: UInt64) {
+        losses[claim] = nil
+        perform(machine.release(claim, releaser: nil, now: now), for: nil)
+    }
+
+    func newCall(_ finish: @escaping (Machine.Finish) -> Void) -> UInt64 {
         lastCall += 1
         callers[lastCall] = finish
         return lastCall
     }
 
-    private func finish(_ id: UInt64, _ result: Machine.Finish) { callers.removeValue(forKey: id)?(result) }
+    func finish(_ id: UInt64, _ result: Machine.Finish) { callers.removeValue(forKey: id)?(result) }
 
-    private func lose(_ claim: UInt64, _ error: RedisDCError) { losses.removeValue(forKey: claim)?(error) }
+    func lose(_ claim: UInt64, _ error: RedisDCError) { losses.removeValue(forKey: claim)?(error) }
 
     /// Records that permits were consumed.
     func consumes(_ name: String) {
@@ -153,17 +178,15 @@ final class SimulatedProcess {
     }
 
     /// The session has ended: what it has consumed lately may be there again.
-    private func doubtConsumed() {
-        for (name, _) in consumed {
-            world.judge { $0.count(name) { $0.doubtConsumed() } }
-        }
+    func doubtConsumed() {
+        for (name, _) in consumed { world.family(TokenJudge.self).count(name) { $0.doubtConsumed() } }
         consumed = []
     }
 
     // MARK: The timer
 
-    private func arm() {
-        guard let next = machine.nextTick.map(\.microseconds) else { return }
+    func arm() {
+        guard !isLeaving, let next = machine.nextTick.map(\.microsecondsRoundedUp) else { return }
         if let timerAt, timerAt <= next { return }
         timerAt = next
         world.agenda.add(at: max(world.now, next)) { _ in
@@ -180,23 +203,23 @@ final class SimulatedProcess {
         perform(machine.start())
     }
 
-    private func perform(_ action: Machine.StartAction) {
+    func perform(_ action: Machine.StartAction) {
         if case .subscribe(let life) = action { subscribe(life) }
     }
 
-    private func perform(_ action: Machine.CallAction, for id: UInt64) {
+    func perform(_ action: Machine.CallAction, for id: UInt64?) {
         switch action {
         case .none: break
         case .send(let request): send(request)
-        case .fail(let error): finish(id, .failure(error))
+        case .fail(let error): if let id { finish(id, .failure(error)) }
         case .sessionEnded(let end, let failure):
             perform(end)
-            if let failure { finish(id, .failure(failure)) }
+            if let id, let failure { finish(id, .failure(failure)) }
         }
         arm()
     }
 
-    private func perform(_ actions: [Machine.ReplyAction]) {
+    func perform(_ actions: [Machine.ReplyAction]) {
         for action in actions {
             switch action {
             case .sessionEnded(let end): perform(end)
@@ -210,19 +233,19 @@ final class SimulatedProcess {
         }
     }
 
-    private func perform(_ actions: [Machine.WakeUpAction]) {
+    func perform(_ actions: [Machine.WakeUpAction]) {
         for action in actions {
             switch action {
             case .sessionEnded(let end): perform(end)
             case .send(let request): send(request)
             case .finish(let id, let result): finish(id, result)
             case .lose(let claim, let error): lose(claim, error)
-            case .recall: break
+            case .recall(let cohort): cohort.recall(.waiting)
             }
         }
     }
 
-    private func perform(_ actions: [Machine.TickAction]) {
+    func perform(_ actions: [Machine.TickAction]) {
         for action in actions {
             switch action {
             case .sessionEnded(let end): perform(end)
@@ -232,7 +255,7 @@ final class SimulatedProcess {
         }
     }
 
-    private func perform(_ actions: [Machine.SessionEndAction]) {
+    func perform(_ actions: [Machine.SessionEndAction]) {
         for action in actions {
             switch action {
             case .event(let event): observe(event)
@@ -243,15 +266,15 @@ final class SimulatedProcess {
         }
     }
 
-    private func observe(_ event: CoordinatorEvent) {
+    func observe(_ event: CoordinatorEvent) {
         if case .dataLost = event { world.judge { $0.dataLossAnnounced() } }
-        if case .sessionLost = event { doubtConsumed() }
+        if case .sessionLost = event { (sessionEnds, _) = (sessionEnds + 1, doubtConsumed()) }
         world.note("\(name): \(event)")
     }
 
     // MARK: Requests
 
-    private func send(_ request: EngineRequest) {
+    func send(_ request: EngineRequest) {
         link.send(
             request.script, world.keys.keys(of: request), request.arguments,
             timeout: machine.settings.heartbeatInterval
@@ -271,114 +294,6 @@ final class SimulatedProcess {
         case .failure(let error): answer = .failure(Machine.Failure(error, keys: world.keys))
         }
         perform(machine.reply(request, answer, now: now))
-    }
-
-    // MARK: The session
-
-    private func subscribe(_ life: SessionLife) {
-        unsubscribe()
-        subscription += 1
-        let subscription = subscription
-        world.after(world.random.time(100...3000)) { world in
-            guard !self.isDead, subscription == self.subscription else { return }
-            if world.plan.faults.isUnreachable(self, at: world.now) {
-                return self.run { $0.subscriptionFailed(life, again: true) }
-            }
-            let client = world.servers.connect()
-            world.servers.subscribe(client, to: world.keys.wakeUpChannel(of: life.id))
-            _ = world.servers.takeDeliveries()
-            self.channel = client
-            world.after(world.random.time(50...2000)) { _ in
-                guard subscription == self.subscription else { return }
-                self.run { process in process.subscribed(life) }
-            }
-        }
-    }
-
-    private func subscribed(_ life: SessionLife) {
-        switch machine.subscriptionChanged(life.id, isSubscribed: true, now: now) {
-        case .none: break
-        case .join(let life): join(life)
-        case .send(let request): send(request)
-        }
-    }
-
-    /// Lets the connection for wake-ups break: messages that are under way are lost.
-    func loseChannel() {
-        guard channel != nil else { return }
-        let life = machine.life
-        unsubscribe()
-        run { $0.subscriptionFailed(life, again: true) }
-    }
-
-    private func subscriptionFailed(_ life: SessionLife, again: Bool) {
-        switch machine.subscriptionChanged(life.id, isSubscribed: false, now: now) {
-        case .none: break
-        case .join(let life): join(life)
-        case .send(let request): send(request)
-        }
-        subscription += 1
-        let subscription = subscription
-        world.after(world.random.time(50_000...1_000_000)) { _ in
-            if subscription == self.subscription { self.run { $0.subscribe(life) } }
-        }
-    }
-
-    private func unsubscribe() {
-        subscription += 1
-        if let channel { world.servers.disconnect(channel) }
-        channel = nil
-    }
-
-    /// Takes a message from the server, which arrives later.
-    func deliver(_ reply: Reply) {
-        guard let text = reply.elements?.last?.bytes?.text else { return }
-        let (subscription, life) = (subscription, machine.life)
-        let arrival = max(lastWakeUp, world.now + world.random.time(50...5000))
-        lastWakeUp = arrival
-        world.agenda.add(at: arrival) { _ in
-            guard subscription == self.subscription else { return }
-            self.run { process in
-                process.perform(process.machine.wakeUpReceived(life.id, text, now: process.now))
-            }
-        }
-    }
-
-    private func join(_ life: SessionLife) {
-        let arguments: [RedisArgument] = [
-            .string(life.id), .string("e\(number)x\(world.random.next())"),
-            .integer(machine.settings.ttl.wholeMicroseconds),
-            .string(world.namespace.layout), .string(name), .string(String(machine.highestFence)),
-        ]
-        link.send(Scripts.join, world.keys.all, arguments, timeout: machine.settings.heartbeatInterval) { result in
-            self.joinAnswered(life, result)
-        }
-    }
-
-    private func joinAnswered(_ life: SessionLife, _ result: Result<RESPValue, RedisError>) {
-        switch result {
-        case .success(let reply):
-            let parts = reply.array ?? []
-            switch (parts.first?.string, parts.dropFirst().first?.string) {
-            case ("ok", let epoch?):
-                let next = parts.last?.integer ?? 0
-                let after = next > 0 ? Duration.microseconds(next) : nil
-                for action in machine.joined(life.id, epoch: epoch, next: after, now: now) {
-                    switch action {
-                    case .event(let event): observe(event)
-                    case .send(let request): send(request)
-                    }
-                }
-            case ("lost", _): perform(machine.joinedTooLate(life.id))
-            default: world.violation("join has the reply \(reply)")
-            }
-        case .failure(let error):
-            let failure = Machine.Failure(error, keys: world.keys)
-            guard case .joinAgain(let life, let pause, let failing) = machine.joinFailed(life.id, failure, now: now)
-            else { return }
-            for (id, error) in failing { finish(id, .failure(error)) }
-            world.after(pause.microseconds) { _ in self.run { $0.join(life) } }
-        }
     }
 }
 

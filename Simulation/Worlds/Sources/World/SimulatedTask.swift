@@ -1,10 +1,13 @@
-// A task of a process, which uses one primitive after the other.
+// A task of a process, which uses one primitive after the other, and what the uses of all primitives need.
 @testable import RedisDC
 
-/// A task that begins random operations until the world closes.
+/// A task that begins random operations until the world closes. `Tasks/` has what it does with each family of primitives.
 final class SimulatedTask {
-    private let process: SimulatedProcess
-    private unowned let world: World
+    typealias Finish = EngineStateMachine.Finish
+    typealias Grant = EngineStateMachine.Grant
+
+    let process: SimulatedProcess
+    unowned let world: World
 
     init(of process: SimulatedProcess) {
         (self.process, world) = (process, process.world)
@@ -12,133 +15,142 @@ final class SimulatedTask {
 
     func begin() {
         process.tasks += 1
-        next()
+        // A world is used by one thread.
+        nonisolated(unsafe) let task = self
+        Task(executorPreference: world.executor) { await task.live() }
     }
 
-    /// Goes on after a pause.
-    private func next() {
-        world.after(world.random.time(100...200_000)) { world in
-            self.process.run { process in
-                if world.isOpen { self.use() } else { process.tasks -= 1 }
+    private func live() async {
+        do {
+            while true {
+                try await pause(100...world.plan.pause)
+                guard world.isOpen, !process.isLeaving else { break }
+                try await world.uses.randomElement(using: &world.random)!.make(self)
+            }
+            process.tasks -= 1
+        } catch {}
+    }
+
+    // MARK: Chance
+
+    func isOne(in count: Int) -> Bool { world.random.isOne(in: count) }
+
+    func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &world.random) }
+
+    /// The number of one of the resources of a kind.
+    var resourceNumber: Int { number(0...(world.plan.resources - 1)) }
+
+    /// A limit for a wait; `.zero` for a single attempt.
+    var timeout: Duration { isOne(in: 8) ? .zero : longTimeout }
+
+    /// A limit for a wait.
+    var longTimeout: Duration { .microseconds(world.random.time(1000...(world.isOpen ? 8_000_000 : 2_000_000))) }
+
+    // MARK: Time
+
+    /// Suspends the task for a random time, and for as long as the process is stopped.
+    func pause(_ range: ClosedRange<Int64>) async throws { try await sleep(world.random.time(range)) }
+
+    func sleep(_ time: Time) async throws {
+        _ = try await world.executor.result { done in
+            world.after(time) { _ in self.process.run { _ in done(true) } }
+        }
+    }
+
+    // MARK: Operations
+
+    /// Requests permits or a place, and sometimes cancels the request.
+    ///
+    /// - Parameter timeout: the limit of the wait; `.zero` for a single attempt, `nil` for none.
+    func acquire(
+        _ request: Acquire, timeout: Duration?, isCancelled: Bool? = nil,
+        onLoss: @escaping (RedisDCError) -> Void = { _ in }
+    ) async throws -> Finish {
+        let request = timeout == .zero ? request.withoutQueueing : request
+        let isCancelled = isCancelled ?? isOne(in: 4)
+        return try await world.executor.result { done in
+            let id = process.acquire(request, timeout: timeout == .zero ? nil : timeout, onLoss: onLoss, done)
+            if isCancelled {
+                world.after(world.random.time(100...1_000_000)) { _ in self.process.run { $0.cancel(id) } }
             }
         }
     }
 
-    private func use() {
-        let number = Int.random(in: 0..<2, using: &world.random)
-        switch Int.random(in: 0..<6, using: &world.random) {
-        case 0: lease(Resource(name: "mutex \(number)", kind: .mutex, permits: 1), 1, of: 1)
-        case 1:
-            let count = Int.random(in: 1...3, using: &world.random)
-            lease(Resource(name: "pool \(number)", kind: .semaphore, permits: 3), count, of: 3)
-        case 2:
-            let all = 1_000_000
-            let lock = Resource(name: "read-write \(number)", kind: .readWriteLock, permits: all)
-            lease(lock, world.random.isOne(in: 3) ? all : 1, of: all)
-        case 3: consume(tokens(number))
-        case 4: signal(tokens(number))
-        default: arrive(Resource(name: "barrier \(number)", kind: .barrier, permits: 2, policy: "o"))
-        }
+    func call(_ operation: any EngineOperation) async throws -> Finish {
+        try await world.executor.result { process.call(operation, $0) }
     }
 
-    private func tokens(_ number: Int) -> Resource {
-        world.judge { $0.declare("tokens \(number)", permits: 2) }
-        return Resource(name: "tokens \(number)", kind: .semaphore, permits: 2)
-    }
-
-    private var timeout: Duration {
-        .microseconds(world.random.isOne(in: 8) ? 0 : world.random.time(1000...(world.isOpen ? 8_000_000 : 2_000_000)))
-    }
-
-    /// Cancels a wait at a random time, sometimes.
-    private func cancelSometimes(_ id: UInt64) {
-        guard world.random.isOne(in: 4) else { return }
-        world.after(world.random.time(100...1_000_000)) { _ in self.process.run { $0.cancel(id) } }
-    }
-
-    private func acquire(
-        _ request: Acquire, onLoss: @escaping (RedisDCError) -> Void = { _ in },
-        _ finish: @escaping (EngineStateMachine.Finish) -> Void
-    ) {
-        // A party that arrives must wait.
-        let timeout = request.action == .arrive ? max(timeout, .milliseconds(1)) : timeout
-        let request = timeout == .zero ? request.withoutQueueing : request
-        let id = process.acquire(request, timeout: timeout == .zero ? nil : timeout, onLoss: onLoss, finish)
-        cancelSometimes(id)
+    func use(_ claim: UInt64, _ operation: (HeldClaim) -> any EngineOperation) async throws -> Finish {
+        try await world.executor.result { process.use(claim, operation, $0) }
     }
 
     // MARK: Leases
 
-    private func lease(_ resource: Resource, _ count: Int, of capacity: Int) {
-        nonisolated(unsafe) var holder: Int?
-        acquire(Acquire(resource: resource, count: count, mode: .lease)) { [self] _ in
-            if let number = holder { world.judge { $0.leave(number, isToldOfLoss: true) } }
-        } _: { [self] result in
-            guard case .success(.granted(let grant)) = result else { return next() }
-            world.note("\(process.name) has \(count) of \(resource.name), fence \(grant.fence)")
+    /// A lease of the task, and what the judge knows of it.
+    final class Held {
+        let name: String
+        let claim: UInt64
+        let fence: UInt64
+        /// The judge's number of the holder; 0 before it has one.
+        fileprivate(set) var holder = 0
+        fileprivate(set) var loss: RedisDCError?
+
+        fileprivate init(_ name: String, _ grant: Grant) {
+            (self.name, claim, fence) = (name, grant.claim, grant.fence)
+        }
+    }
+
+    /// Acquires a lease, and enters the section that it protects.
+    ///
+    /// - Returns: `nil` if it was not granted.
+    func enter(
+        _ request: Acquire, _ room: Judge.Room, timeout: Duration?, isCancelled: Bool? = nil
+    ) async throws -> Held? {
+        var held: Held?
+        var early: RedisDCError?
+        let result = try await acquire(request, timeout: timeout, isCancelled: isCancelled) { [world] error in
+            early = error
+            held?.loss = error
+            if let held { world.judge { $0.leave(held.holder, isToldOfLoss: true) } }
+        }
+        guard let grant = result.grant else { return nil }
+        let now = Held(request.name, grant)
+        (held, now.loss) = (now, early)
+        world.note("\(process.name) has \(request.count) of \(request.name), fence \(grant.fence)")
+        let process = process
+        if now.loss == nil {
             world.judge {
-                holder = $0.enter(
-                    resource.name, count, of: capacity, fence: grant.fence, process, claim: grant.claim)
-            }
-            hold(grant.claim, holder!)
-        }
-    }
-
-    private func hold(_ claim: UInt64, _ holder: Int) {
-        world.after(world.random.time(100...3_000_000)) { [self] world in
-            process.run { process in
-                world.judge { $0.finish(holder) }
-                process.release(claim) { result in
-                    let isLost =
-                        if case .failure(let error) = result { error.code == .lost || error.mayHaveRun } else { false }
-                    world.judge { $0.leave(holder, isToldOfLoss: isLost) }
-                    self.next()
-                }
+                now.holder = $0.enter(room, fence: grant.fence, process) { process.holds(grant.claim) }
             }
         }
+        return now
     }
 
-    // MARK: Permits that are consumed
-
-    private func consume(_ resource: Resource) {
-        // Until the result is here, the process may die with the permit.
-        world.judge { $0.count(resource.name) { $0.maybeConsumed += 1 } }
-        acquire(Acquire(resource: resource)) { [self] result in
-            switch result {
-            case .success(.granted):
-                world.judge { $0.count(resource.name) { $0.isConsumed() } }
-                process.consumes(resource.name)
-            case .failure(let error) where error.mayHaveRun: break
-            default: world.judge { $0.count(resource.name) { $0.maybeConsumed -= 1 } }
-            }
-            next()
-        }
+    /// Leaves the section that a lease protects, and releases it.
+    func leave(_ held: Held) async throws {
+        world.judge { $0.finish(held.holder) }
+        let result: Finish = try await world.executor.result { process.release(held.claim, $0) }
+        told(held, result)
     }
 
-    private func signal(_ resource: Resource) {
-        world.judge { $0.count(resource.name) { $0.maybeSignalled += 1 } }
-        process.call(Signal(resource, count: 1)) { [self] result in
-            switch result {
-            case .success:
-                world.judge { $0.count(resource.name) { $0.isSignalled() } }
-            case .failure(let error) where error.mayHaveRun: break
-            default: world.judge { $0.count(resource.name) { $0.maybeSignalled -= 1 } }
-            }
-            next()
-        }
+    /// Notes what the end of a lease has told its holder.
+    func told(_ held: Held, _ result: Finish) {
+        let isLost = result.error.map { $0.code == .lost || $0.mayHaveRun } ?? false
+        world.judge { $0.leave(held.holder, isToldOfLoss: isLost) }
     }
 
-    // MARK: Barriers
-
-    private func arrive(_ resource: Resource) {
-        acquire(Acquire(resource: resource, action: .arrive)) { [self] result in
-            if case .success(.granted(let grant)) = result {
-                let arrival = Arrival(grant)
-                world.judge {
-                    $0.passes(resource.name, parties: 2, generation: arrival.generation, index: arrival.index)
-                }
-            }
-            next()
-        }
+    /// Acquires a lease, keeps it for a while, and releases it.
+    func lease(_ request: Acquire, _ room: Judge.Room, timeout: Duration?) async throws {
+        guard let held = try await enter(request, room, timeout: timeout) else { return }
+        try await pause(100...world.plan.hold)
+        try await leave(held)
     }
+}
+
+extension EngineStateMachine.Finish {
+    var grant: EngineStateMachine.Grant? { if case .success(.granted(let grant)) = self { grant } else { nil } }
+    var answer: EngineReply? { if case .success(.answered(let reply)) = self { reply } else { nil } }
+    var error: RedisDCError? { if case .failure(let error) = self { error } else { nil } }
+    /// Whether it is unknown what the server has done.
+    var isUnknown: Bool { error?.mayHaveRun ?? false }
 }

@@ -9,21 +9,6 @@ import SimulatedRedis
 /// Nothing runs at the same time: `run` carries out one event after the other. An event of a process is a packet that
 /// arrives, a timer, or a task that goes on.
 public final class World {
-    /// The size of a world and what goes wrong in it.
-    public struct Plan: Sendable {
-        /// The number of processes at the beginning. One that dies is replaced.
-        public var processes = 4
-        /// The number of tasks of each process.
-        public var tasks = 3
-        /// How long tasks begin new operations, in seconds.
-        public var seconds = 60
-        /// The faults.
-        public var faults = Faults()
-
-        /// Creates a plan.
-        public init() {}
-    }
-
     let plan: Plan
     var random: Random
     /// The time since the beginning.
@@ -32,6 +17,11 @@ public final class World {
     var servers: Servers
     var processes: [SimulatedProcess] = []
     private(set) var judge = Judge()
+    /// The judges of families, in the order in which they were first needed.
+    private var judges: [any FamilyJudge] = []
+    let executor = WorldExecutor()
+    /// What tasks do.
+    let uses: [Use]
     let namespace = Namespace("world", partitions: 1)
     let keys: PartitionKeys
     /// Whether tasks begin new operations.
@@ -42,6 +32,8 @@ public final class World {
     public private(set) var events = 0
     /// The number of scripts that the server has run.
     var executions = 0
+    /// When the last fault was over, or will be.
+    private(set) var calmSince: Time = 0
     /// The number of faults so far.
     public internal(set) var faults = 0
 
@@ -50,6 +42,7 @@ public final class World {
     /// - Parameter alteredScripts: returns the text of a script that the server runs in place of the library's.
     public init(seed: UInt64, plan: Plan = Plan(), alteredScripts: @escaping (String) -> String = { $0 }) {
         self.plan = plan
+        uses = Use.all.filter { plan.uses.contains($0.name) }
         random = Random(seed: seed)
         servers = Servers(alteredScripts: alteredScripts)
         keys = PartitionKeys(namespace, partition: 0)
@@ -77,6 +70,7 @@ public final class World {
             now = max(now, time)
             servers.advance(to: now)
             event(self)
+            executor.drain()
             events += 1
             if events.isMultiple(of: 50) { audit() }
             if !isOpen, events.isMultiple(of: 50), hasEnded { break }
@@ -85,12 +79,14 @@ public final class World {
             }
         }
         if judge.violations.isEmpty { checkEnd() }
+        executor.end()
     }
 
     func after(_ delay: Time, _ event: @escaping (World) -> Void) { agenda.add(at: now + delay, event) }
 
     func addProcess() {
-        let process = SimulatedProcess(number: processes.count, in: self)
+        let ttl = plan.ttls.randomElement(using: &random)!
+        let process = SimulatedProcess(number: processes.count, in: self, ttl: .seconds(ttl))
         processes.append(process)
         process.start()
         for _ in 0..<plan.tasks { SimulatedTask(of: process).begin() }
@@ -103,6 +99,36 @@ public final class World {
     }
 
     func judge(_ observation: (inout Judge) -> Void) { observation(&judge) }
+
+    /// The judge of a family.
+    func family<J: FamilyJudge>(_ type: J.Type) -> J {
+        for case let judge as J in judges { return judge }
+        let judge = J(self)
+        judges.append(judge)
+        return judge
+    }
+
+    /// Notes a fault, which is over at this time.
+    func disturb(until time: Time) {
+        calmSince = max(calmSince, time)
+        family(LivenessJudge.self).disturbed(until: time)
+    }
+
+    /// Whether nothing went wrong for this long.
+    func isCalm(for time: Time) -> Bool { now - calmSince >= time }
+
+    /// Whether the server has lost data, or has set its clock forward a short time ago: then sessions may end, and
+    /// records be missing, while processes believe otherwise.
+    var mayLoseData: Bool { judge.losses > 0 || judge.isClockAhead(self) }
+
+    /// The longest TTL of a process.
+    var longestTTL: Time { Time(plan.ttls.max() ?? 0) * 1_000_000 }
+
+    /// Checks a promise.
+    func check(_ isKept: Bool, _ text: @autoclosure () -> String) {
+        judge.checks += 1
+        if !isKept { violation(text()) }
+    }
 
     func violation(_ text: String) {
         note("VIOLATION: \(text)")
@@ -125,10 +151,16 @@ public final class World {
         return ledger.claims.isEmpty && ledger.sessions.count <= processes.count { !$0.isDead }
     }
 
-    private func audit() { for fault in Ledger(servers.master, keys).faults() { violation(fault) } }
+    private func audit() {
+        let ledger = Ledger(servers.master, keys)
+        for fault in ledger.faults() + ledger.stuck() { violation(fault) }
+        for judge in judges { judge.audit(ledger) }
+    }
 
     private func checkEnd() {
         audit()
-        judge.checkEnd(Ledger(servers.master, keys))
+        let ledger = Ledger(servers.master, keys)
+        if !ledger.claims.isEmpty { violation("claims are left: \(ledger.claims)") }
+        for judge in judges { judge.checkEnd(ledger) }
     }
 }

@@ -19,12 +19,15 @@ struct Simulate: ParsableCommand {
     var runs = 1
     @Option(help: "Begin no further run after so many seconds; then --runs is not needed.")
     var limit: Double?
-    @Option(help: "The number of processes.")
-    var processes = 4
-    @Option(help: "The number of tasks of each process.")
-    var tasks = 3
-    @Option(help: "The seconds, of the simulated time, in which tasks begin operations.")
-    var seconds = 60
+    @Option(help: "The number of processes; without it, each seed draws one.")
+    var processes: Int?
+    @Option(help: "The number of tasks of each process; without it, each seed draws one.")
+    var tasks: Int?
+    @Option(
+        help: "The seconds, of the simulated time, in which tasks begin operations; without it, each seed draws some.")
+    var seconds: Int?
+    @Option(help: "The families of primitives, separated by commas; without it, each seed draws some.")
+    var uses: String?
     @Option(help: "Promotions of a replica that lacks the last writes, in a minute.")
     var promotions = 0
     @Option(help: "Steps of the server's clock, in a minute.")
@@ -42,7 +45,7 @@ struct Simulate: ParsableCommand {
         var (total, checks, hours, faults) = (0, 0, 0.0, 0)
         var current = seed
         while limit.map({ Date().timeIntervalSince(begin) < $0 }) ?? (current < seed + UInt64(runs)) {
-            let world = World(seed: current, plan: plan) { text in
+            let world = World(seed: current, plan: plan(current)) { text in
                 guard let replace, let by else { return text }
                 let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
                 return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
@@ -63,11 +66,20 @@ struct Simulate: ParsableCommand {
                 + String(format: "%.2f simulated hours in %.1f s: every promise was kept", hours, seconds))
     }
 
-    private var plan: World.Plan {
-        var plan = World.Plan()
-        (plan.processes, plan.tasks, plan.seconds) = (processes, tasks, seconds)
+    private func plan(_ seed: UInt64) -> World.Plan {
+        var plan = World.Plan(seed: seed)
+        plan.processes = processes ?? plan.processes
+        plan.tasks = tasks ?? plan.tasks
+        plan.seconds = seconds ?? plan.seconds
+        if let uses { plan.uses = uses.split(separator: ",").map(String.init) }
         (plan.faults.promotions, plan.faults.clockSteps) = (promotions, clockSteps)
         return plan
+    }
+
+    func validate() throws {
+        for use in uses?.split(separator: ",") ?? [] where !World.families.contains(String(use)) {
+            throw ValidationError("\(use) is not one of \(World.families.joined(separator: ", "))")
+        }
     }
 
     /// Starts this program again with hash values that are the same in each run, on which the order in dictionaries

@@ -1,0 +1,175 @@
+// The session of a process: how it begins and ends, and the wake-ups that arrive meanwhile.
+import SimulatedRedis
+
+@testable import Hiredis
+@testable import RedisDC
+
+extension SimulatedProcess {
+    // MARK: The session
+
+    func subscribe(_ life: SessionLife) {
+        unsubscribe()
+        subscription += 1
+        let subscription = subscription
+        world.after(world.random.time(100...3000)) { world in
+            guard !self.isDead, subscription == self.subscription else { return }
+            if world.plan.faults.isUnreachable(self, at: world.now) {
+                return self.run { $0.subscriptionFailed(life, again: true) }
+            }
+            let client = world.servers.connect()
+            world.servers.subscribe(client, to: world.keys.wakeUpChannel(of: life.id))
+            _ = world.servers.takeDeliveries()
+            self.channel = client
+            world.after(world.random.time(50...2000)) { _ in
+                guard subscription == self.subscription else { return }
+                self.run { process in process.subscribed(life) }
+            }
+        }
+    }
+
+    func subscribed(_ life: SessionLife) {
+        switch machine.subscriptionChanged(life.id, isSubscribed: true, now: now) {
+        case .none: break
+        case .join(let life): join(life)
+        case .send(let request): send(request)
+        }
+    }
+
+    /// Lets the connection for wake-ups break: messages that are under way are lost.
+    func loseChannel() {
+        guard channel != nil else { return }
+        let life = machine.life
+        unsubscribe()
+        run { $0.subscriptionFailed(life, again: true) }
+    }
+
+    func subscriptionFailed(_ life: SessionLife, again: Bool) {
+        // Another session has begun, with a subscription of its own.
+        guard life.id == machine.life.id else { return }
+        switch machine.subscriptionChanged(life.id, isSubscribed: false, now: now) {
+        case .none: break
+        case .join(let life): join(life)
+        case .send(let request): send(request)
+        }
+        recheckCohorts()
+        subscription += 1
+        let subscription = subscription
+        world.after(world.random.time(50_000...1_000_000)) { _ in
+            if subscription == self.subscription { self.run { $0.subscribe(life) } }
+        }
+    }
+
+    func unsubscribe() {
+        subscription += 1
+        if let channel { world.servers.disconnect(channel) }
+        channel = nil
+    }
+
+    /// Takes a message from the server, which arrives later.
+    func deliver(_ reply: Reply) {
+        guard let text = reply.elements?.last?.bytes?.text else { return }
+        let (subscription, life) = (subscription, machine.life)
+        let arrival = max(lastWakeUp, world.now + world.random.time(50...5000))
+        lastWakeUp = arrival
+        world.agenda.add(at: arrival) { _ in
+            guard subscription == self.subscription else { return }
+            self.run { process in
+                process.perform(process.machine.wakeUpReceived(life.id, text, now: process.now))
+            }
+        }
+    }
+
+    func join(_ life: SessionLife) {
+        let arguments: [RedisArgument] = [
+            .string(life.id), .string("e\(number)x\(world.random.next())"),
+            .integer(machine.settings.ttl.wholeMicroseconds),
+            .string(world.namespace.layout), .string(name), .string(String(machine.highestFence)),
+        ]
+        link.send(Scripts.join, world.keys.all, arguments, timeout: machine.settings.heartbeatInterval) { result in
+            self.joinAnswered(life, result)
+        }
+    }
+
+    func joinAnswered(_ life: SessionLife, _ result: Result<RESPValue, RedisError>) {
+        switch result {
+        case .success(let reply):
+            let parts = reply.array ?? []
+            switch (parts.first?.string, parts.dropFirst().first?.string) {
+            case ("ok", let epoch?):
+                let next = parts.last?.integer ?? 0
+                let after = next > 0 ? Duration.microseconds(next) : nil
+                for action in machine.joined(life.id, epoch: epoch, next: after, now: now) {
+                    switch action {
+                    case .event(let event): observe(event)
+                    case .send(let request): send(request)
+                    }
+                }
+            case ("lost", _): perform(machine.joinedTooLate(life.id))
+            default: world.violation("join has the reply \(reply)")
+            }
+        case .failure(let error):
+            let failure = Machine.Failure(error, keys: world.keys)
+            guard case .joinAgain(let life, let pause, let failing) = machine.joinFailed(life.id, failure, now: now)
+            else { return }
+            for (id, error) in failing { finish(id, .failure(error)) }
+            world.after(pause.microseconds) { _ in self.run { $0.join(life) } }
+        }
+    }
+
+    private func recheckCohorts() {
+        for claim in machine.claims.values { claim.request.cohort?.recall(.unknown) }
+    }
+
+    // MARK: The end
+
+    /// Ends all operations, releases what the process has, and ends its session.
+    func leave() {
+        guard !isLeaving, !isDead else { return }
+        isLeaving = true
+        world.note("\(name) leaves")
+        let (session, wasLive) = (machine.life.id, machine.isLive)
+        for action in machine.stop() {
+            switch action {
+            case .finish(let id, let result): finish(id, result)
+            case .lose(let claim, let error): lose(claim, error)
+            }
+        }
+        world.executor.drain()
+        doubtConsumed()
+        unsubscribe()
+        guard wasLive else { return die() }
+        let requests = machine.shutdownRequests()
+        var left = requests.count
+        if left == 0 { endSession(session) }
+        for request in requests {
+            sendLast(request, again: true) {
+                left -= 1
+                if left == 0 { self.endSession(session) }
+            }
+        }
+    }
+
+    private func sendLast(_ request: EngineRequest, again: Bool, _ done: @escaping () -> Void) {
+        link.send(request.script, world.keys.keys(of: request), request.arguments, timeout: .seconds(2)) { result in
+            // The first reply may name another family, whose script must run.
+            if again, case .success(let reply) = result,
+                case .family(let family)? = EngineReply(reply, to: request.operation)
+            {
+                var request = request
+                request.family = family
+                return self.sendLast(request, again: false, done)
+            }
+            done()
+        }
+    }
+
+    private func endSession(_ session: String) {
+        link.send(Scripts.leave, world.keys.all, [.string(session)], timeout: .seconds(2)) { result in
+            if case .success = result { self.world.family(LivenessJudge.self).hasLeft(session) }
+            if case .success(let reply) = result, reply.array?.first?.string == "more" {
+                return self.endSession(session)
+            }
+            self.die()
+        }
+    }
+}

@@ -1,0 +1,161 @@
+// Permits that are consumed and signalled, of semaphores and turnstiles: none is lost, none is doubled.
+import Hiredis
+
+@testable import RedisDC
+
+extension SimulatedTask {
+    func useTokens() async throws {
+        let resource = Resource(name: "tokens \(resourceNumber)", kind: .semaphore, permits: 2)
+        let judge = world.family(TokenJudge.self)
+        judge.declare(resource.name, permits: 2)
+        if isOne(in: 2) { try await consume(resource, judge) } else { try await signal(resource, judge) }
+    }
+
+    /// Turnstiles that are only passed and admit, and one that is locked and unlocked as well.
+    func useTurnstile() async throws {
+        if isOne(in: 2) { return try await useGate() }
+        let resource = Resource(name: "turnstile \(resourceNumber)", kind: .turnstile, permits: 1)
+        let judge = world.family(TokenJudge.self)
+        judge.declare(resource.name, permits: 1)
+        if isOne(in: 2) { try await consume(resource, judge) } else { try await signal(resource, judge) }
+    }
+
+    private func consume(_ resource: Resource, _ judge: TokenJudge) async throws {
+        let count = number(1...2)
+        // Until the result is here, the process may die with the permits.
+        judge.count(resource.name) { $0.maybeConsumed += count }
+        let result = try await acquire(Acquire(resource: resource, count: count), timeout: timeout)
+        if result.grant != nil {
+            judge.count(resource.name) { $0.isConsumed(count) }
+            for _ in 0..<count { process.consumes(resource.name) }
+        } else if !result.isUnknown {
+            judge.count(resource.name) { $0.maybeConsumed -= count }
+        }
+    }
+
+    private func signal(_ resource: Resource, _ judge: TokenJudge) async throws {
+        let count = number(1...2)
+        judge.count(resource.name) { $0.maybeSignalled += count }
+        let result = try await call(Signal(resource, count: count))
+        if result.answer != nil {
+            judge.count(resource.name) { $0.isSignalled(count) }
+        } else if !result.isUnknown {
+            judge.count(resource.name) { $0.maybeSignalled -= count }
+        }
+    }
+
+    // MARK: A gate
+
+    private func useGate() async throws {
+        let gate = Resource(name: "gate", kind: .turnstile, permits: 0)
+        let judge = world.family(GateJudge.self)
+        switch number(0...4) {
+        case 0, 1:
+            let isOpen = isOne(in: 2)
+            judge.begins()
+            let result = try await call(SetTurnstile(turnstile: gate, isOpen: isOpen))
+            judge.ends(isOpen, result)
+        default:
+            let (begin, end) = (judge.changes, judge.state)
+            let isAttempt = isOne(in: 3)
+            let result = try await acquire(Acquire(resource: gate), timeout: isAttempt ? .zero : longTimeout)
+            guard begin == judge.changes, world.judge.losses == 0 else { return }
+            // A dead session returns what it has consumed lately.
+            if end == .locked, world.isCalm(for: 3 * world.longestTTL) {
+                world.check(result.grant == nil, "\(process.name) has passed the gate, which was locked all the time")
+            } else if end == .open, case .success(.notAvailable) = result {
+                world.violation("\(process.name) was refused at the gate, which was open all the time")
+            }
+        }
+    }
+}
+
+/// Counts permits that are consumed and signalled.
+final class TokenJudge: FamilyJudge {
+    /// The knowledge of the permits of a resource.
+    struct Tokens {
+        var signalled = 0
+        var maybeSignalled = 0
+        var consumed = 0
+        var maybeConsumed = 0
+
+        /// Permits that may have been consumed certainly were.
+        mutating func isConsumed(_ count: Int) {
+            (maybeConsumed, consumed) = (maybeConsumed - count, consumed + count)
+        }
+        /// A permit that was consumed may be there again.
+        mutating func doubtConsumed() { (maybeConsumed, consumed) = (maybeConsumed + 1, consumed - 1) }
+        /// Permits that may have been signalled certainly were.
+        mutating func isSignalled(_ count: Int) {
+            (maybeSignalled, signalled) = (maybeSignalled - count, signalled + count)
+        }
+    }
+
+    private unowned let world: World
+    private var tokens: [String: Tokens] = [:]
+    private var initial: [String: Int] = [:]
+
+    init(_ world: World) { self.world = world }
+
+    func declare(_ name: String, permits: Int) { initial[name] = permits }
+
+    func count(_ name: String, _ change: (inout Tokens) -> Void) { change(&tokens[name, default: Tokens()]) }
+
+    func checkEnd(_ ledger: Ledger) {
+        if world.judge.losses > 0 { return }
+        for (name, permits) in initial.sorted(by: { $0.key < $1.key }) {
+            let counts = tokens[name] ?? Tokens()
+            let free = ledger.resources[name]?.free ?? permits
+            let least = permits + counts.signalled - counts.consumed - counts.maybeConsumed
+            let most = permits + counts.signalled + counts.maybeSignalled - counts.consumed
+            world.check(
+                (least...max(least, most)).contains(free),
+                "\(name) has \(free) permits, expected \(least) to \(most): \(counts)")
+        }
+    }
+}
+
+/// Knows whether a turnstile is certainly open, or certainly locked.
+private final class GateJudge: FamilyJudge {
+    enum State { case open, locked, unknown }
+
+    private(set) var state = State.locked
+    /// The number of changes that have begun or ended.
+    private(set) var changes = 0
+    /// The changes whose end is not known. One may happen at any later time.
+    private var underWay = 0
+    private var hasOverlapped = false
+
+    init(_ world: World) {}
+
+    func begins() {
+        (state, hasOverlapped) = (.unknown, hasOverlapped || underWay > 0)
+        (changes, underWay) = (changes + 1, underWay + 1)
+    }
+
+    func ends(_ isOpen: Bool, _ result: SimulatedTask.Finish) {
+        changes += 1
+        if result.isUnknown { return }
+        underWay -= 1
+        guard underWay == 0 else { return }
+        if !hasOverlapped, result.answer != nil { state = isOpen ? .open : .locked }
+        hasOverlapped = false
+    }
+
+    func checkEnd(_ ledger: Ledger) {}
+}
+
+/// What `Turnstile.lock` and `Turnstile.unlock` send.
+private struct SetTurnstile: EngineOperation {
+    typealias Value = Void
+
+    let turnstile: Resource
+    let isOpen: Bool
+
+    var name: String { turnstile.name }
+    var describedResource: Resource? { turnstile }
+    var once: Once { .slot }
+    var arguments: [RedisArgument] { turnstile.arguments + [isOpen ? "1" : "0"] }
+
+    func script(_ family: Family?) -> RedisScript { Scripts.setTurnstile }
+}
