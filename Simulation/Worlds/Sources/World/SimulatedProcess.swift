@@ -14,6 +14,8 @@ final class SimulatedProcess {
     private(set) lazy var link = Link(of: self, in: world)
     private(set) var machine: Machine
     private(set) var isDead = false
+    /// The part that uses mailboxes.
+    var mail: MailProcess?
     /// The number of tasks that have not ended.
     var tasks = 0
     /// The client of the server by which wake-ups arrive.
@@ -68,6 +70,7 @@ final class SimulatedProcess {
         isDead = true
         doubtConsumed()
         unsubscribe()
+        mail?.client.channels.end()
         link.breakOff()
         world.note("\(name) dies")
     }
@@ -80,12 +83,16 @@ final class SimulatedProcess {
 
     func resume() {
         stoppedUntil = 0
+        mail?.isTroubled()
         let bodies = postponed
         postponed = []
         for body in bodies { run(body) }
     }
 
     var name: String { "process \(number)" }
+
+    /// Whether it is alive and not stopped.
+    var isRunning: Bool { !isDead && world.now >= stoppedUntil }
 
     /// How long its session lives without a heartbeat.
     var ttl: Time { machine.settings.ttl.microseconds }
@@ -178,6 +185,8 @@ final class SimulatedProcess {
     func connected() {
         for request in machine.reconnected(now: now) { send(request) }
         perform(machine.start())
+        mail?.isTroubled()
+        mail?.client.connected()
     }
 
     private func perform(_ action: Machine.StartAction) {
@@ -305,6 +314,7 @@ final class SimulatedProcess {
 
     /// Lets the connection for wake-ups break: messages that are under way are lost.
     func loseChannel() {
+        mail?.client.channels.breakOff()
         guard channel != nil else { return }
         let life = machine.life
         unsubscribe()

@@ -19,6 +19,8 @@ public final class World {
         public var seconds = 60
         /// The faults.
         public var faults = Faults()
+        /// The part that uses mailboxes.
+        public var mail = MailPlan()
 
         /// Creates a plan.
         public init() {}
@@ -32,6 +34,8 @@ public final class World {
     var servers: Servers
     var processes: [SimulatedProcess] = []
     private(set) var judge = Judge()
+    /// The mailboxes, if the plan has tasks that use them.
+    private(set) var mail: MailWorld?
     let namespace = Namespace("world", partitions: 1)
     let keys: PartitionKeys
     /// Whether tasks begin new operations.
@@ -53,6 +57,7 @@ public final class World {
         random = Random(seed: seed)
         servers = Servers(alteredScripts: alteredScripts)
         keys = PartitionKeys(namespace, partition: 0)
+        if plan.mail.tasks > 0 { mail = MailWorld(in: self, seed: seed) }
     }
 
     /// The violated promises; empty if all were kept.
@@ -69,6 +74,14 @@ public final class World {
 
     /// Runs until all tasks have ended, or until a promise is broken.
     public func run() {
+        guard let mail else { return runEvents() }
+        mail.runtime.use {
+            runEvents()
+            mail.end()
+        }
+    }
+
+    private func runEvents() {
         for _ in 0..<plan.processes { addProcess() }
         plan.faults.schedule(in: self)
         let end = Time(plan.seconds) * 1_000_000
@@ -77,6 +90,7 @@ public final class World {
             now = max(now, time)
             servers.advance(to: now)
             event(self)
+            mail?.goOn()
             events += 1
             if events.isMultiple(of: 50) { audit() }
             if !isOpen, events.isMultiple(of: 50), hasEnded { break }
@@ -94,6 +108,7 @@ public final class World {
         processes.append(process)
         process.start()
         for _ in 0..<plan.tasks { SimulatedTask(of: process).begin() }
+        mail?.add(to: process)
     }
 
     /// Notes an event of interest.
@@ -125,10 +140,14 @@ public final class World {
         return ledger.claims.isEmpty && ledger.sessions.count <= processes.count { !$0.isDead }
     }
 
-    private func audit() { for fault in Ledger(servers.master, keys).faults() { violation(fault) } }
+    private func audit() {
+        for fault in Ledger(servers.master, keys).faults() { violation(fault) }
+        mail?.checkSleepers()
+    }
 
     private func checkEnd() {
         audit()
         judge.checkEnd(Ledger(servers.master, keys))
+        mail?.checkEnd()
     }
 }

@@ -23,6 +23,10 @@ struct Simulate: ParsableCommand {
     var processes = 4
     @Option(help: "The number of tasks of each process.")
     var tasks = 3
+    @Option(help: "The number of tasks of each process that send to mailboxes and read them.")
+    var mail = 0
+    @Option(help: "The number of partitions of the mailboxes.")
+    var partitions = 1
     @Option(help: "The seconds, of the simulated time, in which tasks begin operations.")
     var seconds = 60
     @Option(help: "Promotions of a replica that lacks the last writes, in a minute.")
@@ -66,6 +70,7 @@ struct Simulate: ParsableCommand {
     private var plan: World.Plan {
         var plan = World.Plan()
         (plan.processes, plan.tasks, plan.seconds) = (processes, tasks, seconds)
+        (plan.mail.tasks, plan.mail.partitions) = (mail, partitions)
         (plan.faults.promotions, plan.faults.clockSteps) = (promotions, clockSteps)
         return plan
     }
