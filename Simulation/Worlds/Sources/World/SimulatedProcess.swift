@@ -185,7 +185,6 @@ final class SimulatedProcess {
     func connected() {
         for request in machine.reconnected(now: now) { send(request) }
         perform(machine.start())
-        mail?.isTroubled()
         mail?.client.connected()
     }
 

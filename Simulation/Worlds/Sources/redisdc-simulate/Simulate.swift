@@ -29,6 +29,8 @@ struct Simulate: ParsableCommand {
     var partitions = 1
     @Option(help: "The seconds, of the simulated time, in which tasks begin operations.")
     var seconds = 60
+    @Option(help: "Connections that break, in a minute.")
+    var breaks = Faults().breaks
     @Option(help: "Promotions of a replica that lacks the last writes, in a minute.")
     var promotions = 0
     @Option(help: "Steps of the server's clock, in a minute.")
@@ -71,6 +73,7 @@ struct Simulate: ParsableCommand {
         var plan = World.Plan()
         (plan.processes, plan.tasks, plan.seconds) = (processes, tasks, seconds)
         (plan.mail.tasks, plan.mail.partitions) = (mail, partitions)
+        plan.faults.breaks = breaks
         (plan.faults.promotions, plan.faults.clockSteps) = (promotions, clockSteps)
         return plan
     }

@@ -109,6 +109,7 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
 
     /// The connection for commands is new.
     func connected() {
+        process?.mail?.isTroubled()
         for number in first.keys.sorted() {
             let make = first[number]!
             executor.begin { _ = await make() }
