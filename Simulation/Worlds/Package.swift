@@ -31,9 +31,11 @@ let package = Package(
             dependencies: [
                 .product(name: "SimulatedRedis", package: "redisdc-simulation"),
                 .product(name: "Hiredis", package: "redisdc"),
+                .product(name: "QueueListen", package: "redisdc"),
                 .product(name: "RedisDC", package: "redisdc"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings),

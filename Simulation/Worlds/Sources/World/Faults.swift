@@ -117,6 +117,7 @@ extension World {
         note("a replica is promoted")
         judge { $0.dataLost() }
         servers.promote()
+        mail?.promoted()
         breakAll()
     }
 

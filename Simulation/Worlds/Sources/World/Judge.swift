@@ -55,6 +55,9 @@ struct Judge {
     private var clockStep: Time?
     private var announced = 0
 
+    /// Counts a comparison with what is promised.
+    mutating func hasChecked() { checks += 1 }
+
     // MARK: Losses
 
     /// The server has lost data.

@@ -57,6 +57,14 @@ final class Link {
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], timeout: Duration,
         _ completion: @escaping Completion
     ) {
+        send(timeout: timeout, isHeartbeat: script.isHeartbeat, completion) { $0.execute(script, keys, arguments) }
+    }
+
+    /// - Parameter execute: lets the server carry the request out.
+    func send(
+        timeout: Duration, isHeartbeat: Bool = false, _ completion: @escaping Completion,
+        _ execute: @escaping (World) -> RESPValue
+    ) {
         guard let server else {
             return world.after(1000) { _ in
                 self.process.run { _ in completion(.failure(RedisError(.cannotConnect, "there is no connection"))) }
@@ -72,12 +80,11 @@ final class Link {
         world.agenda.add(at: arrival) { world in
             guard world.servers.generation == server else { return }
             if generation == self.generation {
-                let reply = world.execute(script, keys, arguments)
-                self.answer(number, reply)
+                self.answer(number, execute(world))
             } else if isLate {
                 // A copy that the server reads after what was sent on the next connection.
                 world.after(lateness) { world in
-                    if world.servers.generation == server { _ = world.execute(script, keys, arguments) }
+                    if world.servers.generation == server { _ = execute(world) }
                 }
             }
         }
@@ -86,7 +93,7 @@ final class Link {
             self.process.run { _ in
                 completion(.failure(RedisError(.timedOut, "no reply in time", mayHaveRun: true)))
             }
-            if script.isHeartbeat { self.breakOff() }
+            if isHeartbeat { self.breakOff() }
         }
     }
 
@@ -119,12 +126,7 @@ extension World {
         if let before {
             for wrong in Ledger(servers.master, self.keys).wrongs(since: before) { violation(wrong) }
         }
-        for delivery in servers.takeDeliveries() {
-            guard let process = processes.first(where: { $0.channel == delivery.client && !$0.isDead }) else {
-                continue
-            }
-            process.deliver(delivery.reply)
-        }
+        deliverMessages()
         return reply
     }
 }

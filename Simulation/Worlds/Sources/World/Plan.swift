@@ -23,6 +23,8 @@ extension World {
         public var ledgerInterval = 4
         /// The faults.
         public var faults = Faults()
+        /// The part that uses mailboxes.
+        public var mail = MailPlan()
 
         /// Creates a plan.
         public init() {}

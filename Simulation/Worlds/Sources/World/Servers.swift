@@ -54,6 +54,11 @@ struct Servers {
         generation += 1
     }
 
+    /// Runs a command.
+    mutating func run(_ command: RedisCommand) -> RESPValue {
+        RESPValue(master.execute(command.arguments.map(Bytes.init)) ?? .null)
+    }
+
     mutating func save() { master.save() }
 
     mutating func connect() -> ClientID { master.connect() }

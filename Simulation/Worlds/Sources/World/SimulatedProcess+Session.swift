@@ -37,6 +37,7 @@ extension SimulatedProcess {
 
     /// Lets the connection for wake-ups break: messages that are under way are lost.
     func loseChannel() {
+        mail?.client.channels.breakOff()
         guard channel != nil else { return }
         let life = machine.life
         unsubscribe()

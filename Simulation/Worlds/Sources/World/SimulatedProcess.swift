@@ -20,6 +20,8 @@ final class SimulatedProcess {
     private(set) var sessionEnds = 0
     /// The mutexes that it keeps for its tasks, by name.
     var cohorts: [String: SimulatedCohort] = [:]
+    /// The part that uses mailboxes.
+    var mail: MailProcess?
     /// The number of tasks that have not ended.
     var tasks = 0
     /// The client of the server by which wake-ups arrive.
@@ -77,6 +79,7 @@ final class SimulatedProcess {
         isDead = true
         doubtConsumed()
         unsubscribe()
+        mail?.client.channels.end()
         link.breakOff()
         world.note("\(name) dies")
     }
@@ -90,12 +93,16 @@ final class SimulatedProcess {
 
     func resume() {
         stoppedUntil = 0
+        mail?.isTroubled()
         let bodies = postponed
         postponed = []
         for body in bodies { run(body) }
     }
 
     var name: String { "process \(number)" }
+
+    /// Whether it is alive and not stopped.
+    var isRunning: Bool { !isDead && world.now >= stoppedUntil }
 
     /// How long its session lives without a heartbeat.
     var ttl: Time { machine.settings.ttl.microseconds }
@@ -201,6 +208,7 @@ final class SimulatedProcess {
     func connected() {
         for request in machine.reconnected(now: now) { send(request) }
         perform(machine.start())
+        mail?.client.connected()
     }
 
     func perform(_ action: Machine.StartAction) {

@@ -22,6 +22,8 @@ public final class World {
     let executor = WorldExecutor()
     /// What tasks do.
     let uses: [Use]
+    /// The mailboxes, if the plan has tasks that use them.
+    private(set) var mail: MailWorld?
     let namespace = Namespace("world", partitions: 1)
     let keys: PartitionKeys
     /// Whether tasks begin new operations.
@@ -46,6 +48,7 @@ public final class World {
         random = Random(seed: seed)
         servers = Servers(alteredScripts: alteredScripts)
         keys = PartitionKeys(namespace, partition: 0)
+        if plan.mail.tasks > 0 { mail = MailWorld(in: self, seed: seed) }
     }
 
     /// The violated promises; empty if all were kept.
@@ -62,6 +65,14 @@ public final class World {
 
     /// Runs until all tasks have ended, or until a promise is broken.
     public func run() {
+        guard let mail else { return runEvents() }
+        mail.runtime.use {
+            runEvents()
+            mail.end()
+        }
+    }
+
+    private func runEvents() {
         for _ in 0..<plan.processes { addProcess() }
         plan.faults.schedule(in: self)
         let end = Time(plan.seconds) * 1_000_000
@@ -71,6 +82,7 @@ public final class World {
             servers.advance(to: now)
             event(self)
             executor.drain()
+            mail?.goOn()
             events += 1
             if events.isMultiple(of: 50) { audit() }
             if !isOpen, events.isMultiple(of: 50), hasEnded { break }
@@ -90,6 +102,7 @@ public final class World {
         processes.append(process)
         process.start()
         for _ in 0..<plan.tasks { SimulatedTask(of: process).begin() }
+        mail?.add(to: process)
     }
 
     /// Notes an event of interest.
@@ -155,6 +168,7 @@ public final class World {
         let ledger = Ledger(servers.master, keys)
         for fault in ledger.faults() + ledger.stuck() { violation(fault) }
         for judge in judges { judge.audit(ledger) }
+        mail?.checkSleepers()
     }
 
     private func checkEnd() {
@@ -162,5 +176,6 @@ public final class World {
         let ledger = Ledger(servers.master, keys)
         if !ledger.claims.isEmpty { violation("claims are left: \(ledger.claims)") }
         for judge in judges { judge.checkEnd(ledger) }
+        mail?.checkEnd()
     }
 }

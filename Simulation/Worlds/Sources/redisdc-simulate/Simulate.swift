@@ -23,11 +23,17 @@ struct Simulate: ParsableCommand {
     var processes: Int?
     @Option(help: "The number of tasks of each process; without it, each seed draws one.")
     var tasks: Int?
+    @Option(help: "The number of tasks of each process that send to mailboxes and read them.")
+    var mail = 0
+    @Option(help: "The number of partitions of the mailboxes.")
+    var partitions = 1
     @Option(
         help: "The seconds, of the simulated time, in which tasks begin operations; without it, each seed draws some.")
     var seconds: Int?
     @Option(help: "The families of primitives, separated by commas; without it, each seed draws some.")
     var uses: String?
+    @Option(help: "Connections that break, in a minute.")
+    var breaks: Int?
     @Option(help: "Promotions of a replica that lacks the last writes, in a minute.")
     var promotions = 0
     @Option(help: "Steps of the server's clock, in a minute.")
@@ -72,6 +78,8 @@ struct Simulate: ParsableCommand {
         plan.tasks = tasks ?? plan.tasks
         plan.seconds = seconds ?? plan.seconds
         if let uses { plan.uses = uses.split(separator: ",").map(String.init) }
+        (plan.mail.tasks, plan.mail.partitions) = (mail, partitions)
+        plan.faults.breaks = breaks ?? plan.faults.breaks
         (plan.faults.promotions, plan.faults.clockSteps) = (promotions, clockSteps)
         return plan
     }

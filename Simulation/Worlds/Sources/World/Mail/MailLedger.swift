@@ -1,0 +1,269 @@
+// What the mailboxes of a world have held: the records after each script, and whether the script may have changed them so.
+import NIOCore
+import SimulatedRedis
+
+@testable import Hiredis
+@testable import QueueListen
+
+/// Follows the records of all mailboxes, read without the library.
+struct MailLedger {
+    /// A message that was stored.
+    struct Stored {
+        var entry: MailEntry
+        /// The tag of the message before it.
+        var previous: UInt64
+        /// When it was stored, in the world's time.
+        var at: Time
+        /// Whether Redis has lost it.
+        var isLost = false
+    }
+
+    /// A device as its reads and acknowledgements make it.
+    struct Device {
+        /// The last message that it has acknowledged; -1 for nothing since its last gap.
+        var acknowledged = 0
+        var tag: UInt64 = 0
+        /// The current poll, and those that have begun before; each with its process.
+        var current: String?
+        var begun: [String] = []
+        /// When it became known, in the world's time.
+        var since: Time
+    }
+
+    struct Box {
+        var record: MailRecord?
+        var devices: [String: Device] = [:]
+        /// How often Redis has lost messages of it.
+        var losses = 0
+        /// The number of losses when the epoch began.
+        var lossesOfEpoch = 0
+        /// Whether limits have deleted messages that a device had not acknowledged.
+        var hasDropped = false
+    }
+
+    /// By the key of the mailbox's state.
+    var boxes: [String: Box] = [:]
+    /// By mailbox and tag.
+    private(set) var stored: [String: [UInt64: Stored]] = [:]
+    /// The tags of what was stored in a mailbox, by what was sent.
+    private(set) var texts: [String: [String: [UInt64]]] = [:]
+    /// When a process has read as a device last, in the world's time.
+    private(set) var reads: [String: Time] = [:]
+    /// Texts of sends that have certainly failed.
+    var refused: Set<String> = []
+    /// The tags that each request has stored, by the key of its answers, its place and its number.
+    private var effects: [String: [(String, UInt64)]] = [:]
+    /// The highest number that was answered in each place.
+    private var highest: [String: Int] = [:]
+    private(set) var violations: [String] = []
+
+    static func mail(of box: String) -> String { box.replacing(":box:", with: ":mail:", maxReplacements: 1) }
+
+    mutating func fail(_ text: String) { violations.append(text) }
+
+    mutating func takeViolations() -> [String] {
+        defer { violations = [] }
+        return violations
+    }
+
+    mutating func update(_ name: String, _ change: (inout Box) -> Void) { change(&boxes[name, default: Box()]) }
+
+    // MARK: After a script
+
+    /// Compares the records after a script with those before it.
+    mutating func observe(
+        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], _ reply: RESPValue,
+        _ server: SimulatedRedis, of process: Int, at now: Time
+    ) {
+        let names = keys.filter { $0.contains(":box:") }
+        let before = names.map { boxes[$0]?.record }
+        let after = names.map { MailRecord(server, box: $0, mail: Self.mail(of: $0)) }
+        let milliseconds = Int(server.now / 1000)
+        for (name, (old, new)) in zip(names, zip(before, after)) where script !== Scripts.delete {
+            compare(name, old, new, isSend: script === Scripts.send, milliseconds)
+        }
+        for (name, record) in zip(names, after) { keep(record, in: name, at: now) }
+        if script === Scripts.send {
+            checkSend(MailSend(keys, arguments), names, before, after, reply)
+        } else if script === Scripts.listen {
+            reads["\(process) \(names[0]) \(arguments[1].text)"] = now
+            checkListen(MailListen(arguments), names[0], before[0], after[0], reply, at: now, milliseconds)
+        } else if script === Scripts.forget, reply.array?.last?.integer == 1 {
+            boxes[names[0]]!.devices[arguments[1].text] = nil
+        }
+    }
+
+    /// What any script may do to a mailbox.
+    private mutating func compare(
+        _ name: String, _ old: MailRecord?, _ new: MailRecord?, isSend: Bool, _ milliseconds: Int
+    ) {
+        guard let new else {
+            if old != nil { fail("\(name) is gone") }
+            return
+        }
+        for fault in new.faults() { fail("\(name): \(fault)") }
+        guard let old else { return }
+        if new.epoch != old.epoch {
+            let box = boxes[name]!
+            if box.losses == box.lossesOfEpoch { fail("\(name) has a new epoch, and nothing was lost") }
+            boxes[name]!.lossesOfEpoch = box.losses
+            for device in box.devices.keys { boxes[name]!.devices[device]!.acknowledged = -1 }
+        }
+        if new.from < old.from || new.last < old.last { fail("\(name) goes back") }
+        if new.last > old.last, !isSend { fail("\(name) has grown without a send") }
+        let added = Set(new.entries.filter { $0.index > old.last }.map(\.key)).subtracting([""])
+        for entry in old.entries where entry.index > new.from {
+            guard let kept = new.entry(entry.index), kept.tag == entry.tag else {
+                fail("\(name): message \(entry.index) has changed")
+                continue
+            }
+            if kept.isEmpty, !entry.isEmpty, !added.contains(entry.key) {
+                fail("\(name): message \(entry.index) was replaced, but no message has its key \"\(entry.key)\"")
+            }
+            if !kept.isEmpty, kept != entry { fail("\(name): message \(entry.index) has changed") }
+        }
+        if new.from > old.from, isSend { checkDrop(name, old, new, milliseconds) }
+    }
+
+    /// What a send has deleted: as much as its mailbox's limits require.
+    private mutating func checkDrop(_ name: String, _ old: MailRecord, _ new: MailRecord, _ milliseconds: Int) {
+        guard let limits = new.limits else { return fail("\(name): a send has deleted messages without limits") }
+        let dropped = old.entries.filter { $0.index <= new.from }
+        if limits.whenFull == .reject, dropped.contains(where: { !$0.isSkipped(at: milliseconds) }) {
+            fail("\(name): a send has deleted a message of a mailbox that rejects")
+        }
+        let least = boxes[name]!.devices.values.map(\.acknowledged).min() ?? 0
+        if dropped.contains(where: { $0.index > least }) { boxes[name]!.hasDropped = true }
+        let needed = (new.last - old.from) - limits.maxMessages
+        if dropped.count > max(needed, 1), limits.maxBytes > 1 << 20 {
+            fail("\(name): a send has deleted \(dropped.count) messages, and needed \(needed)")
+        }
+    }
+
+    /// Stores what a mailbox has now.
+    private mutating func keep(_ record: MailRecord?, in name: String, at now: Time) {
+        for entry in record?.entries.reversed() ?? [] {
+            if stored[name]?[entry.tag] != nil { break }
+            let previous = record!.tag(of: entry.index - 1) ?? 0
+            stored[name, default: [:]][entry.tag] = Stored(entry: entry, previous: previous, at: now)
+            if entry.isEmpty { continue }
+            let tags = texts[name]?[entry.text] ?? []
+            texts[name, default: [:]][entry.text] = tags + [entry.tag]
+            let isCopied = name.hasSuffix(":" + Inbox.deadLetters) && boxes.values.contains { $0.losses > 0 }
+            // A message that is sent again after a loss may become a dead letter again.
+            if !isCopied, tags.contains(where: { !stored[name]![$0]!.isLost }) {
+                fail("\(name) has \"\(entry.text)\" twice")
+            }
+            if refused.contains(entry.text) { fail("\(name) has \"\(entry.text)\", whose send was refused") }
+        }
+        boxes[name, default: Box()].record = record
+    }
+
+    // MARK: Losses
+
+    /// A replica is the master, and may lack the last writes.
+    mutating func promoted(_ server: SimulatedRedis, at now: Time) {
+        for name in boxes.keys.sorted() {
+            let old = boxes[name]!.record
+            let new = MailRecord(server, box: name, mail: Self.mail(of: name))
+            let kept = Set(new?.entries.map(\.tag) ?? [])
+            let last = new?.last ?? 0
+            var hasLost = old != nil && new == nil
+            for (tag, item) in stored[name] ?? [:] where !item.isLost {
+                if item.entry.index > last || item.entry.index > new!.from && !kept.contains(tag) {
+                    stored[name]![tag]!.isLost = true
+                    hasLost = true
+                }
+            }
+            if old?.epoch != new?.epoch { hasLost = true }
+            boxes[name]!.record = new
+            if hasLost { boxes[name]!.losses += 1 }
+            let known = boxes[name]!.devices
+            boxes[name]!.devices = [:]
+            for device in new?.devices ?? [] {
+                boxes[name]!.devices[device.name] = Device(
+                    acknowledged: device.index, tag: device.tag, current: device.polls.first,
+                    begun: device.polls.reversed(), since: known[device.name]?.since ?? now)
+            }
+        }
+        effects = [:]
+        highest = [:]
+    }
+
+    // MARK: Sends
+
+    private mutating func checkSend(
+        _ send: MailSend, _ names: [String], _ before: [MailRecord?], _ after: [MailRecord?], _ reply: RESPValue
+    ) {
+        let grown = zip(before, after).map { ($1?.last ?? 0) - ($0?.last ?? 0) }
+        guard let bytes = reply.bytes else {
+            if reply.array?.first?.string == "full" { checkFull(send, names, before, reply) }
+            if grown.contains(where: { $0 != 0 }) { fail("a send that replied \(reply) has stored messages") }
+            if send.mode == 1, before != after { fail("a probe has changed a mailbox") }
+            return
+        }
+        var reader = ByteReader(bytes)
+        var tags: [(String, UInt64)] = []
+        for (position, name) in names.enumerated() {
+            guard let index = reader.number(), let epoch = reader.uint64(), let new = after[position] else {
+                return fail("a send has the reply \(reply)")
+            }
+            if index != (before[position]?.last ?? 0) + 1 || epoch != new.epoch {
+                fail("\(name): a send replied index \(index) and epoch \(epoch)")
+            }
+            if grown[position] < 1 { fail("\(name): a send that was confirmed has stored nothing") }
+            tags += new.entries.suffix(grown[position]).map { (name, $0.tag) }
+            if send.mode == 0, let limits = new.limits, new.entries.count > limits.maxMessages {
+                fail("\(name) has \(new.entries.count) messages of \(limits.maxMessages)")
+            }
+            if let known = send.known(position), let old = before[position] { checkKnown(known, old, new, name) }
+        }
+        if let earlier = effects[send.request], earlier.contains(where: { stored[$0]?[$1]?.isLost == false }) {
+            fail("the request \(send.request) has had two effects")
+        }
+        if send.number < highest[send.place] ?? 0 { fail("the request \(send.request) comes after a later one") }
+        effects[send.request] = tags
+        highest[send.place] = max(send.number, highest[send.place] ?? 0)
+    }
+
+    /// A send may be refused if one of its mailboxes is full of messages that are needed.
+    private mutating func checkFull(
+        _ send: MailSend, _ names: [String], _ before: [MailRecord?], _ reply: RESPValue
+    ) {
+        let position = (reply.array?.last?.integer ?? 0) - 1
+        guard before.indices.contains(position), let record = before[position], let limits = record.limits else {
+            return fail("a send was refused by a mailbox without limits: \(reply)")
+        }
+        let needed = record.entries.count + send.messages - limits.maxMessages
+        if limits.whenFull != .reject || needed <= 0 { fail("\(names[position]) refuses, and is not full") }
+    }
+
+    /// A send whose sender knows a message that the mailbox has lost must not be stored in the same epoch.
+    private mutating func checkKnown(_ known: Cursor, _ old: MailRecord, _ new: MailRecord, _ name: String) {
+        guard known.index > 0, known.epoch == old.epoch else { return }
+        let isThere =
+            known.index > old.last
+            ? false
+            : known.index >= old.from
+                ? old.tag(of: known.index) == known.tag
+                : known.index <= old.from - 32 || stored[name]?[known.tag]?.isLost != true
+        if !isThere { fail("\(name): a sender was not told that message \(known.index) is lost") }
+    }
+}
+
+extension RedisArgument {
+    /// The argument as text.
+    var text: String {
+        switch self {
+        case .string(let text): text
+        case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+        case .integer(let number): "\(number)"
+        case .buffer(let buffer): String(decoding: buffer.readableBytesView, as: UTF8.self)
+        }
+    }
+
+    /// The argument as bytes.
+    var byteList: [UInt8] {
+        if case .bytes(let bytes) = self { bytes } else { Array(text.utf8) }
+    }
+}

@@ -1,0 +1,176 @@
+// A task that sends to mailboxes and reads as their devices.
+@testable import CoordinationBase
+@testable import QueueListen
+
+/// A task of a process that sends and reads until the world closes, and then reads what is left.
+///
+/// `@unchecked`: a world is used by one thread.
+final class MailTask: @unchecked Sendable {
+    private let owner: MailProcess
+    private let mail: MailWorld
+    private unowned let world: World
+    private let name: String
+    private var lastSend = 0
+    /// The index of the last message that was confirmed to this task, and the losses of the mailbox then.
+    private var lastIndex: [String: (index: Int, losses: Int)] = [:]
+
+    init(_ number: Int, of owner: MailProcess) {
+        (self.owner, mail, world) = (owner, owner.mail, owner.mail.world)
+        name = "\(owner.process.number).\(number)"
+    }
+
+    func begin() { owner.begin { await self.run() } }
+
+    private func run() async {
+        await setLimits()
+        while world.isOpen, !owner.client.isOver {
+            await owner.pause(100...400_000)
+            switch Int.random(in: 0..<12, using: &world.random) {
+            case 0..<4: await read(mail.seats.filter(\.isFree).randomElement(using: &world.random))
+            // Another process may read as the same device: the newer one continues.
+            case 4: await read(mail.seats.randomElement(using: &world.random))
+            case 5: await receive(for: world.random.time(500_000...20_000_000))
+            case 6 where world.random.isOne(in: 8): await forget()
+            default: await send()
+            }
+        }
+        while !mail.isDrained, !owner.client.isOver {
+            await read(mail.seats.filter { $0.isFree && !mail.isDrained($0) }.randomElement(using: &world.random))
+            await receive(for: 3_000_000)
+            await owner.pause(10_000...300_000)
+        }
+    }
+
+    /// The first task of a world sets the limits of mailboxes.
+    private func setLimits() async {
+        guard name == "0.0" else { return }
+        for name in mail.recipients {
+            if let limits = mail.limits(of: name) { try? await owner.office.mailbox(name).setLimits(limits) }
+        }
+    }
+
+    private func receive(for time: Time) async {
+        guard let inbox = mail.inbox, inbox.owner?.isDead ?? true, !mail.isInboxDrained || world.isOpen else { return }
+        await ReceiverRun(owner, inbox).run(for: time)
+    }
+
+    private func forget() async {
+        guard let seat = mail.seats.randomElement(using: &world.random) else { return }
+        world.note("\(owner.process.name) forgets \(seat.device) of \(seat.mailbox)")
+        _ = try? await owner.office.mailbox(seat.mailbox).forget(device: seat.device)
+    }
+
+    // MARK: Send
+
+    private func send() async {
+        lastSend += 1
+        let text = "\(name)-\(lastSend)"
+        let count = Int.random(in: 1...mail.plan.boxes, using: &world.random)
+        let boxes = Array(mail.recipients.shuffled(using: &world.random).prefix(count))
+        let messages = (0..<Int.random(in: 1...3, using: &world.random)).map { message("\(text).\($0)") }
+        let id = world.random.isOne(in: 2) ? "send \(text)" : nil
+        for message in messages where message.collapseKey == nil {
+            mail.attempted.append((message.content, boxes.map(mail.key)))
+        }
+        var mayHaveRun = false
+        for _ in 0..<3 {
+            owner.sending += 1
+            do throws(QueueListenError) {
+                let receipt = try await owner.office.send(messages, to: boxes, id: id)
+                owner.sending -= 1
+                confirm(receipt, messages, boxes)
+                // A send that is repeated under its id has no second effect, and the same receipt.
+                if id == nil || !world.random.isOne(in: 4) { return }
+                mayHaveRun = true
+            } catch {
+                owner.sending -= 1
+                mayHaveRun = mayHaveRun || error.mayHaveRun
+                world.note("\(owner.process.name) cannot send \(text): \(error)")
+                if !mayHaveRun { mail.checkRefused(messages) }
+                if id == nil || owner.client.isOver { break }
+            }
+            await owner.pause(1000...2_000_000)
+        }
+        if !mayHaveRun { for message in messages { mail.ledger.refused.insert(message.content) } }
+    }
+
+    private func message(_ text: String) -> Message {
+        Message(
+            text: text, ttl: world.random.isOne(in: 6) ? .microseconds(world.random.time(300_000...6_000_000)) : nil,
+            collapseKey: world.random.isOne(in: 6) ? "key \(Int.random(in: 0..<2, using: &world.random))" : nil)
+    }
+
+    private func confirm(_ receipt: Receipt, _ messages: [Message], _ boxes: [String]) {
+        world.judge { $0.hasChecked() }
+        for box in boxes {
+            let key = mail.key(of: box)
+            let losses = mail.ledger.boxes[key]?.losses ?? 0
+            guard let range = receipt.indices[box], range.count == messages.count else {
+                world.violation("the receipt of \(receipt.id) lacks \(box)")
+                continue
+            }
+            // A later message of the same send may have replaced one with a collapse key at once.
+            for (index, message) in zip(range, messages) where message.collapseKey == nil {
+                let tags = mail.ledger.texts[key]?[message.content] ?? []
+                if !tags.contains(where: { mail.ledger.stored[key]![$0]!.entry.index == index }) {
+                    world.violation("\(key) has no \"\(message.content)\" at \(index), which was confirmed")
+                }
+            }
+            if let last = lastIndex[box], last.losses == losses, last.index > range.upperBound {
+                world.violation("\(key): \(name) has sent \(range.upperBound) after \(last.index)")
+            }
+            if range.upperBound > lastIndex[box]?.index ?? 0 { lastIndex[box] = (range.upperBound, losses) }
+        }
+        for message in messages where message.collapseKey == nil {
+            mail.confirmed.append((message.content, boxes.map(mail.key)))
+        }
+    }
+
+    // MARK: Read
+
+    private func read(_ seat: Seat?) async {
+        guard let seat, let mailbox = try? owner.office.mailbox(seat.mailbox) else { return }
+        seat.owner = owner.process
+        defer { if seat.owner === owner.process { seat.owner = nil } }
+        var cursor = world.random.isOne(in: 2) ? nil : seat.cursor
+        let end = world.now + world.random.time(100_000...15_000_000)
+        repeat {
+            let timeout: Duration? = world.isOpen ? .microseconds(world.random.time(0...6_000_000)) : .zero
+            let state = mail.ledger.boxes[seat.key]?.devices[seat.device]
+            let call = mail.begins(
+                MailCall(
+                    seat: seat, process: owner, after: cursor, began: world.now,
+                    beganAtServer: world.serverTime, timeout: timeout,
+                    acknowledged: state?.acknowledged, number: seat.calls.count))
+            do throws(QueueListenError) {
+                let delivery = try await mailbox.listen(
+                    after: cursor, device: seat.device, limit: Int.random(in: 1...6, using: &world.random),
+                    timeout: timeout)
+                mail.returned(call, delivery)
+                cursor = delivery.cursor
+                if case .superseded = delivery.status { return }
+            } catch {
+                mail.calls[call] = nil
+                world.note("\(owner.process.name) cannot read \(seat.mailbox): \(error)")
+                if owner.client.isOver { return }
+            }
+            await owner.pause(100...50_000)
+        } while !owner.client.isOver && (world.isOpen ? world.now < end : !mail.isDrained(seat))
+    }
+}
+
+extension MailWorld {
+    /// A send has certainly failed.
+    func checkRefused(_ messages: [Message]) {
+        for message in messages {
+            for (box, texts) in ledger.texts where texts[message.content] != nil {
+                world.violation("\(box) has \"\(message.content)\", whose send was refused")
+            }
+        }
+    }
+}
+
+extension Message {
+    /// The body as text.
+    fileprivate var content: String { String(decoding: body, as: UTF8.self) }
+}

@@ -1,0 +1,234 @@
+// The mailboxes of a world: who reads which of them, and what was sent.
+import SimulatedRedis
+
+@testable import CoordinationBase
+@testable import Hiredis
+@testable import QueueListen
+
+/// The size of the part of a world that uses mailboxes.
+public struct MailPlan: Sendable {
+    /// The number of tasks of each process that send and read.
+    public var tasks = 0
+    /// The number of mailboxes, and of devices of each.
+    public var (boxes, devices) = (3, 2)
+    /// The number of partitions.
+    public var partitions = 1
+    /// Whether some mailboxes have limits: one refuses what does not fit, and one drops its oldest messages.
+    public var hasLimits = true
+    /// Whether there is a mailbox that receivers read.
+    public var hasInbox = true
+}
+
+/// A device of a mailbox: the application lets one task at a time read as it.
+///
+/// `@unchecked`: a world is used by one thread.
+final class Seat: @unchecked Sendable {
+    let mailbox: String
+    let device: String
+    /// The key of the mailbox's state.
+    let key: String
+    /// The process that reads as this device.
+    weak var owner: SimulatedProcess?
+    /// The position after what was delivered last.
+    var cursor: Cursor?
+    /// The tags of the messages that were delivered to the application.
+    var received: Set<UInt64> = []
+    /// The index after which reading has begun again, after a gap.
+    var restart = 0
+    /// When calls of listen have begun, for each of them.
+    var calls: [Time] = []
+
+    init(_ mailbox: String, _ device: String, key: String) {
+        (self.mailbox, self.device, self.key) = (mailbox, device, key)
+    }
+
+    var isFree: Bool { owner?.isDead ?? true }
+}
+
+/// The mailboxes of a world.
+///
+/// `@unchecked`: a world is used by one thread.
+final class MailWorld: @unchecked Sendable {
+    unowned let world: World
+    let plan: MailPlan
+    let executor: WorldExecutor
+    let runtime: LibraryRuntime
+    let namespace: Namespace
+    let seats: [Seat]
+    let inbox: Inbox?
+    /// Whether receivers store their cursors in a key of their own.
+    let storesCursor: Bool
+    var ledger = MailLedger()
+    /// The messages that were confirmed: what was sent, and the recipients.
+    var confirmed: [(text: String, boxes: [String])] = []
+    /// All messages without a collapse key, with their recipients.
+    var attempted: [(text: String, boxes: [String])] = []
+    /// The calls of listen under way, by number.
+    var calls: [Int: MailCall] = [:]
+    private var lastCall = 0
+
+    init(in world: World, seed: UInt64) {
+        (self.world, plan, executor) = (world, world.plan.mail, world.executor)
+        runtime = LibraryRuntime(seed: seed, executor)
+        inbox = plan.hasInbox ? Inbox() : nil
+        storesCursor = seed.isMultiple(of: 2)
+        let namespace = Namespace.ofMailboxes("world", partitions: plan.partitions)
+        self.namespace = namespace
+        let devices = (0..<plan.devices).map { "device \($0)" }
+        seats = (0..<plan.boxes).flatMap { number in
+            let name = "box \(number)"
+            let keys = MailboxKeys(namespace, partition: namespace.partition(of: name))
+            return devices.map { Seat(name, $0, key: keys.box(name)) }
+        }
+    }
+
+    var configuration: PostOfficeConfiguration {
+        var configuration = PostOfficeConfiguration()
+        configuration.partitions = plan.partitions
+        configuration.takeOverAfter = .seconds(4)
+        return configuration
+    }
+
+    /// The key of a mailbox's state.
+    func key(of mailbox: String) -> String {
+        MailboxKeys(namespace, partition: namespace.partition(of: mailbox)).box(mailbox)
+    }
+
+    /// The mailboxes to which tasks send.
+    var recipients: [String] { Set(seats.map(\.mailbox)).sorted() + (inbox == nil ? [] : [Inbox.mailbox]) }
+
+    /// The limits of a mailbox; `nil` for the usual ones.
+    func limits(of mailbox: String) -> MailboxLimits? {
+        guard plan.hasLimits, mailbox == "box 1" || mailbox == "box 2" else { return nil }
+        var limits = MailboxLimits()
+        limits.maxMessages = 12
+        limits.whenFull = mailbox == "box 1" ? .reject : .dropOldest
+        if mailbox == "box 2" { limits.deviceTTL = .seconds(20) }
+        return limits
+    }
+
+    // MARK: Events
+
+    /// Lets the library go on after an event.
+    func goOn() {
+        executor.drain()
+        for violation in ledger.takeViolations() { world.violation(violation) }
+    }
+
+    /// Adds a post office and its tasks to a process.
+    func add(to process: SimulatedProcess) {
+        do {
+            let mail = try MailProcess(of: process, in: self)
+            process.mail = mail
+            for number in 0..<plan.tasks { MailTask(number, of: mail).begin() }
+        } catch {
+            world.violation("no post office: \(error)")
+        }
+    }
+
+    /// A replica is the master.
+    func promoted() { ledger.promoted(world.servers.master, at: world.now) }
+
+    func begins(_ call: MailCall) -> Int {
+        lastCall += 1
+        calls[lastCall] = call
+        call.seat.calls.append(world.now)
+        return lastCall
+    }
+
+    // MARK: The end
+
+    /// Whether nothing is under way, and all devices have received all messages.
+    var isDrained: Bool {
+        unfinished == 0 && isInboxDrained && seats.allSatisfy(isDrained)
+            && world.processes.allSatisfy { $0.isDead || $0.mail?.sending == 0 }
+    }
+
+    func isDrained(_ seat: Seat) -> Bool {
+        guard let record = ledger.boxes[seat.key]?.record else { return true }
+        return seat.cursor == Cursor(epoch: record.epoch, index: record.last, tag: record.tag)
+    }
+
+    /// The number of sends across partitions that are recorded and not finished.
+    private var unfinished: Int {
+        var server = world.servers.master
+        return (0..<plan.partitions).reduce(0) { count, partition in
+            let keys = MailboxKeys(namespace, partition: partition)
+            return count + Int(server.execute("ZCARD", Bytes(keys.unfinishedSends)).integer ?? 0)
+        }
+    }
+
+    func checkEnd() {
+        for (text, boxes) in confirmed {
+            for box in boxes {
+                let tags = (ledger.texts[box]?[text] ?? []).filter { !ledger.stored[box]![$0]!.isLost }
+                if let tag = tags.first {
+                    for seat in seats where seat.key == box { checkReceived(tag, seat) }
+                } else if ledger.boxes[box]!.losses == 0 {
+                    world.violation("\(box) has lost \"\(text)\"")
+                }
+            }
+        }
+        for (text, boxes) in attempted where boxes.allSatisfy({ ledger.boxes[$0]?.losses ?? 0 == 0 }) {
+            let found = boxes.filter { ledger.texts[$0]?[text] != nil }
+            if !found.isEmpty, found.count < boxes.count {
+                world.violation("only \(found) of \(boxes) have \"\(text)\"")
+            }
+        }
+        checkInbox()
+    }
+
+    /// Whether a device that was known before the send has received a message that was confirmed.
+    private func checkReceived(_ tag: UInt64, _ seat: Seat) {
+        let box = ledger.boxes[seat.key]!
+        let stored = ledger.stored[seat.key]![tag]!
+        let entry = stored.entry
+        let now = world.serverTime
+        guard let since = box.devices[seat.device]?.since, since < stored.at, !seat.received.contains(tag),
+            entry.index > seat.restart, !entry.isSkipped(at: now),
+            !(box.record?.entry(entry.index) ?? entry).isSkipped(at: now)
+        else { return }
+        world.violation("\(seat.key): \(seat.device) has never received \"\(entry.text)\" at \(entry.index)")
+    }
+
+    /// Ends all tasks, so that nothing of this world is left.
+    func end() {
+        let processes = world.processes.compactMap(\.mail)
+        for process in processes { process.client.close() }
+        for process in processes { process.cancel() }
+        executor.drain()
+        for process in processes { process.client.end() }
+        executor.drain()
+    }
+}
+
+extension World {
+    /// The time by the server's clock, in milliseconds.
+    var serverTime: Int { Int(servers.master.now / 1000) }
+
+    /// Lets the server run a script of mailboxes, and compares what it has changed.
+    func executeMail(
+        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], of process: SimulatedProcess?
+    ) -> RESPValue {
+        let reply = servers.run(script, keys, arguments)
+        mail?.ledger.observe(script, keys, arguments, reply, servers.master, of: process?.number ?? -1, at: now)
+        deliverMessages()
+        return reply
+    }
+
+    /// Lets the server run a command.
+    func executeMail(_ command: RedisCommand) -> RESPValue { servers.run(command) }
+
+    /// Sends what the server has published.
+    func deliverMessages() {
+        for delivery in servers.takeDeliveries() {
+            if let process = processes.first(where: { $0.channel == delivery.client && !$0.isDead }) {
+                process.deliver(delivery.reply)
+            } else {
+                for process in processes where !process.isDead {
+                    if process.mail?.client.channels.deliver(delivery) ?? false { break }
+                }
+            }
+        }
+    }
+}
