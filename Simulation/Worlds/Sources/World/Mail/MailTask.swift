@@ -133,6 +133,8 @@ final class MailTask: @unchecked Sendable {
         seat.owner = owner.process
         defer { if seat.owner === owner.process { seat.owner = nil } }
         var cursor = world.random.isOne(in: 2) ? nil : seat.cursor
+        // A reader acknowledges nothing by reading.
+        let reader = world.random.isOne(in: 4) ? try? mailbox.reader(device: seat.device) : nil
         let end = world.now + world.random.time(100_000...15_000_000)
         repeat {
             let timeout: Duration? = world.isOpen ? .microseconds(world.random.time(0...6_000_000)) : .zero
@@ -143,12 +145,17 @@ final class MailTask: @unchecked Sendable {
                     beganAtServer: world.serverTime, timeout: timeout,
                     acknowledged: state?.acknowledged, number: seat.calls.count))
             do throws(QueueListenError) {
-                let delivery = try await mailbox.listen(
-                    after: cursor, device: seat.device, limit: Int.random(in: 1...6, using: &world.random),
-                    timeout: timeout)
+                let limit = Int.random(in: 1...6, using: &world.random)
+                let delivery =
+                    if let reader {
+                        try await reader.listen(after: cursor, limit: limit, timeout: timeout)
+                    } else {
+                        try await mailbox.listen(after: cursor, device: seat.device, limit: limit, timeout: timeout)
+                    }
                 mail.returned(call, delivery)
                 cursor = delivery.cursor
                 if case .superseded = delivery.status { return }
+                if let reader, world.random.isOne(in: 2) { _ = try? await reader.acknowledge(delivery.cursor) }
             } catch {
                 mail.calls[call] = nil
                 world.note("\(owner.process.name) cannot read \(seat.mailbox): \(error)")
