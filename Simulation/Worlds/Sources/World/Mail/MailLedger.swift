@@ -10,6 +10,8 @@ struct MailLedger {
     /// A message that was stored.
     struct Stored {
         var entry: MailEntry
+        /// The mailbox's epoch then.
+        var epoch: UInt64
         /// The tag of the message before it.
         var previous: UInt64
         /// When it was stored, in the world's time.
@@ -49,6 +51,8 @@ struct MailLedger {
     private(set) var texts: [String: [String: [UInt64]]] = [:]
     /// When a process has read as a device last, in the world's time.
     private(set) var reads: [String: Time] = [:]
+    /// How often a request was carried out or answered again.
+    private(set) var runs: [String: Int] = [:]
     /// Texts of sends that have certainly failed.
     var refused: Set<String> = []
     /// The tags that each request has stored, by the key of its answers, its place and its number.
@@ -75,6 +79,7 @@ struct MailLedger {
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], _ reply: RESPValue,
         _ server: SimulatedRedis, of process: Int, at now: Time
     ) {
+        if let error = reply.errorMessage { fail("a script fails: \(error)") }
         let names = keys.filter { $0.contains(":box:") }
         let before = names.map { boxes[$0]?.record }
         let after = names.map { MailRecord(server, box: $0, mail: Self.mail(of: $0)) }
@@ -84,6 +89,12 @@ struct MailLedger {
         }
         for (name, record) in zip(names, after) { keep(record, in: name, at: now) }
         if script === Scripts.send {
+            for (name, (old, new)) in zip(names, zip(before, after)) {
+                for entry in new?.entries ?? [] where entry.index > old?.last ?? 0 { runs["\(name) \(entry.text)"] = 1 }
+            }
+            for text in MailSend.texts(arguments) where reply.bytes == nil {
+                for name in names { runs["\(name) \(text)"]? += 1 }
+            }
             checkSend(MailSend(keys, arguments), names, before, after, reply)
         } else if script === Scripts.listen {
             reads["\(process) \(names[0]) \(arguments[1].text)"] = now
@@ -145,7 +156,8 @@ struct MailLedger {
         for entry in record?.entries.reversed() ?? [] {
             if stored[name]?[entry.tag] != nil { break }
             let previous = record!.tag(of: entry.index - 1) ?? 0
-            stored[name, default: [:]][entry.tag] = Stored(entry: entry, previous: previous, at: now)
+            stored[name, default: [:]][entry.tag] = Stored(
+                entry: entry, epoch: record!.epoch, previous: previous, at: now)
             if entry.isEmpty { continue }
             let tags = texts[name]?[entry.text] ?? []
             texts[name, default: [:]][entry.text] = tags + [entry.tag]

@@ -11,6 +11,9 @@ final class MailProcess: @unchecked Sendable {
     unowned let mail: MailWorld
     let client: SimulatedClient
     let office: PostOffice
+    /// The last message in each mailbox that was confirmed to the process by the first answer to its request: its key, its
+    /// tag, and when it was confirmed.
+    var known: [String: (tag: UInt64, at: Time)] = [:]
     /// The number of sends under way.
     var sending = 0
     private var tasks: [Task<Void, Never>] = []

@@ -27,6 +27,11 @@ struct MailSend {
         while let cursor = reader.cursor() { confirmed.append(cursor) }
     }
 
+    /// What is sent: the bodies of the messages.
+    static func texts(_ arguments: [RedisArgument]) -> [String] {
+        arguments.dropFirst().compactMap { MailEntry([77] + Array(repeating: 0, count: 26), $0.byteList)?.text }
+    }
+
     /// The message that the sender knows as the last confirmed one in a recipient's mailbox.
     func known(_ recipient: Int) -> Cursor? { recipient < confirmed.count ? confirmed[recipient] : nil }
 }

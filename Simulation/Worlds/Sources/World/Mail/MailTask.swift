@@ -11,8 +11,8 @@ final class MailTask: @unchecked Sendable {
     private unowned let world: World
     private let name: String
     private var lastSend = 0
-    /// The index of the last message that was confirmed to this task, and the losses of the mailbox then.
-    private var lastIndex: [String: (index: Int, losses: Int)] = [:]
+    /// The index and the tag of the last message that was confirmed to this task.
+    private var last: [String: (index: Int, tag: UInt64)] = [:]
 
     init(_ number: Int, of owner: MailProcess) {
         (self.owner, mail, world) = (owner, owner.mail, owner.mail.world)
@@ -76,9 +76,10 @@ final class MailTask: @unchecked Sendable {
         for _ in 0..<3 {
             owner.sending += 1
             do throws(QueueListenError) {
+                let begun = world.now
                 let receipt = try await owner.office.send(messages, to: boxes, id: id)
                 owner.sending -= 1
-                confirm(receipt, messages, boxes)
+                confirm(receipt, messages, boxes, begun)
                 // A send that is repeated under its id has no second effect, and the same receipt.
                 if id == nil || !world.random.isOne(in: 4) { return }
                 mayHaveRun = true
@@ -100,11 +101,10 @@ final class MailTask: @unchecked Sendable {
             collapseKey: world.random.isOne(in: 6) ? "key \(Int.random(in: 0..<2, using: &world.random))" : nil)
     }
 
-    private func confirm(_ receipt: Receipt, _ messages: [Message], _ boxes: [String]) {
+    private func confirm(_ receipt: Receipt, _ messages: [Message], _ boxes: [String], _ begun: Time) {
         world.judge { $0.hasChecked() }
         for box in boxes {
             let key = mail.key(of: box)
-            let losses = mail.ledger.boxes[key]?.losses ?? 0
             guard let range = receipt.indices[box], range.count == messages.count else {
                 world.violation("the receipt of \(receipt.id) lacks \(box)")
                 continue
@@ -116,14 +116,34 @@ final class MailTask: @unchecked Sendable {
                     world.violation("\(key) has no \"\(message.content)\" at \(index), which was confirmed")
                 }
             }
-            if let last = lastIndex[box], last.losses == losses, last.index > range.upperBound {
-                world.violation("\(key): \(name) has sent \(range.upperBound) after \(last.index)")
+            if let message = messages.last, message.collapseKey == nil { checkKnown(message.content, key, begun) }
+            let items = mail.ledger.stored[key] ?? [:]
+            if let (index, tag) = last[box], items[tag]?.isLost == false, index > range.upperBound {
+                world.violation("\(key): \(name) has sent \(range.upperBound) after \(index)")
             }
-            if range.upperBound > lastIndex[box]?.index ?? 0 { lastIndex[box] = (range.upperBound, losses) }
+            if range.upperBound > last[box]?.index ?? 0 || last[box].map({ items[$0.tag]?.isLost ?? true }) ?? false,
+                let item = items.first(where: { $0.value.entry.index == range.upperBound && !$0.value.isLost })
+            {
+                last[box] = (range.upperBound, item.key)
+            }
         }
         for message in messages where message.collapseKey == nil {
             mail.confirmed.append((message.content, boxes.map(mail.key)))
         }
+    }
+
+    /// A process that sends to a mailbox again lets it report the loss of the last message that was confirmed to it.
+    private func checkKnown(_ text: String, _ key: String, _ begun: Time) {
+        let items = mail.ledger.stored[key] ?? [:]
+        guard let tag = mail.ledger.texts[key]?[text]?.last, let item = items[tag], !item.isLost else { return }
+        if let (earlier, at) = owner.known[key], at < begun, item.at >= begun, let last = items[earlier], last.isLost,
+            last.epoch == item.epoch, item.entry.index < last.entry.index + 30
+        {
+            world.violation(
+                "\(key): \(owner.process.name) has sent \"\(text)\", and the loss of \(last.entry.index) is not reported"
+            )
+        }
+        if mail.ledger.runs["\(key) \(text)"] == 1, item.at >= begun { owner.known[key] = (tag, world.now) }
     }
 
     // MARK: Read
@@ -133,9 +153,12 @@ final class MailTask: @unchecked Sendable {
         seat.owner = owner.process
         defer { if seat.owner === owner.process { seat.owner = nil } }
         var cursor = world.random.isOne(in: 2) ? nil : seat.cursor
+        // A reader acknowledges nothing by reading.
+        let reader = world.random.isOne(in: 4) ? try? mailbox.reader(device: seat.device) : nil
         let end = world.now + world.random.time(100_000...15_000_000)
         repeat {
-            let timeout: Duration? = world.isOpen ? .microseconds(world.random.time(0...6_000_000)) : .zero
+            let longest: Time = world.random.isOne(in: 4) ? 40_000_000 : 6_000_000
+            let timeout: Duration? = world.isOpen ? .microseconds(world.random.time(0...longest)) : .zero
             let state = mail.ledger.boxes[seat.key]?.devices[seat.device]
             let call = mail.begins(
                 MailCall(
@@ -143,12 +166,17 @@ final class MailTask: @unchecked Sendable {
                     beganAtServer: world.serverTime, timeout: timeout,
                     acknowledged: state?.acknowledged, number: seat.calls.count))
             do throws(QueueListenError) {
-                let delivery = try await mailbox.listen(
-                    after: cursor, device: seat.device, limit: Int.random(in: 1...6, using: &world.random),
-                    timeout: timeout)
+                let limit = Int.random(in: 1...6, using: &world.random)
+                let delivery =
+                    if let reader {
+                        try await reader.listen(after: cursor, limit: limit, timeout: timeout)
+                    } else {
+                        try await mailbox.listen(after: cursor, device: seat.device, limit: limit, timeout: timeout)
+                    }
                 mail.returned(call, delivery)
                 cursor = delivery.cursor
                 if case .superseded = delivery.status { return }
+                if let reader, world.random.isOne(in: 2) { _ = try? await reader.acknowledge(delivery.cursor) }
             } catch {
                 mail.calls[call] = nil
                 world.note("\(owner.process.name) cannot read \(seat.mailbox): \(error)")
