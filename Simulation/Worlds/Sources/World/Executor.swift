@@ -34,7 +34,7 @@ final class WorldExecutor: TaskExecutor, SerialExecutor, @unchecked Sendable {
         if isDraining { return }
         isDraining = true
         defer { isDraining = false }
-        while let job = jobs.popFirst() { 
+        while let job = jobs.popFirst() {
             job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
         }
     }

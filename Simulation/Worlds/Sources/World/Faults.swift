@@ -2,7 +2,7 @@
 import SimulatedRedis
 
 /// The faults of a world: how many of each kind there are in a minute, at random times.
-public struct Faults: Sendable {
+public struct Faults: Sendable, Codable, Equatable {
     /// Connections for commands that break.
     public var breaks = 6
     /// Connections for wake-ups that break.
@@ -19,12 +19,18 @@ public struct Faults: Sendable {
     public var promotions = 0
     /// Steps of the server's clock, by up to one second.
     public var clockSteps = 0
-
     /// Processes that end in an orderly way. Each is replaced.
     public var leaves = 1
 
     /// Creates the usual faults, none of which loses data.
     public init() {}
+
+    /// All kinds.
+    static var kinds: [WritableKeyPath<Faults, Int>] {
+        [
+            \.breaks, \.lostChannels, \.deaths, \.stops, \.partitions, \.restarts, \.promotions, \.clockSteps, \.leaves,
+        ]
+    }
 
     /// Draws faults, none of which loses data.
     init(_ random: inout Random) {

@@ -2,7 +2,7 @@
 
 extension World {
     /// What happens in a world.
-    public struct Plan: Sendable {
+    public struct Plan: Sendable, Codable, Equatable {
         /// The number of processes at the beginning. One that dies is replaced.
         public var processes = 4
         /// The number of tasks of each process.

@@ -42,6 +42,13 @@ struct Simulate: ParsableCommand {
     var replace: String?
     @Option(help: "See --replace.")
     var by: String?
+    @Option(
+        help: "A plan as JSON, as the end of a run with a broken promise prints it, in place of those of the seeds.")
+    var plan: String?
+    @Option(help: "After a broken promise, look this many seconds for a smaller world that breaks it too.")
+    var shrink: Double?
+    @Option(help: "After a broken promise, write a picture of the last events to this file, in SVG.")
+    var picture: String?
     @Flag(help: "Print the last events also if all promises were kept.")
     var verbose = false
 
@@ -51,19 +58,16 @@ struct Simulate: ParsableCommand {
         var (total, checks, hours, faults) = (0, 0, 0.0, 0)
         var current = seed
         while limit.map({ Date().timeIntervalSince(begin) < $0 }) ?? (current < seed + UInt64(runs)) {
-            let world = World(seed: current, plan: plan(current)) { text in
-                guard let replace, let by else { return text }
-                let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
-                return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
-            }
+            let plan = try plan(current)
+            let world = World(seed: current, plan: plan, alteredScripts: alter)
             world.run()
             (total, checks) = (total + world.events, checks + world.checks)
             (hours, faults) = (hours + world.seconds / 3600, faults + world.faults)
-            if !world.violations.isEmpty || verbose { for line in world.lastEvents.suffix(60) { print(line) } }
             if !world.violations.isEmpty {
-                for violation in world.violations { print("seed \(current): \(violation)") }
+                try report(Shrinker.Finding(seed: current, plan: plan, world: world))
                 throw ExitCode(1)
             }
+            if verbose { show(world) }
             current += 1
         }
         let seconds = Date().timeIntervalSince(begin)
@@ -72,7 +76,38 @@ struct Simulate: ParsableCommand {
                 + String(format: "%.2f simulated hours in %.1f s: every promise was kept", hours, seconds))
     }
 
-    private func plan(_ seed: UInt64) -> World.Plan {
+    private func alter(_ text: String) -> String {
+        guard let replace, let by else { return text }
+        let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
+        return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
+    }
+
+    private func show(_ world: World) { for line in world.lastEvents.suffix(60) { print(line) } }
+
+    /// Reports a broken promise: the smallest world found, its last events, and how to see it again.
+    private func report(_ found: Shrinker.Finding) throws {
+        var finding = found
+        if let shrink {
+            let end = Date() + shrink
+            print("seed \(found.seed) breaks a promise after \(found.world.events) events; looking for a smaller world")
+            finding = Shrinker(alteredScripts: alter, isOver: { Date() > end }).shrink(found)
+        }
+        show(finding.world)
+        for violation in finding.world.violations { print("seed \(finding.seed): \(violation)") }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let plan = String(decoding: try encoder.encode(finding.plan), as: UTF8.self)
+        print("after \(finding.world.events) events; again: --seed \(finding.seed) --plan '\(plan)'")
+        if let picture {
+            let title = "seed \(finding.seed): \(finding.world.violations[0])"
+            let drawing = TimelinePicture(finding.world.lastEvents.suffix(200), title: title)
+            try drawing.svg.write(toFile: picture, atomically: true, encoding: .utf8)
+            print("the picture is in \(picture)")
+        }
+    }
+
+    private func plan(_ seed: UInt64) throws -> World.Plan {
+        if let plan { return try JSONDecoder().decode(World.Plan.self, from: Data(plan.utf8)) }
         var plan = World.Plan(seed: seed)
         plan.processes = processes ?? plan.processes
         plan.tasks = tasks ?? plan.tasks

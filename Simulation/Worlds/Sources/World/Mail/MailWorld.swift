@@ -6,7 +6,7 @@ import SimulatedRedis
 @testable import QueueListen
 
 /// The size of the part of a world that uses mailboxes.
-public struct MailPlan: Sendable {
+public struct MailPlan: Sendable, Codable, Equatable {
     /// The number of tasks of each process that send and read.
     public var tasks = 0
     /// The number of mailboxes, and of devices of each.
