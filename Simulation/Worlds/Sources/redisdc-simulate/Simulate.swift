@@ -53,7 +53,7 @@ struct Simulate: ParsableCommand {
             world.run()
             (total, checks) = (total + world.events, checks + world.checks)
             (hours, faults) = (hours + world.seconds / 3600, faults + world.faults)
-            if !world.violations.isEmpty || verbose { for line in world.lastEvents.suffix(60) { print(line) } }
+            if !world.violations.isEmpty || verbose { for line in world.lastEvents.suffix(100) { print(line) } }
             if !world.violations.isEmpty {
                 for violation in world.violations { print("seed \(current): \(violation)") }
                 throw ExitCode(1)
