@@ -73,6 +73,11 @@ final class Link {
             guard world.servers.generation == server else { return }
             if generation == self.generation {
                 let reply = world.execute(script, keys, arguments)
+                if world.isOpen, world.plan.faults.losesReply(&world.random) {
+                    world.faults += 1
+                    world.disturb(until: world.now)
+                    return self.breakOff()
+                }
                 self.answer(number, reply)
             } else if isLate {
                 // A copy that the server reads after what was sent on the next connection.
