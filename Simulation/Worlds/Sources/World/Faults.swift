@@ -19,6 +19,8 @@ public struct Faults: Sendable, Codable, Equatable {
     public var promotions = 0
     /// Steps of the server's clock, by up to one second.
     public var clockSteps = 0
+    /// Connections that break before the reply to a request that was carried out: one of so many requests; 0 for none.
+    public var lostReplies = 300
     /// Processes that end in an orderly way. Each is replaced.
     public var leaves = 1
 
@@ -37,13 +39,14 @@ public struct Faults: Sendable, Codable, Equatable {
         func draw(_ usual: Int) -> Int { [0, usual, usual, 3 * usual].randomElement(using: &random)! }
         (breaks, lostChannels, deaths, stops) = (draw(6), draw(3), draw(3), draw(2))
         (partitions, restarts, leaves) = (draw(2), draw(1), draw(1))
+        lostReplies = [0, 300, 60].randomElement(using: &random)!
     }
 
     /// No faults.
     public static var none: Faults {
         var faults = Faults()
         (faults.breaks, faults.lostChannels, faults.deaths, faults.stops) = (0, 0, 0, 0)
-        (faults.partitions, faults.restarts, faults.leaves) = (0, 0, 0)
+        (faults.partitions, faults.restarts, faults.leaves, faults.lostReplies) = (0, 0, 0, 0)
         return faults
     }
 
@@ -74,6 +77,8 @@ public struct Faults: Sendable, Codable, Equatable {
             }
         }
     }
+
+    func losesReply(_ random: inout Random) -> Bool { lostReplies > 0 && random.isOne(in: lostReplies) }
 
     private static func death(_ world: World) {
         world.randomProcess?.die()

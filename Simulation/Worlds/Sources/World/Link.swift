@@ -80,7 +80,13 @@ final class Link {
         world.agenda.add(at: arrival) { world in
             guard world.servers.generation == server else { return }
             if generation == self.generation {
-                self.answer(number, execute(world))
+                let reply = execute(world)
+                if world.isOpen, world.plan.faults.losesReply(&world.random) {
+                    world.faults += 1
+                    world.disturb(until: world.now)
+                    return self.breakOff()
+                }
+                self.answer(number, reply)
             } else if isLate {
                 // A copy that the server reads after what was sent on the next connection.
                 world.after(lateness) { world in

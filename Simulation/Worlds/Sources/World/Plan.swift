@@ -43,7 +43,8 @@ extension World {
             // A pause is a quarter of the longest one on average.
             let perSecond = 1_000_000 * processes * tasks / Int(pause / 4 + 2000)
             seconds = min(60, max(6, 3000 / perSecond))
-            faults = random.isOne(in: 4) ? .deaths : Faults(&random)
+            let isCalm = random.isOne(in: 4)
+            faults = isCalm ? .deaths : Faults(&random)
         }
     }
 

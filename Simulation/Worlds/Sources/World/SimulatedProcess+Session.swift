@@ -14,7 +14,7 @@ extension SimulatedProcess {
         world.after(world.random.time(100...3000)) { world in
             guard !self.isDead, subscription == self.subscription else { return }
             if world.plan.faults.isUnreachable(self, at: world.now) {
-                return self.run { $0.subscriptionFailed(life, again: true) }
+                return self.run { if subscription == $0.subscription { $0.subscriptionFailed(life) } }
             }
             let client = world.servers.connect()
             world.servers.subscribe(client, to: world.keys.wakeUpChannel(of: life.id))
@@ -41,10 +41,10 @@ extension SimulatedProcess {
         guard channel != nil else { return }
         let life = machine.life
         unsubscribe()
-        run { $0.subscriptionFailed(life, again: true) }
+        run { $0.subscriptionFailed(life) }
     }
 
-    func subscriptionFailed(_ life: SessionLife, again: Bool) {
+    func subscriptionFailed(_ life: SessionLife) {
         // Another session has begun, with a subscription of its own.
         guard life.id == machine.life.id else { return }
         switch machine.subscriptionChanged(life.id, isSubscribed: false, now: now) {
@@ -56,7 +56,8 @@ extension SimulatedProcess {
         subscription += 1
         let subscription = subscription
         world.after(world.random.time(50_000...1_000_000)) { _ in
-            if subscription == self.subscription { self.run { $0.subscribe(life) } }
+            // A process that was stopped may have begun another subscription before it comes to this.
+            self.run { if subscription == $0.subscription { $0.subscribe(life) } }
         }
     }
 

@@ -33,6 +33,7 @@ extension SimulatedTask {
         let permits = number(1...8)
         let resize = judge.begins(resource.name, permits)
         let result = try await call(Resize(resource, permits: permits))
+        world.note("\(process.name) has resized \(resource.name) to \(permits): \(result)")
         if result.answer != nil { judge.ends(resize) } else if !result.isUnknown { judge.fails(resize) }
     }
 }
@@ -67,7 +68,7 @@ private final class SizeJudge: FamilyJudge {
         if world.judge.losses > 0 { return }
         for (name, resource) in ledger.resources where name.hasPrefix("sized") {
             let all = resizes.values.filter { $0.name == name }
-            let lastBegin = all.filter { $0.end != nil }.map(\.begin).max() ?? 0
+            guard let lastBegin = all.filter({ $0.end != nil }).map(\.begin).max() else { continue }
             let possible = all.filter { $0.end ?? .max >= lastBegin }.map(\.permits)
             world.check(
                 possible.contains(resource.limit) || possible.isEmpty,

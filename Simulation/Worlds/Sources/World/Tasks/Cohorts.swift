@@ -8,7 +8,7 @@ extension SimulatedTask {
         let room = Judge.Room(name: name)
         // Some use it without a cohort, and a group excludes it as well.
         switch self.number(0...5) {
-        case 0: return try await lease(.mutex(name), room, timeout: timeout)
+        case 0: return try await lease(.mutex(name), room, timeout: isOne(in: 2) ? nil : timeout)
         case 1 where number == 1:
             let resource = Resource(name: name, kind: .mutex, permits: 1)
             var room = room
@@ -19,6 +19,7 @@ extension SimulatedTask {
         }
         let cohort = process.cohort(name, linger: number == 0 ? .seconds(20) : .milliseconds(30))
         let time = isOne(in: 4) ? world.random.time(100...1_000_000) : nil
+        let timeout = isOne(in: 3) ? nil : timeout
         let result: SimulatedCohort.Begin = try await world.executor.result {
             cohort.lock(timeout: timeout, isCancelledAfter: time, $0)
         }
@@ -79,11 +80,12 @@ final class CohortJudge: FamilyJudge {
 
     func audit(_ ledger: Ledger) {
         for (name, resource) in ledger.resources where name.hasPrefix("cohort") {
-            guard resource.waiting > 0, ledger.claims[resource.holder]?.mode == "k" else {
+            let holder = ledger.claims.first { $0.value.name == name && $0.value.state == "h" && $0.value.mode == "k" }
+            guard resource.waiting > 0, let holder = holder?.key else {
                 waits[name] = nil
                 continue
             }
-            let session = ledger.session(of: resource.holder)
+            let session = ledger.session(of: holder)
             let isAwaited = ledger.claims.contains {
                 $0.value.name == name && $0.value.state == "w" && ledger.session(of: $0.key) != session
                     && ledger.livingSessions.contains(ledger.session(of: $0.key))
@@ -92,18 +94,20 @@ final class CohortJudge: FamilyJudge {
                 waits[name] = nil
                 continue
             }
-            if waits[name]?.holder != resource.holder { waits[name] = Wait(since: world.now, holder: resource.holder) }
+            if waits[name]?.holder != holder { waits[name] = Wait(since: world.now, holder: holder) }
             checkUse(name, session, waits[name]!)
         }
     }
 
-    /// An unused mutex does not stay with a process while another one waits.
+    /// An unused mutex does not stay with a process while another one waits, of which a message tells.
     private func checkUse(_ name: String, _ session: String, _ wait: Wait) {
-        guard isDue(wait), let number = Int(session.dropFirst().prefix { $0 != "s" }) else { return }
+        guard world.isCalm(for: 2 * world.longestTTL), let number = Int(session.dropFirst().prefix { $0 != "s" })
+        else { return }
         let process = world.processes[number]
         guard !process.isDead, process.machine.life.id == session,
             case .held(let tenure)? = process.cohorts[name]?.machine.state,
-            case .lingering = tenure.use
+            case .lingering(let since) = tenure.use,
+            world.now - max(wait.since, since.microseconds) > 200_000
         else { return }
         world.violation("\(process.name) keeps \(name) unused while another process waits")
     }

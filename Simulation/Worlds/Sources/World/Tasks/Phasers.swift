@@ -34,33 +34,44 @@ private final class PhaserJudge: FamilyJudge {
     private unowned let world: World
     private var parties: [Int: Party] = [:]
     private var lastParty = 0
+    /// When a process that leaves was last a party. It may end its registration before its arrival, which then counts in
+    /// place of another party.
+    private var shutdowns: [String: Time] = [:]
 
     init(_ world: World) { self.world = world }
 
     func registers(_ name: String, _ process: SimulatedProcess, _ claim: UInt64) -> Int {
         lastParty += 1
+        world.note("\(process.name) has registered with \(name) as party \(lastParty)")
         parties[lastParty] = Party(name: name, process: process, claim: claim, idleSince: world.now)
         return lastParty
     }
 
     func arrives(_ party: Int) -> Time {
         parties[party]?.idleSince = nil
+        world.note("party \(party) arrives")
         return world.now
     }
 
     func passes(_ number: Int, since begin: Time) {
         let own = parties[number]!
         parties[number]?.idleSince = world.now
-        if world.mayLoseData { return }
+        world.note("party \(number) has passed")
+        if world.mayLoseData || shutdowns[own.name] ?? -1 >= begin { return }
         for other in parties.values where other.name == own.name {
             guard let idle = other.idleSince, idle < begin, !other.process.isDead, other.process.holds(other.claim)
             else { continue }
-            world.violation("\(own.process.name) has passed \(own.name) without \(other.process.name)")
+            world.violation(
+                "\(own.process.name) has passed \(own.name) without \(other.process.name): \(number), \(other)")
         }
         world.check(true, "")
     }
 
-    func leaves(_ party: Int) { parties[party] = nil }
+    func leaves(_ party: Int) {
+        world.note("party \(party) leaves")
+        if let party = parties[party], party.process.isLeaving { shutdowns[party.name] = world.now }
+        parties[party] = nil
+    }
 
     func checkEnd(_ ledger: Ledger) {}
 }
