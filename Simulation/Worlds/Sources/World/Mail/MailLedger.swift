@@ -250,7 +250,8 @@ struct MailLedger {
         if limits.whenFull != .reject || needed <= 0 { fail("\(names[position]) refuses, and is not full") }
     }
 
-    /// A send whose sender knows a message that the mailbox has lost must not be stored in the same epoch.
+    /// A send whose sender knows a message that the mailbox has lost must not be stored in the same epoch, unless later
+    /// messages in its place were deleted: 32 acknowledged ones, or any by limits.
     private mutating func checkKnown(_ known: Cursor, _ old: MailRecord, _ new: MailRecord, _ name: String) {
         guard known.index > 0, known.epoch == old.epoch else { return }
         let isThere =
@@ -258,7 +259,7 @@ struct MailLedger {
             ? false
             : known.index >= old.from
                 ? old.tag(of: known.index) == known.tag
-                : known.index <= old.from - 32 || stored[name]?[known.tag]?.isLost != true
+                : old.limits != nil || known.index <= old.from - 32 || stored[name]?[known.tag]?.isLost != true
         if !isThere { fail("\(name): a sender was not told that message \(known.index) is lost") }
     }
 }

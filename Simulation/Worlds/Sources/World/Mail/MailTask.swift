@@ -137,7 +137,8 @@ final class MailTask: @unchecked Sendable {
         let items = mail.ledger.stored[key] ?? [:]
         guard let tag = mail.ledger.texts[key]?[text]?.last, let item = items[tag], !item.isLost else { return }
         if let (earlier, at) = owner.known[key], at < begun, item.at >= begun, let last = items[earlier], last.isLost,
-            last.epoch == item.epoch, item.entry.index < last.entry.index + 30
+            mail.ledger.boxes[key]?.record?.limits == nil, last.epoch == item.epoch,
+            item.entry.index < last.entry.index + 30
         {
             world.violation(
                 "\(key): \(owner.process.name) has sent \"\(text)\", and the loss of \(last.entry.index) is not reported"
