@@ -30,7 +30,8 @@ public struct Faults: Sendable, Codable, Equatable {
     /// All kinds.
     static var kinds: [WritableKeyPath<Faults, Int>] {
         [
-            \.breaks, \.lostChannels, \.deaths, \.stops, \.partitions, \.restarts, \.promotions, \.clockSteps, \.leaves,
+            \.breaks, \.lostChannels, \.deaths, \.stops, \.partitions, \.restarts, \.promotions, \.clockSteps,
+            \.lostReplies, \.leaves,
         ]
     }
 

@@ -45,6 +45,11 @@ extension World {
             seconds = min(60, max(6, 3000 / perSecond))
             let isCalm = random.isOne(in: 4)
             faults = isCalm ? .deaths : Faults(&random)
+            if random.isOne(in: 4) {
+                mail.tasks = Int.random(in: 1...2, using: &random)
+                mail.partitions = Int.random(in: 1...2, using: &random)
+                if random.isOne(in: 2) { tasks = 0 }
+            }
         }
     }
 

@@ -23,10 +23,11 @@ struct Simulate: ParsableCommand {
     var processes: Int?
     @Option(help: "The number of tasks of each process; without it, each seed draws one.")
     var tasks: Int?
-    @Option(help: "The number of tasks of each process that send to mailboxes and read them.")
-    var mail = 0
-    @Option(help: "The number of partitions of the mailboxes.")
-    var partitions = 1
+    @Option(
+        help: "The number of tasks of each process that send to mailboxes and read them; without it, each seed draws one.")
+    var mail: Int?
+    @Option(help: "The number of partitions of the mailboxes; without it, each seed draws one.")
+    var partitions: Int?
     @Option(
         help: "The seconds, of the simulated time, in which tasks begin operations; without it, each seed draws some.")
     var seconds: Int?
@@ -113,7 +114,8 @@ struct Simulate: ParsableCommand {
         plan.tasks = tasks ?? plan.tasks
         plan.seconds = seconds ?? plan.seconds
         if let uses { plan.uses = uses.split(separator: ",").map(String.init) }
-        (plan.mail.tasks, plan.mail.partitions) = (mail, partitions)
+        plan.mail.tasks = mail ?? plan.mail.tasks
+        plan.mail.partitions = partitions ?? plan.mail.partitions
         plan.faults.breaks = breaks ?? plan.faults.breaks
         (plan.faults.promotions, plan.faults.clockSteps) = (promotions, clockSteps)
         return plan
