@@ -24,7 +24,7 @@ struct Simulate: ParsableCommand {
     @Option(help: "The number of tasks of each process; without it, each seed draws one.")
     var tasks: Int?
     @Option(
-        help: "The number of tasks of each process that send to mailboxes and read them; without it, each seed draws one.")
+        help: "The number of tasks of each process that use mailboxes; without it, each seed draws one.")
     var mail: Int?
     @Option(help: "The number of partitions of the mailboxes; without it, each seed draws one.")
     var partitions: Int?
