@@ -97,7 +97,9 @@ private final class LatchJudge: FamilyJudge {
     /// Participants that have ended, or may have.
     private func possibleEnds(_ name: String) -> Int {
         participants.values.count {
-            $0.name == name && ($0.claim == nil || $0.process.isDead || $0.sessionEnds != $0.process.sessionEnds)
+            $0.name == name
+                && ($0.claim == nil || $0.process.isDead || $0.process.isLeaving
+                    || $0.sessionEnds != $0.process.sessionEnds)
         }
     }
 
