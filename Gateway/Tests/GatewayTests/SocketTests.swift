@@ -157,7 +157,7 @@ struct SocketTests {
 
     @Test("a socket that does not authenticate in time is closed")
     func silent() async throws {
-        try await withNodes(configure: { $0.authenticationTime = .milliseconds(50) }) { nodes, _ in
+        try await withNodes(configure: { $0.authenticationTime = .milliseconds(500) }) { nodes, _ in
             let socket = try await TestSocket(nodes[0].url)
             #expect(try await socket.closeCode() == 1008)
         }
