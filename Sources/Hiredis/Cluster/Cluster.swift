@@ -219,7 +219,9 @@ final class Cluster: Sendable {
             let masters = SlotMap.Master.all(in: nodes, preferred: preferred) {
                 self.endpoint($0, $1, from: endpoint)
             }
-            if masters.isEmpty { throw RedisError(.serverNotReady, "\(endpoint) knows no master with slots") }
+            if masters.allSatisfy(\.slots.isEmpty) {
+                throw RedisError(.serverNotReady, "\(endpoint) knows no master with slots")
+            }
             return .success(masters)
         } catch {
             return .failure(error)
@@ -235,6 +237,7 @@ final class Cluster: Sendable {
             guard let connection = state.withLockedValue({ $0.nodes[endpoint] })?.link.current else { continue }
             await firstScripts.send(on: connection) { slots.contains($0) }
         }
+        anyMaster.update(map.masters)
         let retired = state.withLockedValue { state in
             state.map = map
             state.nextMap = nil
@@ -242,7 +245,6 @@ final class Cluster: Sendable {
             for endpoint in retired.keys { state.nodes[endpoint] = nil }
             return retired.values
         }
-        anyMaster.update(map.masters)
         await subscriptions.update(map)
         for node in retired { Task { await node.retire() } }
     }

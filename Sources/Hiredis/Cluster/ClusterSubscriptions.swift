@@ -24,6 +24,8 @@ actor ClusterSubscriptions {
     private nonisolated let newHubs: AsyncStream<SubscriptionHub>
     private nonisolated let hubFeed: AsyncStream<SubscriptionHub>.Continuation
     private var map: SlotMap?
+    /// Known from the first sharded subscription on.
+    private weak var cluster: Cluster?
     private var hubs: [Endpoint: SubscriptionHub] = [:]
     /// The server at which each sharded channel is subscribed.
     private var places: [SubscriptionTopic: Endpoint] = [:]
@@ -47,8 +49,13 @@ actor ClusterSubscriptions {
     ) async throws(RedisError) {
         let sharded = topics.filter { $0.kind == .shard }
         let others = topics.filter { $0.kind != .shard }
-        if !others.isEmpty || sharded.isEmpty { try await ordinary.join(queue, topics: others) }
+        if !others.isEmpty || sharded.isEmpty {
+            // The connection would otherwise be tried, and its failure logged, before the first map names a master.
+            _ = try await cluster.node(for: nil, Cluster.Attempts(deadline: cluster.deadline(nil)))
+            try await ordinary.join(queue, topics: others)
+        }
         guard !sharded.isEmpty else { return }
+        self.cluster = cluster
         let added = Set(sharded).subtracting(subscribers[queue.id]?.topics ?? [])
         subscribers[queue.id, default: Subscriber(queue: queue)].topics.formUnion(sharded)
         do throws(RedisError) {
@@ -150,6 +157,10 @@ actor ClusterSubscriptions {
                     return
                 } catch {
                     if error.isPermanent { return queue.end(error) }
+                    if case .moved(let slot, let host, let port)? = error.refusal, let cluster {
+                        await cluster.moved(
+                            slot: slot, from: endpoint, to: cluster.endpoint(host, port, from: endpoint))
+                    }
                 }
             }
             requestRefresh.yield()

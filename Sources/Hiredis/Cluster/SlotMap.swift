@@ -7,7 +7,10 @@ struct SlotMap: Sendable {
         var endpoint: Endpoint
         /// Of two servers that claim a slot, the one with the higher epoch has it.
         var epoch: Int
+        /// Empty only for the server that describes itself: it serves none.
         var slots: [ClosedRange<Int>]
+        /// Whether the server itself says this. It knows better than others what it has given away.
+        var isSelf = false
     }
 
     private struct Owner: Hashable {
@@ -19,11 +22,23 @@ struct SlotMap: Sendable {
     /// All masters that have slots.
     private(set) var masters: Set<Endpoint> = []
 
-    /// Makes a map from the descriptions of several servers. For each slot the highest epoch wins, the
-    /// previous map included.
+    /// Makes a map from the descriptions of several servers. For each slot the highest epoch wins, the previous map
+    /// included.
+    ///
+    /// What a server says of itself replaces what others and the previous map say of it, up to its epoch: it may have given
+    /// a slot to a server with a lower epoch (`CLUSTER SETSLOT` does not compare them), and would otherwise keep it in this
+    /// map for ever.
     init(_ descriptions: [[Master]], previous: SlotMap? = nil) {
-        owners = previous?.owners ?? Array(repeating: nil, count: HashSlot.count)
-        for master in descriptions.joined() {
+        let all = Array(descriptions.joined())
+        let selves = Dictionary(all.filter(\.isSelf).map { ($0.endpoint, $0.epoch) }, uniquingKeysWith: max)
+        func isReplaced(_ endpoint: Endpoint, _ epoch: Int) -> Bool { selves[endpoint].map { epoch <= $0 } ?? false }
+        owners = Array(repeating: nil, count: HashSlot.count)
+        if let previous {
+            owners = previous.owners.map { owner in
+                owner.flatMap { isReplaced($0.endpoint, $0.epoch) ? nil : $0 }
+            }
+        }
+        for master in all where master.isSelf || !isReplaced(master.endpoint, master.epoch) {
             let owner = Owner(endpoint: master.endpoint, epoch: master.epoch)
             for slot in master.slots.joined() where (owners[slot]?.epoch ?? -1) <= master.epoch { owners[slot] = owner }
         }
@@ -53,7 +68,7 @@ struct SlotMap: Sendable {
 }
 
 extension SlotMap.Master {
-    /// Reads the reply to `CLUSTER NODES`: the masters that serve slots.
+    /// Reads the reply to `CLUSTER NODES`: the masters that serve slots, and the server that describes itself.
     ///
     /// - Parameters:
     ///   - preferred: hosts that replace the IP addresses.
@@ -65,9 +80,10 @@ extension SlotMap.Master {
     ) -> [Self] {
         text.split(whereSeparator: \.isNewline).compactMap { line in
             let fields = line.split(separator: " ")
-            guard fields.count > 8 else { return nil }
+            guard fields.count >= 8 else { return nil }
             let flags = fields[2].split(separator: ",")
-            guard flags.contains("master"), !flags.contains("fail"), !flags.contains("noaddr"),
+            let isSelf = flags.contains("myself")
+            guard flags.contains("master") || isSelf, !flags.contains("fail"), !flags.contains("noaddr"),
                 let epoch = Int(fields[6])
             else { return nil }
             // host:port@busport[,hostname]; the host of version 6 of the protocol contains colons.
@@ -83,9 +99,9 @@ extension SlotMap.Master {
                 else { return nil }
                 return first...last
             }
-            if slots.isEmpty { return nil }
+            if slots.isEmpty, !isSelf { return nil }
             let host = preferred[fields[0]] ?? String(address[..<colon])
-            return Self(endpoint: endpoint(host, port), epoch: epoch, slots: slots)
+            return Self(endpoint: endpoint(host, port), epoch: epoch, slots: slots, isSelf: isSelf)
         }
     }
 }

@@ -71,7 +71,9 @@ extension Plan {
                         let owner = RedisArgument.string(try await new.send("CLUSTER", "MYID").string ?? "")
                         // In the order in which a slot is moved: otherwise the old master would lead to one that
                         // does not serve the slot yet.
-                        // Without a new epoch, a node that knows a greater one of the old master would undo the move.
+                        // Without the greatest epoch, a node that knows a greater one of the old master would undo the
+                        // move. The target takes one more than it knows, so it must know that of the move before.
+                        try await cluster.waitUntilHealthy()
                         _ = try await new.send("CLUSTER", "BUMPEPOCH")
                         let start = monotonicNow()
                         _ = try await new.send("CLUSTER", "SETSLOT", slot, "NODE", owner)

@@ -159,6 +159,27 @@ extension ServerTests {
                     #expect(capture.count("redis_redirects", [("kind", "again")]) == 0)
                 }
             }
+
+            @Test("a client that subscribes before the first answer of a server logs no failure")
+            func quietStart() async throws {
+                try await withLocalCluster(.init(replicasPerMaster: 0, nodeTimeout: .seconds(20))) { cluster in
+                    for _ in 0..<5 {
+                        let capture = Capture()
+                        var client = try RedisConfiguration(url: cluster.url)
+                        client.commandTimeout = patience
+                        client.instruments = capture.instruments
+                        try await withRedisClient(client) { redis in
+                            try await redis.withSubscription(to: ["news"]) { events in
+                                _ = try await redis.publish("x", to: "news")
+                                #expect(try await events.message().text == "x")
+                            }
+                        }
+                        #expect(
+                            capture.log.lines.filter { ["warning", "error"].contains("\($0.level)") }.map(\.message)
+                                == [])
+                    }
+                }
+            }
         #endif
 
         @Test("a script that waits for the end of a move gives up at its deadline")

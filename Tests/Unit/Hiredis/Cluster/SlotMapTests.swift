@@ -31,7 +31,8 @@ struct SlotMapTests {
             """
         #expect(
             masters(text) == [
-                .init(endpoint: .tcp(host: "127.0.0.1", port: 7000), epoch: 3, slots: [0...99, 200...200]),
+                .init(
+                    endpoint: .tcp(host: "127.0.0.1", port: 7000), epoch: 3, slots: [0...99, 200...200], isSelf: true),
                 .init(endpoint: .tcp(host: "asked", port: 7001), epoch: 4, slots: [100...199]),
                 .init(endpoint: .tcp(host: "2001:db8::1", port: 7005), epoch: 5, slots: [16383...16383]),
             ])
@@ -102,6 +103,32 @@ struct SlotMapTests {
         #expect(port(SlotMap([[master(1, 3, 0...16383)]], previous: known), 7) == 2)
         #expect(port(SlotMap([[master(1, 5, 0...16383)]], previous: known), 7) == 1)
         #expect(SlotMap([[master(1, 3, 0...16383)]], previous: known).masters == [.tcp(host: "h", port: 2)])
+    }
+
+    @Test("a server that describes itself may serve no slot", arguments: ["master", "slave"])
+    func withoutSlots(role: String) {
+        let text = "a1 127.0.0.1:7000@17000 myself,\(role) - 0 0 3 connected\nb2 :7001@17001 \(role) - 0 1 4 connected"
+        #expect(
+            masters(text) == [.init(endpoint: .tcp(host: "127.0.0.1", port: 7000), epoch: 3, slots: [], isSelf: true)])
+    }
+
+    @Test("what a server says of itself replaces what others and the previous map say of it, up to its epoch")
+    func selves() {
+        // A server with a high epoch has given a slot to one with a lower epoch.
+        let known = SlotMap([[master(1, 5, 7...7), master(2, 4, 8...16383)]])
+        let giver = SlotMap.Master(endpoint: master(1, 5).endpoint, epoch: 5, slots: [], isSelf: true)
+        let taker = SlotMap.Master(endpoint: master(2, 4).endpoint, epoch: 4, slots: [7...16383], isSelf: true)
+        let stale = [master(1, 5, 7...7), master(2, 4, 8...16383)]
+        for descriptions in [
+            [[giver], [taker]], [[taker], [giver, master(2, 4, 7...16383)], stale], [stale, [giver], [taker]],
+        ] {
+            let map = SlotMap(descriptions, previous: known)
+            #expect(port(map, 7) == 2 && map.masters == [master(2, 4).endpoint])
+        }
+        // Without an answer of the giver its claim stays, and with an older one too.
+        #expect(port(SlotMap([[taker]], previous: known), 7) == 1)
+        let isolated = SlotMap.Master(endpoint: master(1, 3).endpoint, epoch: 3, slots: [], isSelf: true)
+        #expect(port(SlotMap([[isolated], [taker]], previous: known), 7) == 1)
     }
 
     @Test("a slot whose owner says that it has moved belongs to the other one until a description follows")
