@@ -246,7 +246,9 @@ extension EngineStateMachine {
         for id in claims.keys.sorted() {
             let request = claims[id]!.request
             switch claims[id]!.state {
-            case .idle: break
+            case .idle:
+                // What it depends on is lost with the session.
+                if request.failsOnLoss, drop(id) { actions.append(.fail(id, lostWait(request))) }
             case .requested, .queued:
                 if settings.failsWaitersOnLoss || request.failsOnLoss {
                     claims[id] = nil

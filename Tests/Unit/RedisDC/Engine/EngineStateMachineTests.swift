@@ -341,6 +341,16 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["join", "event started", "send acquire 1"])
     }
 
+    @Test("what depends on the session and was not sent in it is not sent in the next one")
+    func lostBeforeSending() {
+        var run = MachineRun.live()
+        for id in 1...512 as ClosedRange<UInt64> { run.acquire(id) }
+        run.acquire(513, Acquire(resource: MachineRun.resource, failsOnLoss: true))
+        _ = run.taken()
+        run.reply(1, .lost(isExpired: false))
+        #expect(run.taken() == ["event lost dataLost", "finish 513 lost", "subscribe"])
+    }
+
     // MARK: End
 
     @Test("stop fails all callers and releases all claims")

@@ -12,8 +12,9 @@ extension SimulatedTask {
             try await pause(100...world.plan.hold)
             guard process.holds(lease.claim) else { break }
             let begin = judge.arrives(party)
-            let arrival = Acquire(resource: phaser, action: .arrive)
-            guard try await arrive(arrival, parties: nil, timeout: longTimeout) != nil else { break }
+            guard try await arrive(.arrivalOfParty(at: phaser), parties: nil, timeout: longTimeout) != nil else {
+                break
+            }
             judge.passes(party, since: begin)
         }
         judge.leaves(party)
