@@ -168,7 +168,9 @@ public final class PostOffice: Sendable {
     ///   - durability: how durable the messages must be before the call returns.
     /// - Throws:
     ///   - `.invalidArgument`, `.mailboxFull`, `.outOfMemory`, `.conflict`, `.wrongType`,
-    ///     `.notPermitted`, `.notConnected`: no recipient has received anything.
+    ///     `.notPermitted`, `.notConnected`: no recipient has received anything. If `mayHaveRun` is
+    ///     true, an earlier attempt of this call, whose connection broke, may still arrive and reach
+    ///     all recipients.
     ///   - `.unsupported`: the server cannot confirm this durability, and nothing was sent.
     ///   - `.connectionLost`, `.cancelled`, `.stopped`, `.serverError`: if `mayHaveRun` is true,
     ///     either all recipients have or will get the messages, or none.

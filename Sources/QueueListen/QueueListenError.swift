@@ -17,7 +17,8 @@ public struct QueueListenError: Error, Sendable {
         /// sent.
         public static let invalidArgument = Code(.invalidArgument)
         /// A recipient's mailbox has reached its limits and rejects the message. The error's
-        /// message names the mailbox. No recipient has received anything.
+        /// message names the mailbox. No recipient has received anything; `mayHaveRun` says whether
+        /// an earlier attempt of the send may still arrive when there is room.
         public static let mailboxFull = Code(.mailboxFull)
         /// The operation contradicts what Redis has stored: another number of partitions, a send id
         /// that was used for other messages, or a 65th device.

@@ -83,8 +83,9 @@ final class Sender: Sendable {
     ) async throws(QueueListenError) -> Int {
         let request = ScriptRequest(
             sender: "id:" + id, mode: .probe, answerLifetime: .zero, fingerprint: fingerprint)
-        let (reply, _) = try await exchange(part, request, DurableWrites(redis: redis, durability: .memory), end)
-        return try time(reply, part)
+        let outcome = try await exchange(part, request, DurableWrites(redis: redis, durability: .memory), end)
+        // No attempt has changed anything.
+        return try time(outcome.reply, part)
     }
 
     /// Returns the time by the partition's clock, in milliseconds since 1970.
@@ -98,7 +99,7 @@ final class Sender: Sendable {
 
     private func time(_ reply: RESPValue, _ part: EncodedSend) throws(QueueListenError) -> Int {
         guard let parts = reply.array, parts.first?.string == "ok", let time = parts.last?.integer else {
-            throw refusal(reply, part)
+            throw refusal(reply, part, mayComeLate: false)
         }
         return time
     }
@@ -130,15 +131,15 @@ final class Sender: Sendable {
     private func deliver(
         _ encodedSend: EncodedSend, _ request: ScriptRequest, _ writes: DurableWrites, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
-        let (reply, tags) = try await exchange(encodedSend, request, writes, end)
-        if let bytes = reply.bytes, let results = Self.results(bytes, of: encodedSend) {
-            record(results, encodedSend, tags)
+        let outcome = try await exchange(encodedSend, request, writes, end)
+        if let bytes = outcome.reply.bytes, let results = Self.results(bytes, of: encodedSend) {
+            record(results, encodedSend, outcome.tags)
             return results.map(\.firstIndex)
         }
         // The answer of an earlier attempt. The tags are those of that attempt, so they are unknown.
-        guard let parts = reply.array, parts.first?.string == "ok",
+        guard let parts = outcome.reply.array, parts.first?.string == "ok",
             let results = Self.results(parts.last?.bytes ?? [], of: encodedSend)
-        else { throw refusal(reply, encodedSend) }
+        else { throw refusal(outcome.reply, encodedSend, mayComeLate: outcome.mayComeLate) }
         return results.map(\.firstIndex)
     }
 
@@ -156,30 +157,45 @@ final class Sender: Sendable {
         max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2))
     }
 
+    /// What the last attempt of a request was answered.
+    private struct Outcome {
+        var reply: RESPValue
+        /// The tags of the messages in this attempt.
+        var tags: [UInt64]
+        /// Whether an earlier attempt had no reply: it may still arrive, and take effect where this one was refused.
+        var mayComeLate: Bool
+    }
+
     /// Runs the script, with retries and after repairs, until there is a reply that says the outcome.
     private func exchange(
         _ encodedSend: EncodedSend, _ request: ScriptRequest, _ writes: DurableWrites, _ end: Duration
-    ) async throws(QueueListenError) -> (RESPValue, tags: [UInt64]) {
+    ) async throws(QueueListenError) -> Outcome {
         let keys = encodedSend.keys(in: partition, sender: request.sender)
         let messages = encodedSend.arguments()
+        var mayComeLate = false
         while true {
             let (reply, tags, known) = try await repeating(until: end, clock, throwing: QueueListenError.self) {
                 let tags = encodedSend.newTags()
                 let known = confirmed.withLock { $0.cursors(of: encodedSend.recipients) }
-                let reply = try await writes.run(
-                    Scripts.send, keys: keys,
-                    arguments: [.bytes(header(request, encodedSend, tags, known))] + messages,
-                    timeout: remaining(until: end))
-                return (reply, tags, known)
+                let arguments = [.bytes(header(request, encodedSend, tags, known))] + messages
+                do {
+                    let reply = try await writes.run(
+                        Scripts.send, keys: keys, arguments: arguments, timeout: remaining(until: end))
+                    return (reply, tags, known)
+                } catch {
+                    mayComeLate = mayComeLate || QueueListenError(error).mayHaveRun
+                    throw error
+                }
             }
+            let outcome = Outcome(reply: reply, tags: tags, mayComeLate: mayComeLate)
             switch reply.array?.first?.string {
             case "again" where clock.now() < end: break
             case "damaged" where clock.now() < end:
                 guard let number = reply.array?.last?.integer, encodedSend.recipients.indices.contains(number - 1)
-                else { return (reply, tags) }
+                else { return outcome }
                 try await repair(
                     encodedSend.recipients[number - 1], known: known.isEmpty ? .none : known[number - 1], until: end)
-            default: return (reply, tags)
+            default: return outcome
             }
         }
     }
@@ -230,15 +246,20 @@ final class Sender: Sendable {
         }
     }
 
-    private func refusal(_ reply: RESPValue, _ encodedSend: EncodedSend) -> QueueListenError {
+    /// - Parameter mayComeLate: whether an earlier attempt of the request may still arrive.
+    private func refusal(_ reply: RESPValue, _ encodedSend: EncodedSend, mayComeLate: Bool) -> QueueListenError {
         let parts = reply.array ?? []
         switch parts.first?.string {
         case "full":
             guard let number = parts.last?.integer, encodedSend.recipients.indices.contains(number - 1) else { break }
+            let effect =
+                mayComeLate
+                ? "nothing was sent so far, but an attempt on a connection that broke may still arrive when there is room"
+                : "nothing was sent"
             return QueueListenError(
                 .mailboxFull,
-                "the mailbox \"\(encodedSend.recipients[number - 1])\" is full: nothing was sent; "
-                    + "try again when its messages are acknowledged, or raise its limits")
+                "the mailbox \"\(encodedSend.recipients[number - 1])\" is full: \(effect); "
+                    + "try again when its messages are acknowledged, or raise its limits", mayHaveRun: mayComeLate)
         case "conflict": return .usedID
         case "stale", "late":
             return QueueListenError(
@@ -246,10 +267,13 @@ final class Sender: Sendable {
         case "again", "damaged":
             return QueueListenError(
                 .connectionLost,
-                "the mailbox could not be prepared for the messages within \(configuration.callTimeout)")
+                "the mailbox could not be prepared for the messages within \(configuration.callTimeout)",
+                mayHaveRun: mayComeLate)
         default: break
         }
-        return QueueListenError(refusal: reply, partitions: partition.total)
+        var error = QueueListenError(refusal: reply, partitions: partition.total)
+        error.mayHaveRun = error.mayHaveRun || mayComeLate
+        return error
     }
 
     /// Remembers the last message in each recipient's mailbox.

@@ -136,9 +136,23 @@ actor Engine: WaiterRunner {
 
     /// Releases the claims and ends the session on the server. If Redis cannot be reached, they expire with the TTL.
     private func leave(_ session: String) async {
-        let requests = machine.shutdownRequests()
+        for step in machine.shutdownRequests() {
+            guard await isAnswered(step) else { break }
+        }
+        // One script deletes a limited number of the session's slots.
+        while true {
+            let reply = try? await redis.script(
+                Scripts.leave, keys: keys.all, arguments: [.string(session)], timeout: .seconds(2))
+            guard reply?.array?.first?.string == "more" else { return }
+        }
+    }
+
+    /// Sends requests at the same time.
+    ///
+    /// - Returns: whether Redis has carried all of them out.
+    private func isAnswered(_ requests: [EngineRequest]) async -> Bool {
         let (redis, keys) = (redis, keys)
-        await withTaskGroup(of: Void.self) { group in
+        return await withTaskGroup(of: Bool.self) { group in
             for request in requests {
                 group.addTask {
                     var request = request
@@ -148,17 +162,13 @@ actor Engine: WaiterRunner {
                             request.script, keys: keys.keys(of: request), arguments: request.arguments,
                             timeout: .seconds(2))
                         guard case .family(let family)? = reply.flatMap({ EngineReply($0, to: request.operation) })
-                        else { return }
+                        else { return reply != nil }
                         request.family = family
                     }
+                    return false
                 }
             }
-        }
-        // One script deletes a limited number of the session's slots.
-        while true {
-            let reply = try? await redis.script(
-                Scripts.leave, keys: keys.all, arguments: [.string(session)], timeout: .seconds(2))
-            guard reply?.array?.first?.string == "more" else { return }
+            return await group.reduce(true) { $0 && $1 }
         }
     }
 

@@ -103,6 +103,8 @@ extension EngineStateMachine {
     /// The claims of a stopped session that must still be released, and its confirmations that must still be sent.
     struct UnreleasedState {
         var claims: [(Claim, number: UInt64)]
+        /// The ends of other claims, which nobody waits for any more: they may not have reached the server.
+        var ends: [EngineRequest]
         var lastNumber: UInt64
         var slots: Slots
     }
@@ -244,7 +246,9 @@ extension EngineStateMachine {
         for id in claims.keys.sorted() {
             let request = claims[id]!.request
             switch claims[id]!.state {
-            case .idle: break
+            case .idle:
+                // What it depends on is lost with the session.
+                if request.failsOnLoss, drop(id) { actions.append(.fail(id, lostWait(request))) }
             case .requested, .queued:
                 if settings.failsWaitersOnLoss || request.failsOnLoss {
                     claims[id] = nil
@@ -304,6 +308,10 @@ extension EngineStateMachine {
         var unreleased: UnreleasedState?
         if isLive {
             let held = claims.values.compactMap { claim in claim.number.map { (claim, number: $0) } }
+                .sorted { $0.number < $1.number }
+            let ends = live.pending.values.map(\.request)
+                .filter { request in request.release.map { live.claimIDs[$0.claim] == nil } ?? false }
+                .sorted { $0.number < $1.number }
             // Requests in flight keep what they would confirm until they have been answered.
             for entry in live.pending.values {
                 for permit in entry.purpose.confirmed {
@@ -313,7 +321,8 @@ extension EngineStateMachine {
                     live.slots.addUnconfirmed(slot, number, at: .zero)
                 }
             }
-            unreleased = UnreleasedState(claims: held, lastNumber: live.lastNumber, slots: live.slots)
+            unreleased = UnreleasedState(
+                claims: held, ends: ends, lastNumber: live.lastNumber, slots: live.slots)
         }
         let error = RedisDCError(.stopped, "the coordinator is stopping")
         var actions: [StopAction] = []
@@ -336,21 +345,38 @@ extension EngineStateMachine {
         return actions
     }
 
-    /// Returns the requests that release all claims and send all confirmations of the stopped session. The engine
-    /// sends them before it leaves the session.
-    mutating func shutdownRequests() -> [EngineRequest] {
+    /// Returns the requests that release all claims and send all confirmations of the stopped session, in steps. The engine
+    /// sends a step when Redis has answered all requests of the one before, and then leaves the session. If one was not
+    /// answered, it leaves the session without the next step, and a sweep ends the claims.
+    ///
+    /// A registration with a phaser ends after the arrivals there: they would count in place of other parties.
+    mutating func shutdownRequests() -> [[EngineRequest]] {
         guard case .stopped(var unreleased?) = phase else { return [] }
         phase = .stopped(nil)
         func request(_ operation: any EngineOperation, slot: Int?) -> EngineRequest {
             unreleased.lastNumber += 1
             return EngineRequest(session: life.id, number: unreleased.lastNumber, slot: slot, operation: operation)
         }
-        var requests = unreleased.claims.map { claim, number in
-            request(claim.release(number), slot: claim.slot)
+        var requests = unreleased.ends.compactMap { end in end.release.map { request($0, slot: end.slot) } }
+        let arrivals = unreleased.claims.map(\.0.request).filter { $0.action == .arrive }.map(\.resource.name)
+        let phasers = Set(arrivals + requests.map(\.operation.name))
+        var registrations: [EngineRequest] = []
+        for (claim, number) in unreleased.claims {
+            let isLast = claim.request.action == .register && phasers.contains(claim.request.resource.name)
+            let release = request(claim.release(number), slot: claim.slot)
+            if isLast { registrations.append(release) } else { requests.append(release) }
         }
         for share in unreleased.slots.takeConfirmations(inSharesOf: Self.maxConfirmations) {
             requests.append(request(Confirm(session: life.id, claims: share), slot: nil))
         }
-        return requests
+        return [requests, registrations].filter { !$0.isEmpty }
+    }
+}
+
+extension EngineRequest {
+    /// The release of the claim that the request ends, if it ends one.
+    fileprivate var release: Release? {
+        if let leave = operation as? Leave { return Release(leave.target, claim: leave.claim, .meetings) }
+        return operation as? Release
     }
 }

@@ -57,7 +57,7 @@ public struct Barrier: Sendable {
     ///   operations.
     @discardableResult
     public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
-        try await engine.arrive(resource, timeout: timeout)
+        try await engine.arrive(Acquire(resource: resource, action: .arrive), timeout: timeout)
     }
 
     /// Deletes the barrier, broken or not. All waiting parties throw `.destroyed`. The next arrival
@@ -71,13 +71,13 @@ public struct Barrier: Sendable {
 
 extension Engine {
     /// Arrives at a barrier or phaser and waits for the other parties.
-    nonisolated func arrive(_ resource: Resource, timeout: Duration?) async throws(RedisDCError) -> Arrival {
+    nonisolated func arrive(_ request: Acquire, timeout: Duration?) async throws(RedisDCError) -> Arrival {
         if timeout == .zero {
             throw RedisDCError(
                 .invalidArgument,
-                "cannot arrive at \(resource): timeout is 0, expected more than 0")
+                "cannot arrive at \(request.resource): timeout is 0, expected more than 0")
         }
-        return Arrival(try await obtain(Acquire(resource: resource, action: .arrive), timeout: timeout))
+        return Arrival(try await obtain(request, timeout: timeout))
     }
 }
 

@@ -122,7 +122,7 @@ extension Coordinator {
 // MARK: Operations
 
 /// Counts a latch down, once for each id.
-private struct CountDown: EngineOperation {
+struct CountDown: EngineOperation {
     /// The remaining count.
     typealias Value = Int
 

@@ -47,7 +47,7 @@ public struct Phaser: Sendable {
         @discardableResult
         public func arriveAndWait(timeout: Duration? = nil) async throws(RedisDCError) -> Arrival {
             try lease.check()
-            return try await phaser.engine.arrive(phaser.resource, timeout: timeout)
+            return try await phaser.engine.arrive(.arrivalOfParty(at: phaser.resource), timeout: timeout)
         }
 
         /// Ends the registration: the phaser waits for this party no longer.
@@ -90,5 +90,13 @@ extension Coordinator {
     public func phaser(_ name: String) throws(RedisDCError) -> Phaser {
         try ResourceName.validate(name)
         return Phaser(resource: Resource(name: name, kind: .phaser, permits: 0), engine: engine(of: name))
+    }
+}
+
+extension Acquire {
+    /// The arrival of a registered party. It ends with the session, as the registration does: in another session it would
+    /// count in place of another party.
+    static func arrivalOfParty(at phaser: Resource) -> Acquire {
+        Acquire(resource: phaser, action: .arrive, failsOnLoss: true)
     }
 }

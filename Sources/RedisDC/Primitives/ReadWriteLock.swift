@@ -177,7 +177,7 @@ extension Coordinator {
 // MARK: Operations
 
 /// Releases all but `keep` of a lease's permits.
-private struct Reduce: EngineOperation {
+struct Reduce: EngineOperation {
     /// The permits that the lease had; 0 when it is not held.
     typealias Value = Int
 

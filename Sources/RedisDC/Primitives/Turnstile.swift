@@ -86,7 +86,7 @@ extension Coordinator {
 // MARK: Operations
 
 /// Opens a turnstile for all, or locks it.
-private struct SetTurnstile: EngineOperation {
+struct SetTurnstile: EngineOperation {
     typealias Value = Void
 
     let turnstile: Resource

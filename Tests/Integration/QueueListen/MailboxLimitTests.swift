@@ -1,6 +1,7 @@
 import Foundation
 import Hiredis
 import RedisDCTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -26,6 +27,29 @@ extension QueueListenTests {
                 #expect(delivery.word == "a b c")
                 try await office.mailbox("alice").acknowledge(delivery.cursor)
                 try await office.send([Message(text: "d"), Message(text: "e"), Message(text: "f")], to: ["alice"])
+            }
+        }
+
+        @Test("the refusal of a full mailbox says whether an attempt may still arrive", arguments: [false, true])
+        func lateAttempt(isFirstLost: Bool) async throws {
+            try await withServer { _, redis, _ in
+                let mustLose = Atomic(false)
+                let unstable = InterposedRedis(
+                    redis,
+                    before: { _ in
+                        guard mustLose.exchange(false, ordering: .relaxed) else { return }
+                        throw RedisError(.connectionLost, "the connection was lost", mayHaveRun: true)
+                    })
+                var configuration = PostOfficeConfiguration()
+                configuration.limits.maxMessages = 1
+                try await withPostOffice(redis: unstable, configuration: configuration) { office in
+                    try await office.send("a", to: "alice")
+                    mustLose.store(isFirstLost, ordering: .relaxed)
+                    let error = await errorOf { try await office.send("b", to: "alice") }
+                    #expect(error?.code == .mailboxFull)
+                    #expect(error?.mayHaveRun == isFirstLost)
+                    #expect(error?.message.contains("may still arrive") == isFirstLost)
+                }
             }
         }
 

@@ -34,6 +34,9 @@ struct Judge {
         var process: SimulatedProcess
         /// Whether the process may believe that it holds the lease.
         var holds: () -> Bool
+        /// Whether the server has the lease. Of those that are inside with too many others, only the ones that it does not
+        /// have are lost.
+        var isStored: () -> Bool
         /// Whether the task is in the section now.
         var isActive = true
         /// The number of losses of data at its grant.
@@ -82,11 +85,16 @@ struct Judge {
     ///
     /// - Returns: the holder's number, for ``leave(_:isToldOfLoss:)``.
     mutating func enter(
-        _ room: Room, fence: UInt64, _ process: SimulatedProcess, holds: @escaping () -> Bool
+        _ room: Room, fence: UInt64, _ process: SimulatedProcess, holds: @escaping () -> Bool,
+        isStored: @escaping () -> Bool
     ) -> Int {
         lastHolder += 1
         let number = lastHolder
-        holders[number] = Holder(room: room, fence: fence, process: process, holds: holds, losses: losses)
+        // A process that was stopped may learn of a grant that the server has lost since.
+        let isOld = losses > 0 && !isStored()
+        holders[number] = Holder(
+            room: room, fence: fence, process: process, holds: holds, isStored: isStored,
+            losses: isOld ? losses - 1 : losses)
         checkCompany(number)
         if room.capacity == room.size {
             // Members of a group learn of their grants in any order.
@@ -111,14 +119,16 @@ struct Judge {
         let isSame = others.values.allSatisfy { $0.room.capacity == own.room.capacity }
         if sum <= own.room.capacity, isSame { return }
         let isClockAhead = isClockAhead(own.process.world)
-        for (number, other) in others where other.room.group == nil || other.room.group != own.room.group {
-            if other.losses < losses || isClockAhead {
-                holders[number]!.isOwedLoss = true
-            } else {
-                violations.append(
-                    "\(own.room.name): \(own.process.name) with fence \(own.fence) is inside together with "
-                        + "\(other.process.name) with fence \(other.fence)")
-            }
+        let rivals = others.filter { $0.value.room.group == nil || $0.value.room.group != own.room.group }
+        let lost = rivals.merging([number: own]) { $1 }.filter { !$0.value.isStored() }
+        for number in lost.keys where lost[number]!.losses < losses || isClockAhead {
+            holders[number]!.isOwedLoss = true
+        }
+        if lost.values.contains(where: { $0.losses < losses }) || isClockAhead && !lost.isEmpty { return }
+        for other in rivals.values {
+            violations.append(
+                "\(own.room.name): \(own.process.name) with fence \(own.fence) is inside together with "
+                    + "\(other.process.name) with fence \(other.fence)")
         }
     }
 

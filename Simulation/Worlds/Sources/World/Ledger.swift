@@ -106,3 +106,15 @@ struct Ledger {
         }
     }
 }
+
+extension SimulatedProcess {
+    /// Whether the server has a lease of the process.
+    func isStored(_ claim: UInt64) -> Bool {
+        guard let known = machine.claims[claim], let number = known.number, let slot = known.slot else { return false }
+        let ledger = Ledger(world.servers.master, world.keys)
+        guard let stored = ledger.claims["\(machine.life.id):\(slot):\(number)"], stored.state != "w" else {
+            return false
+        }
+        return stored.tick >= ledger.resources[stored.name]?.created ?? .infinity
+    }
+}

@@ -1,4 +1,5 @@
 // The connection of a process for commands, over a network that delays, and that loses what is under way when it breaks.
+import NIOCore
 import SimulatedRedis
 
 @testable import Hiredis
@@ -55,9 +56,11 @@ final class Link {
 
     func send(
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], timeout: Duration,
-        _ completion: @escaping Completion
+        name: String = "script", _ completion: @escaping Completion
     ) {
-        send(timeout: timeout, isHeartbeat: script.isHeartbeat, completion) { $0.execute(script, keys, arguments) }
+        send(timeout: timeout, isHeartbeat: script.isHeartbeat, completion) {
+            $0.execute(script, keys, arguments, name: name)
+        }
     }
 
     /// - Parameter execute: lets the server carry the request out.
@@ -125,15 +128,33 @@ final class Link {
 
 extension World {
     /// Lets the server run a script, and sends what it has published.
-    func execute(_ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument]) -> RESPValue {
+    ///
+    /// - Parameter name: what the script does, for a reader of the events.
+    func execute(
+        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], name: String
+    ) -> RESPValue {
         executions += 1
         let before = executions.isMultiple(of: plan.ledgerInterval) ? Ledger(servers.master, self.keys) : nil
         let reply = servers.run(script, keys, arguments)
+        if notesScripts { note(Self.words(name, arguments, reply)) }
         if let before {
             for wrong in Ledger(servers.master, self.keys).wrongs(since: before) { violation(wrong) }
         }
         deliverMessages()
         return reply
+    }
+
+    /// A script that the server has run, for a reader of the events.
+    private static func words(_ name: String, _ arguments: [RedisArgument], _ reply: RESPValue) -> String {
+        let words = arguments.map { argument in
+            switch argument {
+            case .string(let text): text
+            case .integer(let number): "\(number)"
+            case .bytes(let bytes): "(\(bytes.count) bytes)"
+            case .buffer(let buffer): "(\(buffer.readableBytes) bytes)"
+            }
+        }
+        return "  \(name) \(words.joined(separator: " ")) -> \(reply)"
     }
 }
 

@@ -71,6 +71,12 @@ final class SimulatedCohort {
         return life.end > process.now
     }
 
+    /// Whether the server has the lease that a turn uses.
+    func isStored(_ turn: Turn) -> Bool {
+        guard case .held(let tenure) = machine.state, case .turn(turn.number) = tenure.use else { return false }
+        return process.isStored(tenure.id)
+    }
+
     func notifyLoss(of turn: Turn, _ notify: @escaping () -> Void) { onLoss = (turn.number, notify) }
 
     /// Ends a turn.

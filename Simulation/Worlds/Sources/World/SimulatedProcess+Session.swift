@@ -140,19 +140,26 @@ extension SimulatedProcess {
         doubtConsumed()
         unsubscribe()
         guard wasLive else { return die() }
-        let requests = machine.shutdownRequests()
-        var left = requests.count
-        if left == 0 { endSession(session) }
-        for request in requests {
-            sendLast(request, again: true) {
-                left -= 1
-                if left == 0 { self.endSession(session) }
+        sendLast(machine.shutdownRequests()[...], session)
+    }
+
+    /// Sends the requests of a shutdown step by step, and then ends the session.
+    private func sendLast(_ steps: ArraySlice<[EngineRequest]>, _ session: String) {
+        guard let step = steps.first else { return endSession(session) }
+        var (left, isAnswered) = (step.count, true)
+        for request in step {
+            sendLast(request, again: true) { hasReply in
+                (left, isAnswered) = (left - 1, isAnswered && hasReply)
+                if left == 0 { self.sendLast(isAnswered ? steps.dropFirst() : [], session) }
             }
         }
     }
 
-    private func sendLast(_ request: EngineRequest, again: Bool, _ done: @escaping () -> Void) {
-        link.send(request.script, world.keys.keys(of: request), request.arguments, timeout: .seconds(2)) { result in
+    private func sendLast(_ request: EngineRequest, again: Bool, _ done: @escaping (Bool) -> Void) {
+        link.send(
+            request.script, world.keys.keys(of: request), request.arguments, timeout: .seconds(2),
+            name: "\(name): last \(type(of: request.operation))"
+        ) { result in
             // The first reply may name another family, whose script must run.
             if again, case .success(let reply) = result,
                 case .family(let family)? = EngineReply(reply, to: request.operation)
@@ -161,7 +168,7 @@ extension SimulatedProcess {
                 request.family = family
                 return self.sendLast(request, again: false, done)
             }
-            done()
+            if case .success = result { done(true) } else { done(false) }
         }
     }
 

@@ -285,7 +285,7 @@ final class SimulatedProcess {
     func send(_ request: EngineRequest) {
         link.send(
             request.script, world.keys.keys(of: request), request.arguments,
-            timeout: machine.settings.heartbeatInterval
+            timeout: machine.settings.heartbeatInterval, name: "\(name): \(type(of: request.operation))"
         ) { self.received($0, request) }
     }
 

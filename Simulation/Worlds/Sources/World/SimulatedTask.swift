@@ -120,7 +120,9 @@ final class SimulatedTask {
         let process = process
         if now.loss == nil {
             world.judge {
-                now.holder = $0.enter(room, fence: grant.fence, process) { process.holds(grant.claim) }
+                now.holder = $0.enter(
+                    room, fence: grant.fence, process, holds: { process.holds(grant.claim) },
+                    isStored: { process.isStored(grant.claim) })
             }
         }
         return now

@@ -34,6 +34,8 @@ public final class World {
     public private(set) var events = 0
     /// The number of scripts that the server has run.
     var executions = 0
+    /// Whether the scripts that the server runs are events of interest.
+    public var notesScripts = false
     /// When the last fault was over, or will be.
     private(set) var calmSince: Time = 0
     /// The number of faults so far.

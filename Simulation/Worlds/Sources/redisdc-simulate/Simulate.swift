@@ -50,6 +50,8 @@ struct Simulate: ParsableCommand {
     var shrink: Double?
     @Option(help: "After a broken promise, write a picture of the last events to this file, in SVG.")
     var picture: String?
+    @Flag(help: "The scripts of the engine that the server runs are among the events.")
+    var scripts = false
     @Flag(help: "Print the last events also if all promises were kept.")
     var verbose = false
 
@@ -61,6 +63,7 @@ struct Simulate: ParsableCommand {
         while limit.map({ Date().timeIntervalSince(begin) < $0 }) ?? (current < seed + UInt64(runs)) {
             let plan = try plan(current)
             let world = World(seed: current, plan: plan, alteredScripts: alter)
+            world.notesScripts = scripts
             world.run()
             (total, checks) = (total + world.events, checks + world.checks)
             (hours, faults) = (hours + world.seconds / 3600, faults + world.faults)
@@ -83,7 +86,7 @@ struct Simulate: ParsableCommand {
         return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
     }
 
-    private func show(_ world: World) { for line in world.lastEvents.suffix(60) { print(line) } }
+    private func show(_ world: World) { for line in world.lastEvents.suffix(scripts ? 200 : 60) { print(line) } }
 
     /// Reports a broken promise: the smallest world found, its last events, and how to see it again.
     private func report(_ found: Shrinker.Finding) throws {

@@ -50,27 +50,4 @@ struct WorldTests {
         #expect(worlds[0].lastEvents == worlds[1].lastEvents)
         #expect(worlds[0].lastEvents != worlds[2].lastEvents)
     }
-
-    @Test(
-        "find what a script lacks",
-        arguments: [
-            // Fences grow.
-            (
-                ") + 1 if not (clock_tick >= clock_now and clock_tick < 9007199254740992) then clock_tick = clock_now end",
-                ")"
-            ),
-            // A mutex is released to its first waiter.
-            (#"== 'mfp\0\0\0\0\0\0\0\0' and"#, "~= '' and"),
-        ])
-    func mutations(text: String, replacement: String) {
-        let found = (1...20 as ClosedRange<UInt64>).contains { seed in
-            let world = World(seed: seed) { source in
-                let code = source.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
-                return code.split(separator: " ").joined(separator: " ").replacing(text, with: replacement)
-            }
-            world.run()
-            return !world.violations.isEmpty
-        }
-        #expect(found)
-    }
 }

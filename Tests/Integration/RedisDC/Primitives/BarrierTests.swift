@@ -163,6 +163,28 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("an arrival ends with the session of its registration, and counts for nobody in the next one")
+        func lostParty() async throws {
+            try await withCoordinators(configuration: mediumTTL) { _, one, two, redis in
+                let (phaser, events) = (try one.phaser("p"), one.events())
+                let party = try await phaser.register()
+                let idle = try await two.phaser("p").register()
+                let waiting = Task { try await party.arriveAndWait(timeout: .seconds(60)) }
+                try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
+                // The first process's session has expired, as after a long time without a heartbeat.
+                let session = try #require(try await two.inspect("p")?.waiters.first?.session)
+                let (state, field): (RedisArgument, RedisArgument) = ("rdc:{default:0}:book", .string("s:" + session))
+                var record = try #require(try await redis.send("HGET", state, field).bytes)
+                record.replaceSubrange(0..<8, with: Array(repeating: 0, count: 8))
+                _ = try await redis.send("HSET", state, field, .bytes(record))
+                #expect(await errorOf { _ = try await waiting.value }?.code == .lost)
+                for await event in events { if case .sessionStarted(let id) = event, id != session { break } }
+                _ = try await phaser.register()
+                try await until("nobody waits") { try await two.inspect("p")?.waiterCount == 0 }
+                #expect(idle.lease.isHeld)
+            }
+        }
+
         @Test("the 1,025th party is refused with an error that names the limit")
         func most() async throws {
             try await withCoordinators { _, one, two, redis in

@@ -341,6 +341,16 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["join", "event started", "send acquire 1"])
     }
 
+    @Test("what depends on the session and was not sent in it is not sent in the next one")
+    func lostBeforeSending() {
+        var run = MachineRun.live()
+        for id in 1...512 as ClosedRange<UInt64> { run.acquire(id) }
+        run.acquire(513, Acquire(resource: MachineRun.resource, failsOnLoss: true))
+        _ = run.taken()
+        run.reply(1, .lost(isExpired: false))
+        #expect(run.taken() == ["event lost dataLost", "finish 513 lost", "subscribe"])
+    }
+
     // MARK: End
 
     @Test("stop fails all callers and releases all claims")
@@ -355,7 +365,34 @@ struct EngineStateMachineTests {
         #expect(run.taken() == ["lose 1", "finish 2 stopped"])
         run.acquire(3)
         #expect(run.taken() == ["finish 3 stopped"])
-        #expect(run.shutdownRequests() == ["release of 1", "release of 2"])
+        #expect(run.shutdownRequests() == [["release of 1", "release of 2"]])
+    }
+
+    @Test("a shutdown ends the registration with a phaser after the arrivals there")
+    func stopOfParties() {
+        let phaser = Resource(name: "p", kind: .phaser, permits: 0)
+        var run = MachineRun.live()
+        run.acquire(1, Acquire(resource: phaser, action: .register, mode: .lease))
+        run.reply(1, .granted(fence: 7))
+        run.acquire(2)
+        run.acquire(3, Acquire(resource: phaser, action: .arrive))
+        run.reply(3, .queued())
+        run.apply { $0.stop() }
+        #expect(run.shutdownRequests() == [["release of 2", "release of 3"], ["release of 1"]])
+    }
+
+    @Test("a shutdown repeats the end of an arrival for which nobody waits any more")
+    func stopAfterGivingUp() {
+        let phaser = Resource(name: "p", kind: .phaser, permits: 0)
+        var run = MachineRun.live()
+        run.acquire(1, Acquire(resource: phaser, action: .register, mode: .lease))
+        run.reply(1, .granted(fence: 7))
+        run.acquire(2, Acquire(resource: phaser, action: .arrive))
+        run.reply(2, .queued())
+        run.cancel(2)
+        run.advance(.milliseconds(250))
+        run.apply { $0.stop() }
+        #expect(run.shutdownRequests() == [["release of 2"], ["release of 1"]])
     }
 
     // MARK: Random events

@@ -193,10 +193,11 @@ struct MachineRun {
         reply(request.number, Int.random(in: 0..<20, using: &generator) == 0 ? .lost(isExpired: false) : answer)
     }
 
-    mutating func shutdownRequests() -> [String] {
-        machine.shutdownRequests().map { request in
-            (request.operation as? Release).map { "release of \($0.claim)" } ?? "something else"
-        }.sorted()
+    /// The requests of a shutdown, in steps.
+    mutating func shutdownRequests() -> [[String]] {
+        machine.shutdownRequests().map { step in
+            step.map { ($0.operation as? Release).map { "release of \($0.claim)" } ?? "something else" }
+        }
     }
 
     // MARK: Actions

@@ -63,7 +63,9 @@ extension SimulatedTask {
         // After its destruction, a buffer may have an item of the same id.
         if places.name != "shaky" {
             world.judge {
-                holder = $0.enter(Judge.Room(name: item), fence: grant.fence, process) { process.holds(grant.claim) }
+                holder = $0.enter(
+                    Judge.Room(name: item), fence: grant.fence, process, holds: { process.holds(grant.claim) },
+                    isStored: { process.isStored(grant.claim) })
             }
         }
         try await pause(100...world.plan.hold)
@@ -82,10 +84,14 @@ extension SimulatedTask {
 }
 
 /// Knows which items were put and taken.
-private final class BufferJudge: FamilyJudge {
+final class BufferJudge: FamilyJudge {
     private struct Item {
         var buffer: String
         var isPut = false
+        /// Whether a put of it was confirmed as a new one.
+        var isConfirmed = false
+        /// Since when a task knows that it was put: what it begins then puts nothing.
+        var isKnownSince: Time?
         var mayBeTaken = false
         var isTaken = false
     }
@@ -122,10 +128,11 @@ private final class BufferJudge: FamilyJudge {
 
     func hasPut(_ put: Int) {
         puts[put]!.end = world.now
-        let item = puts[put]!.item
-        world.check(
-            !items[item]!.isPut || items[item]!.buffer == "shaky" || world.judge.losses > 0, "\(item) was put twice")
-        items[item]!.isPut = true
+        let (item, begin) = (puts[put]!.item, puts[put]!.begin)
+        let isNew = !items[item]!.isConfirmed && begin <= items[item]!.isKnownSince ?? .max
+        world.check(isNew || items[item]!.buffer == "shaky" || world.judge.losses > 0, "\(item) was put twice")
+        (items[item]!.isPut, items[item]!.isConfirmed) = (true, true)
+        items[item]!.isKnownSince = items[item]!.isKnownSince ?? world.now
     }
 
     /// The buffer remembers the id: then another put, or an attempt of this one, has put the item.
@@ -135,6 +142,7 @@ private final class BufferJudge: FamilyJudge {
         let buffer = items[put.item]!.buffer
         guard let destruction = destroyed[buffer], destruction < put.begin, !world.mayLoseData else {
             if buffer != "shaky" { items[put.item]!.isPut = true }
+            items[put.item]!.isKnownSince = items[put.item]!.isKnownSince ?? world.now
             return
         }
         let others = puts.contains {

@@ -27,7 +27,11 @@ extension SimulatedTask {
         world.note("\(process.name) has a turn of \(name), fence \(turn.fence)")
         world.family(CohortJudge.self).begins(name)
         var holder = 0
-        world.judge { holder = $0.enter(room, fence: turn.fence, process) { cohort.isHeld(turn, life) } }
+        world.judge {
+            holder = $0.enter(
+                room, fence: turn.fence, process, holds: { cohort.isHeld(turn, life) },
+                isStored: { cohort.isStored(turn) })
+        }
         cohort.notifyLoss(of: turn) { [world] in world.judge { $0.leave(holder, isToldOfLoss: true) } }
         try await pause(100...world.plan.hold)
         world.judge { $0.finish(holder) }

@@ -1,6 +1,4 @@
 // Latches: one opens when it was counted down as often as it should be, and not before.
-import Hiredis
-
 @testable import RedisDC
 
 extension SimulatedTask {
@@ -166,19 +164,4 @@ private final class LatchJudge: FamilyJudge {
             )
         }
     }
-}
-
-/// What `Latch.countDown` sends.
-private struct CountDown: EngineOperation {
-    typealias Value = Int
-
-    let latch: Resource
-    let id: String?
-
-    var name: String { latch.name }
-    var describedResource: Resource? { latch }
-    var once: Once { .slot }
-    var arguments: [RedisArgument] { latch.arguments + [.string(id ?? "")] }
-
-    func script(_ family: Family?) -> RedisScript { Scripts.countDown }
 }

@@ -1,6 +1,4 @@
 // Leases of mutexes, semaphores and read-write locks: nobody is inside together with a task that excludes it.
-import Hiredis
-
 @testable import RedisDC
 
 extension SimulatedTask {
@@ -64,18 +62,4 @@ extension Acquire {
     static func mutex(_ name: String) -> Acquire {
         Acquire(resource: Resource(name: name, kind: .mutex, permits: 1), mode: .lease)
     }
-}
-
-/// What `ReadWriteLock.downgrade` sends.
-private struct Reduce: EngineOperation {
-    typealias Value = Int
-
-    let held: HeldClaim
-    let keep: Int
-
-    var name: String { held.name }
-    var once: Once { .claim(held.number, isEnded: false) }
-    var arguments: [RedisArgument] { [.string(String(held.number)), .integer(keep)] }
-
-    func script(_ family: Family?) -> RedisScript { Scripts.reduce }
 }

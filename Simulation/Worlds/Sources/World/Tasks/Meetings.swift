@@ -61,7 +61,7 @@ extension SimulatedTask {
             judge.enters(arrival.generation, lease.claim, process)
             try await pause(100...world.plan.hold)
             judge.finishes(arrival.generation, process)
-            let leaving = Acquire(resource: exit, action: .arrive)
+            let leaving = Acquire.arrivalOfParty(at: exit)
             if process.holds(lease.claim),
                 try await arrive(leaving, parties: nil, timeout: .seconds(20), isCancelled: false) != nil
             {

@@ -12,8 +12,9 @@ extension SimulatedTask {
             try await pause(100...world.plan.hold)
             guard process.holds(lease.claim) else { break }
             let begin = judge.arrives(party)
-            let arrival = Acquire(resource: phaser, action: .arrive)
-            guard try await arrive(arrival, parties: nil, timeout: longTimeout) != nil else { break }
+            guard try await arrive(.arrivalOfParty(at: phaser), parties: nil, timeout: longTimeout) != nil else {
+                break
+            }
             judge.passes(party, since: begin)
         }
         judge.leaves(party)
@@ -34,9 +35,6 @@ private final class PhaserJudge: FamilyJudge {
     private unowned let world: World
     private var parties: [Int: Party] = [:]
     private var lastParty = 0
-    /// When a process that leaves was last a party. It may end its registration before its arrival, which then counts in
-    /// place of another party.
-    private var shutdowns: [String: Time] = [:]
 
     init(_ world: World) { self.world = world }
 
@@ -57,7 +55,7 @@ private final class PhaserJudge: FamilyJudge {
         let own = parties[number]!
         parties[number]?.idleSince = world.now
         world.note("party \(number) has passed")
-        if world.mayLoseData || shutdowns[own.name] ?? -1 >= begin { return }
+        if world.mayLoseData { return }
         for other in parties.values where other.name == own.name {
             guard let idle = other.idleSince, idle < begin, !other.process.isDead, other.process.holds(other.claim)
             else { continue }
@@ -69,7 +67,6 @@ private final class PhaserJudge: FamilyJudge {
 
     func leaves(_ party: Int) {
         world.note("party \(party) leaves")
-        if let party = parties[party], party.process.isLeaving { shutdowns[party.name] = world.now }
         parties[party] = nil
     }
 

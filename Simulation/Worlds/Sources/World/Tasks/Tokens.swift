@@ -1,6 +1,4 @@
 // Permits that are consumed and signalled, of semaphores and turnstiles: none is lost, none is doubled.
-import Hiredis
-
 @testable import RedisDC
 
 extension SimulatedTask {
@@ -143,19 +141,4 @@ private final class GateJudge: FamilyJudge {
     }
 
     func checkEnd(_ ledger: Ledger) {}
-}
-
-/// What `Turnstile.lock` and `Turnstile.unlock` send.
-private struct SetTurnstile: EngineOperation {
-    typealias Value = Void
-
-    let turnstile: Resource
-    let isOpen: Bool
-
-    var name: String { turnstile.name }
-    var describedResource: Resource? { turnstile }
-    var once: Once { .slot }
-    var arguments: [RedisArgument] { turnstile.arguments + [isOpen ? "1" : "0"] }
-
-    func script(_ family: Family?) -> RedisScript { Scripts.setTurnstile }
 }
