@@ -20,7 +20,8 @@ extension Gateway {
     /// For TLS, pass it to `HTTPServerBuilder.tls(_:tlsConfiguration:)` of `HummingbirdTLS`.
     public func server() -> HTTPServerBuilder {
         HTTPServerBuilder { responder in
-            SocketChannel(gateway: self, connections: self.connections, upgrades: true, responder: responder)
+            AcceptedConnections(
+                SocketChannel(gateway: self, connections: self.connections, upgrades: true, responder: responder))
         }
     }
 
@@ -29,7 +30,8 @@ extension Gateway {
     public func operationsServer() -> HTTPServerBuilder {
         let connections = Connections(max: 256, maxOfAddress: nil)
         return HTTPServerBuilder { responder in
-            SocketChannel(gateway: self, connections: connections, upgrades: false, responder: responder)
+            AcceptedConnections(
+                SocketChannel(gateway: self, connections: connections, upgrades: false, responder: responder))
         }
     }
 }
