@@ -128,6 +128,7 @@ extension World {
         servers.replicate(lag: Int.random(in: 0...10, using: &random))
         note("a replica is promoted")
         judge { $0.dataLost() }
+        record { $0.failedOver(now) }
         servers.promote()
         mail?.promoted()
         breakAll()

@@ -77,6 +77,7 @@ final class SimulatedProcess {
 
     func die() {
         isDead = true
+        world.record { $0.add("killed", self) }
         doubtConsumed()
         unsubscribe()
         mail?.client.channels.end()
@@ -275,8 +276,14 @@ final class SimulatedProcess {
     }
 
     func observe(_ event: CoordinatorEvent) {
-        if case .dataLost = event { world.judge { $0.dataLossAnnounced() } }
-        if case .sessionLost = event { (sessionEnds, _) = (sessionEnds + 1, doubtConsumed()) }
+        if case .dataLost = event {
+            world.judge { $0.dataLossAnnounced() }
+            world.record { $0.add("dataLost", self) }
+        }
+        if case .sessionLost(_, let reason) = event {
+            (sessionEnds, _) = (sessionEnds + 1, doubtConsumed())
+            world.record { $0.add("sessionLost", self) { $0.note = reason == .dataLost ? "dataLost" : "expired" } }
+        }
         world.note("\(name): \(event)")
     }
 

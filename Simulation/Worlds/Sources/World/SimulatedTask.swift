@@ -84,6 +84,18 @@ final class SimulatedTask {
         try await world.executor.result { process.use(claim, operation, $0) }
     }
 
+    // MARK: The history
+
+    func recordCall(_ verb: String, _ name: String, count: Int? = nil, parties: Int? = nil) -> Int? {
+        var operation: Int?
+        world.record { operation = $0.begins(verb, name, count: count, parties: parties, process) }
+        return operation
+    }
+
+    func recordEnd(_ operation: Int?, _ outcome: String, _ arrival: Arrival? = nil) {
+        world.record { $0.ends(operation, outcome, arrival, process) }
+    }
+
     // MARK: Leases
 
     /// A lease of the task, and what the judge knows of it.
@@ -94,6 +106,10 @@ final class SimulatedTask {
         /// The judge's number of the holder; 0 before it has one.
         fileprivate(set) var holder = 0
         fileprivate(set) var loss: RedisDCError?
+        /// Its number in the history.
+        fileprivate var recorded: Int?
+        /// Whether the section is over that the history knows.
+        fileprivate var isOver = false
 
         fileprivate init(_ name: String, _ grant: Grant) {
             (self.name, claim, fence) = (name, grant.claim, grant.fence)
@@ -107,18 +123,22 @@ final class SimulatedTask {
         _ request: Acquire, _ room: Judge.Room, timeout: Duration?, isCancelled: Bool? = nil
     ) async throws -> Held? {
         var held: Held?
+        let process = process
         var early: RedisDCError?
+        let called = world.now
         let result = try await acquire(request, timeout: timeout, isCancelled: isCancelled) { [world] error in
             early = error
             held?.loss = error
-            if let held { world.judge { $0.leave(held.holder, isToldOfLoss: true) } }
+            guard let held else { return }
+            world.judge { $0.leave(held.holder, isToldOfLoss: true) }
+            world.record { $0.lease(held.recorded, is: "lost", process) }
         }
         guard let grant = result.grant else { return nil }
         let now = Held(request.name, grant)
         (held, now.loss) = (now, early)
         world.note("\(process.name) has \(request.count) of \(request.name), fence \(grant.fence)")
-        let process = process
         if now.loss == nil {
+            world.record { now.recorded = $0.enters(request, room, fence: grant.fence, called: called, process) }
             world.judge {
                 now.holder = $0.enter(
                     room, fence: grant.fence, process, holds: { process.holds(grant.claim) },
@@ -130,13 +150,23 @@ final class SimulatedTask {
 
     /// Leaves the section that a lease protects, and releases it.
     func leave(_ held: Held) async throws {
-        world.judge { $0.finish(held.holder) }
+        finish(held)
         let result: Finish = try await world.executor.result { process.release(held.claim, $0) }
         told(held, result)
     }
 
+    /// The section that a lease protects is over. The holder has looked at its lease a moment ago.
+    func finish(_ held: Held) {
+        world.judge { $0.finish(held.holder) }
+        if !held.isOver, held.loss == nil, process.holds(held.claim) {
+            world.record { $0.lease(held.recorded, is: "held", process) }
+        }
+        held.isOver = true
+    }
+
     /// Notes what the end of a lease has told its holder.
     func told(_ held: Held, _ result: Finish) {
+        if result.error?.code == .lost { world.record { $0.lease(held.recorded, is: "lost", process) } }
         let isLost = result.error.map { $0.code == .lost || $0.mayHaveRun } ?? false
         world.judge { $0.leave(held.holder, isToldOfLoss: isLost) }
     }

@@ -36,6 +36,8 @@ public final class World {
     var executions = 0
     /// Whether the scripts that the server runs are events of interest.
     public var notesScripts = false
+    /// What `redisdc verify --replay` can judge, if it is kept.
+    private(set) var history: History?
     /// When the last fault was over, or will be.
     private(set) var calmSince: Time = 0
     /// The number of faults so far.
@@ -64,6 +66,26 @@ public final class World {
 
     /// The virtual time in seconds.
     public var seconds: Double { Double(now) / 1_000_000 }
+
+    /// Keeps the history from now on.
+    public func keepHistory() { history = History() }
+
+    /// The lines of the history after the first one; empty if it is not kept.
+    public var historyLines: [History.Line] { history?.lines ?? [] }
+
+    /// The first line of the history.
+    public func historyHeader(seed: UInt64) -> History.Header {
+        let used = Set(uses.map(\.name))
+        var families: [String] = []
+        if !used.isDisjoint(with: ["mutex", "read-write", "several-locks"]) { families.append("locks") }
+        if used.isSuperset(of: ["pool", "tokens"]) { families.append("semaphores") }
+        if !used.isDisjoint(with: ["barrier", "exchanger"]) { families.append("barriers") }
+        return History.Header(
+            seed: seed, ttl: Int(longestTTL / 1000), families: families, isLossless: plan.faults.promotions == 0)
+    }
+
+    /// Records something in the history, if it is kept.
+    func record(_ event: (inout History) -> Void) { if history != nil { event(&history!) } }
 
     /// Runs until all tasks have ended, or until a promise is broken.
     public func run() {
@@ -102,6 +124,7 @@ public final class World {
         let ttl = plan.ttls.randomElement(using: &random)!
         let process = SimulatedProcess(number: processes.count, in: self, ttl: .seconds(ttl))
         processes.append(process)
+        record { $0.add("started", process) }
         process.start()
         for _ in 0..<plan.tasks { SimulatedTask(of: process).begin() }
         mail?.add(to: process)
@@ -178,6 +201,8 @@ public final class World {
         let ledger = Ledger(servers.master, keys)
         if !ledger.claims.isEmpty { violation("claims are left: \(ledger.claims)") }
         for judge in judges { judge.checkEnd(ledger) }
+        let permits = family(TokenJudge.self).initial
+        record { $0.close(ledger, permits: permits, now) }
         mail?.checkEnd()
     }
 }

@@ -50,6 +50,9 @@ struct Simulate: ParsableCommand {
     var shrink: Double?
     @Option(help: "After a broken promise, write a picture of the last events to this file, in SVG.")
     var picture: String?
+    @Option(
+        help: "Write what the processes of the last seed have done to this file, which redisdc verify --replay judges.")
+    var history: String?
     @Flag(help: "The scripts of the engine that the server runs are among the events.")
     var scripts = false
     @Flag(help: "Print the last events also if all promises were kept.")
@@ -64,7 +67,9 @@ struct Simulate: ParsableCommand {
             let plan = try plan(current)
             let world = World(seed: current, plan: plan, alteredScripts: alter)
             world.notesScripts = scripts
+            if history != nil { world.keepHistory() }
             world.run()
+            if let history { try write(world.historyLines, world.historyHeader(seed: current), to: history) }
             (total, checks) = (total + world.events, checks + world.checks)
             (hours, faults) = (hours + world.seconds / 3600, faults + world.faults)
             if !world.violations.isEmpty {
@@ -78,6 +83,14 @@ struct Simulate: ParsableCommand {
         print(
             "\(current - seed) seeds, \(total) events, \(checks) checks, \(faults) faults, "
                 + String(format: "%.2f simulated hours in %.1f s: every promise was kept", hours, seconds))
+    }
+
+    private func write(_ lines: [History.Line], _ header: History.Header, to path: String) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        var text = try encoder.encode(header)
+        for line in lines { text += try Data([UInt8(ascii: "\n")]) + encoder.encode(line) }
+        try (text + [UInt8(ascii: "\n")]).write(to: URL(fileURLWithPath: path))
     }
 
     private func alter(_ text: String) -> String {

@@ -14,7 +14,7 @@ extension SimulatedTask {
             _ = try await call(Signal(condition, count: count))
             return try await leave(held)
         }
-        world.judge { $0.finish(held.holder) }
+        finish(held)
         let request = Acquire(resource: condition, failsOnLoss: true, detail: .releases(held.claim))
         if try await acquire(request, timeout: longTimeout).grant != nil { judge.wakes(condition.name) }
         if process.holds(held.claim) {

@@ -32,7 +32,7 @@ extension SimulatedTask {
         guard let held = try await enter(request, room, timeout: timeout) else { return }
         try await pause(100...world.plan.hold)
         if isWriter, isOne(in: 3) {
-            world.judge { $0.finish(held.holder) }
+            finish(held)
             if case .done(let count, _)? = try await use(held.claim, { Reduce(held: $0, keep: 1) }).answer, count > 0 {
                 world.judge { $0.goOn(held.holder, size: 1) }
                 try await pause(100...world.plan.hold)

@@ -8,9 +8,12 @@ extension SimulatedTask {
     ) async throws -> (Arrival, Grant)? {
         let judge = world.family(MeetingJudge.self)
         let call = judge.begins(request.name, process)
+        let operation = parties.flatMap { recordCall("arrive", request.name, parties: $0) }
         let result = try await acquire(
             request, timeout: timeout.map { max($0, .milliseconds(1)) }, isCancelled: isCancelled)
         judge.ends(call, result)
+        // The end of a refused arrival goes on after its error.
+        recordEnd(operation, result.grant == nil ? "unknown" : "ok", result.grant.map { Arrival($0) })
         guard let grant = result.grant else { return nil }
         let arrival = Arrival(grant)
         judge.passes(request.name, parties: parties, arrival)

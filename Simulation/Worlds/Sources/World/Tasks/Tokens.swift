@@ -22,7 +22,9 @@ extension SimulatedTask {
         let count = number(1...2)
         // Until the result is here, the process may die with the permits.
         judge.count(resource.name) { $0.maybeConsumed += count }
+        let operation = recordCall("wait", resource.name, count: count)
         let result = try await acquire(Acquire(resource: resource, count: count), timeout: timeout)
+        recordEnd(operation, result.outcome)
         if result.grant != nil {
             judge.count(resource.name) { $0.isConsumed(count) }
             for _ in 0..<count { process.consumes(resource.name) }
@@ -34,7 +36,9 @@ extension SimulatedTask {
     private func signal(_ resource: Resource, _ judge: TokenJudge) async throws {
         let count = number(1...2)
         judge.count(resource.name) { $0.maybeSignalled += count }
+        let operation = recordCall("signal", resource.name, count: count)
         let result = try await call(Signal(resource, count: count))
+        recordEnd(operation, result.outcome)
         if result.answer != nil {
             judge.count(resource.name) { $0.isSignalled(count) }
         } else if !result.isUnknown {
@@ -91,7 +95,7 @@ final class TokenJudge: FamilyJudge {
 
     private unowned let world: World
     private var tokens: [String: Tokens] = [:]
-    private var initial: [String: Int] = [:]
+    private(set) var initial: [String: Int] = [:]
 
     init(_ world: World) { self.world = world }
 
