@@ -23,6 +23,8 @@ struct Judge {
         var size = 1
         /// The sum of the sizes that may be inside together.
         var capacity = 1
+        /// Whether the fences of those who enter it one after the other grow.
+        var hasFences = true
         /// The group whose members count once together.
         var group: String?
     }
@@ -96,7 +98,7 @@ struct Judge {
             room: room, fence: fence, process: process, holds: holds, isStored: isStored,
             losses: isOld ? losses - 1 : losses)
         checkCompany(number)
-        if room.capacity == room.size {
+        if room.hasFences, room.capacity == room.size {
             // Members of a group learn of their grants in any order.
             if room.group == nil, let highest = highestFence[room.name], fence <= highest {
                 violations.append("\(room.name): fence \(fence) after \(highest)")

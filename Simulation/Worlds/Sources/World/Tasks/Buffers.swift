@@ -60,11 +60,13 @@ extension SimulatedTask {
         judge.handles(item)
         let process = process
         var holder = 0
+        // A lease of an item gets the first item when it reads, so another one with a later fence may have had it before.
+        let room = Judge.Room(name: item, hasFences: false)
         // After its destruction, a buffer may have an item of the same id.
         if places.name != "shaky" {
             world.judge {
                 holder = $0.enter(
-                    Judge.Room(name: item), fence: grant.fence, process, holds: { process.holds(grant.claim) },
+                    room, fence: grant.fence, process, holds: { process.holds(grant.claim) },
                     isStored: { process.isStored(grant.claim) })
             }
         }
