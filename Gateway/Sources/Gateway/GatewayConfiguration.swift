@@ -87,6 +87,10 @@ public struct GatewayConfiguration: Sendable {
     static let maxPageBytes = 256 * 1024
     /// The number of bytes that are read from a connection at once: what a client can make the node hold that nobody reads.
     static let maxReadBytes = 16 * 1024
+    /// The number of new connections from which an event loop reads in a millisecond: a new connection costs 0.3 ms of a core.
+    static let connectionsPerMillisecond = 1
+    /// The number of reads of an event loop from long bodies in a millisecond: 64 MiB in a second.
+    static let bodyReadsPerMillisecond = 4
     /// The size up to which the rest of a body is read after its reply, so that the connection can be used again.
     static let maxDiscardedBytes = 64 * 1024
     /// The size above which a page must have left before the next one is read. A connection takes

@@ -82,7 +82,8 @@ struct DashboardTests {
             dashboard.addRoutes(to: router)
             let (ports, continuation) = AsyncStream<Int>.makeStream()
             let application = Application(
-                router: router, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
+                router: router, server: .plain,
+                configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
                 onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: log.logger)
             let services = ServiceGroup(services: [redis, office, coordinator, application], logger: log.logger)
             let running = Task { try await services.run() }

@@ -283,7 +283,10 @@ struct MailTests {
             _ = try await bob.send(["hello"], to: ["alice"])
             let page = try await poll
             #expect(page.texts == ["hello"])
-            #expect(try await alice.mail(after: page.cursor, wait: 1).body["status"] == "timedOut")
+            var last = try await alice.mail(after: page.cursor, wait: 1)
+            // A node that has too much to do tells its client to repeat the poll.
+            while last.problem == "unavailable" { last = try await alice.mail(after: page.cursor, wait: 1) }
+            #expect(last.body["status"] == "timedOut", "\(last)")
         }
     }
 

@@ -218,7 +218,7 @@ struct SessionTests {
 
     @Test("a session ends at its time")
     func expiry() async throws {
-        try await withNodes(configure: { $0.sessionLifetime = .seconds(2) }) { nodes, _ in
+        try await withNodes(configure: { $0.sessionLifetime = .seconds(15) }) { nodes, _ in
             let client = try await TestClient(nodes[0].url, "alice")
             try await until("the session has ended") { try await client.mail().problem == "unknown-session" }
             // The node ends a session up to a millisecond before Redis does.
@@ -275,7 +275,10 @@ struct SessionTests {
             #expect(limited.status == 429 && limited.problem == "too-many-requests")
             #expect(Int(limited.headers["Retry-After"].first ?? "") ?? 0 >= 1)
             _ = try await TestClient(nodes[0].url, "bob")
-            #expect(try await TestClient.login(nodes[0].url, "carol", "phone").status == 429)
+            // The limit recovers by one login in twelve seconds.
+            try await until("the address has no login left") {
+                try await TestClient.login(nodes[0].url, "carol", "phone").status == 429
+            }
             // At the same time, so that the limit does not recover between them.
             let problems = try await withThrowingTaskGroup(of: String?.self) { [client] group in
                 for number in 0..<40 {
@@ -336,7 +339,8 @@ struct SessionTests {
                 for _ in 0..<8 {
                     group.addTask {
                         var count = 0
-                        for _ in 0..<500 {
+                        // Few enough for the nonces to be there at the end.
+                        for _ in 0..<25 {
                             let status = try await status(alice)
                             #expect(status == .noContent || status == .tooManyRequests)
                             if status == .noContent { count += 1 }
@@ -346,7 +350,7 @@ struct SessionTests {
                 }
                 return try await group.reduce(0, +)
             }
-            #expect(admitted < 4000, "the calls must exceed the limit for this test to mean anything")
+            #expect(admitted < 200, "the calls must exceed the limit for this test to mean anything")
             let keys = try await nodes[0].redis.send("KEYS", "*:nonce:*").array ?? []
             #expect(keys.count == admitted + 1)
         }

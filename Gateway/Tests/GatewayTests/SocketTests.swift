@@ -157,9 +157,10 @@ struct SocketTests {
 
     @Test("a socket that does not authenticate in time is closed")
     func silent() async throws {
-        try await withNodes(configure: { $0.authenticationTime = .milliseconds(500) }) { nodes, _ in
-            let socket = try await TestSocket(nodes[0].url)
-            #expect(try await socket.closeCode() == 1008)
+        // TestSocket loses the frame if the connection ends before the client's pipeline is one of frames.
+        try await withNodes(configure: { $0.authenticationTime = .milliseconds(50) }) { nodes, _ in
+            let frames = try await withUpgradedSocket(nodes[0]) { try await $0.rest() }
+            #expect(frames == [RawSocket.Frame(opcode: 8, payload: [0x03, 0xF0])])
         }
     }
 

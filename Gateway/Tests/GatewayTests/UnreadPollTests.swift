@@ -31,7 +31,11 @@ struct UnreadPollTests {
 
     @Test("of 150 unread polls of one session the node holds as many replies as allowed, and refuses the others")
     func bounded() async throws {
-        try await withNodes(configure: { $0.sendBufferBytes = 8192 }) { nodes, _ in
+        try await withNodes(configure: {
+            $0.sendBufferBytes = 8192
+            // The replies are held as long as the test lasts.
+            $0.maxWriteTime = .seconds(600)
+        }) { nodes, _ in
             let alice = try await TestClient(nodes[0].url, "alice")
             let (body, count, polls) = (String(repeating: "x", count: 100_000), 20, nodes[0].gateway.polls)
             for _ in 0..<count { try await nodes[0].office.send(body, to: "alice") }

@@ -10,12 +10,15 @@ final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundOut = HTTPResponsePart
 
     private let (headerTime, bodyTime): (TimeAmount, TimeAmount)
+    private let reader: TurnReader
     private var timer: Scheduled<Void>?
     /// The number of requests whose response has not ended.
     private var requests = 0
     private var isReadingBody = false
     /// The bytes of the body that have not arrived; `nil` if its length is not announced.
     private var restBytes: Int?
+    /// The announced length of the body, or the number of bytes that have arrived of one in chunks.
+    private var bodyBytes = 0
     /// Whether the connection ends with the response that has begun, because the body of its request is not wanted.
     private var isLast = false
     /// Whether that response has ended.
@@ -24,8 +27,10 @@ final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
     /// - Parameters:
     ///   - headerTime: the limit from the end of the last response to the end of a header.
     ///   - bodyTime: the limit from there to the end of the body.
-    init(headerTime: Duration, bodyTime: Duration) {
+    ///   - reader: reads long bodies in turns, and discards what arrives after the last response.
+    init(headerTime: Duration, bodyTime: Duration, reader: TurnReader) {
         (self.headerTime, self.bodyTime) = (TimeAmount(headerTime), TimeAmount(bodyTime))
+        self.reader = reader
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { stop() }
@@ -43,10 +48,15 @@ final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
             isReadingBody = true
             let length = head.headerFields[.contentLength].flatMap { Int($0) }
             restBytes = length ?? (head.headerFields[.transferEncoding] == nil ? 0 : nil)
+            bodyBytes = restBytes ?? 0
+            beginIfLong()
             start(bodyTime, context)
-        case .body(let bytes): restBytes = restBytes.map { $0 - bytes.readableBytes }
+        case .body(let bytes):
+            if let rest = restBytes { restBytes = rest - bytes.readableBytes } else { bodyBytes += bytes.readableBytes }
+            beginIfLong()
         case .end:
             isReadingBody = false
+            reader.endBody()
             awaitHeader(context)
         }
         context.fireChannelRead(data)
@@ -76,11 +86,16 @@ final class RequestTimer: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func writeLast(_ end: NIOAny, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
         hasEnded = true
+        reader.discard()
         let channel = context.channel
         let written = promise ?? context.eventLoop.makePromise()
         context.write(end, promise: written)
         channel.closeLater()
         written.futureResult.whenComplete { _ in channel.closeOutput() }
+    }
+
+    private func beginIfLong() {
+        if bodyBytes > GatewayConfiguration.maxReadBytes { reader.beginLongBody() }
     }
 
     private func awaitHeader(_ context: ChannelHandlerContext) {

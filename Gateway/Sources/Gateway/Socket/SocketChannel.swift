@@ -20,7 +20,8 @@ extension Gateway {
     /// For TLS, pass it to `HTTPServerBuilder.tls(_:tlsConfiguration:)` of `HummingbirdTLS`.
     public func server() -> HTTPServerBuilder {
         HTTPServerBuilder { responder in
-            SocketChannel(gateway: self, connections: self.connections, upgrades: true, responder: responder)
+            AcceptedConnections(
+                SocketChannel(gateway: self, connections: self.connections, upgrades: true, responder: responder))
         }
     }
 
@@ -29,7 +30,8 @@ extension Gateway {
     public func operationsServer() -> HTTPServerBuilder {
         let connections = Connections(max: 256, maxOfAddress: nil)
         return HTTPServerBuilder { responder in
-            SocketChannel(gateway: self, connections: connections, upgrades: false, responder: responder)
+            AcceptedConnections(
+                SocketChannel(gateway: self, connections: connections, upgrades: false, responder: responder))
         }
     }
 }
@@ -58,9 +60,10 @@ struct SocketChannel: HTTPChannelHandler {
     /// Whether /v1/socket is upgraded.
     let upgrades: Bool
     let responder: HTTPChannelHandler.Responder
+    private let turns = ServerTurns()
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
-        let (gateway, upgrades) = (gateway, upgrades)
+        let (gateway, upgrades, turns) = (gateway, upgrades, turns)
         if let limit = connections.add(channel) {
             limit.count()
             channel.close(promise: nil)
@@ -81,7 +84,9 @@ struct SocketChannel: HTTPChannelHandler {
                         let connection = ClientConnection(channel)
                         try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
                         try pipeline.addHandler(ClientConnectionHandler(connection))
-                        try pipeline.addHandler(RequestTimer(headerTime: headerTime, bodyTime: bodyTime))
+                        let reader = try pipeline.handler(type: TurnReader.self)
+                        try pipeline.addHandler(
+                            RequestTimer(headerTime: headerTime, bodyTime: bodyTime, reader: reader))
                         try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: nil, logger: logger))
                         return .http(
                             try HTTPPart(
@@ -91,7 +96,8 @@ struct SocketChannel: HTTPChannelHandler {
                 })
             // Of the first request; RequestTimer is in the pipeline from its body on.
             let timer = FirstHeaderTimer(headerTime)
-            try channel.pipeline.syncOperations.addHandler(timer)
+            let reader = TurnReader(turns.turns(of: channel.eventLoop))
+            try channel.pipeline.syncOperations.addHandlers(reader, timer)
             let encoder = HTTPResponseEncoder()
             let filter = UpgradeFilter(accepts: { upgrades && gateway.acceptsSocket($0) })
             var limits = NIOHTTPDecoderLimitConfiguration()

@@ -77,7 +77,8 @@ struct FakeGateway: Sendable {
             var logger = Logger(label: "fake")
             logger.logLevel = .critical
             let application = Application(
-                router: router, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
+                router: router, server: .plain,
+                configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
                 onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: logger)
             runs.append(Task { try await application.run() })
             for await port in ports {

@@ -65,9 +65,13 @@ struct RawSocket {
 
     /// Reads the answer to an echo, and returns its text.
     mutating func echoed() async throws -> String? {
-        guard let frame = try await next() else { return nil }
-        try #require(frame.opcode == 1, "\(frame)")
-        return try JSONParser.parse(frame.payload)["ack"]?.string
+        while let frame = try await next() {
+            // The gateway may send a ping before it.
+            if frame.opcode == 9 { continue }
+            try #require(frame.opcode == 1, "\(frame)")
+            return try JSONParser.parse(frame.payload)["ack"]?.string
+        }
+        return nil
     }
 }
 

@@ -27,6 +27,8 @@ struct TestClient: Sendable {
     private static let plainHTTP: HTTPClient = {
         var configuration = HTTPClient.Configuration()
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 10_000
+        // The node closes a connection after ten idle seconds: no request should meet that.
+        configuration.connectionPool.idleTimeout = .seconds(5)
         return HTTPClient(eventLoopGroup: .singletonMultiThreadedEventLoopGroup, configuration: configuration)
     }()
 

@@ -142,7 +142,7 @@ private func makeNode(
     gateway.addRoutes(to: router)
     let (ports, continuation) = AsyncStream<Int>.makeStream()
     let application = Application(
-        router: router, server: settings.hasGatewayServer ? gateway.server() : .http1(),
+        router: router, server: settings.hasGatewayServer ? gateway.server() : .plain,
         configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
         onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: log.logger)
     let services = ServiceGroup(services: [redis, office, gateway, application], logger: log.logger)

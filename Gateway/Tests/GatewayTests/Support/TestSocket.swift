@@ -9,6 +9,9 @@ import Testing
 @testable import Gateway
 
 /// A client's end of a WebSocket, which can send any frame.
+///
+/// NIO's client removes the HTTP decoder in a later turn of the event loop: a socket that the server closes at once may end
+/// before, without its close frame. ``RawSocket`` reads that.
 final class TestSocket: Sendable {
     private let channel: NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
     private let frames: AsyncStream<WebSocketFrame>
