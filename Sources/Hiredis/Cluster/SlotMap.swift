@@ -25,9 +25,10 @@ struct SlotMap: Sendable {
     /// Makes a map from the descriptions of several servers. For each slot the highest epoch wins, the previous map
     /// included.
     ///
-    /// What a server says of itself replaces what others and the previous map say of it, up to its epoch: it may have given
-    /// a slot to a server with a lower epoch (`CLUSTER SETSLOT` does not compare them), and would otherwise keep it in this
-    /// map for ever.
+    /// The statement of a server about itself replaces those of others and of the previous map about it, up to its epoch: it
+    /// may have given a slot to a server with a lower epoch (`CLUSTER SETSLOT` does not compare them), and would otherwise
+    /// keep it in this map for ever. A slot that nobody claims stays where it was, so that its move to the next owner is seen
+    /// as one (``changes(since:)``).
     init(_ descriptions: [[Master]], previous: SlotMap? = nil) {
         let all = Array(descriptions.joined())
         let selves = Dictionary(all.filter(\.isSelf).map { ($0.endpoint, $0.epoch) }, uniquingKeysWith: max)
@@ -41,6 +42,9 @@ struct SlotMap: Sendable {
         for master in all where master.isSelf || !isReplaced(master.endpoint, master.epoch) {
             let owner = Owner(endpoint: master.endpoint, epoch: master.epoch)
             for slot in master.slots.joined() where (owners[slot]?.epoch ?? -1) <= master.epoch { owners[slot] = owner }
+        }
+        if let previous {
+            for slot in owners.indices where owners[slot] == nil { owners[slot] = previous.owners[slot] }
         }
         countMasters()
     }

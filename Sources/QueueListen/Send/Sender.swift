@@ -157,7 +157,7 @@ final class Sender: Sendable {
         max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2))
     }
 
-    /// What the last attempt of a request was answered.
+    /// The reply to the last attempt of a request, and what is known of the attempts before.
     private struct Outcome {
         var reply: RESPValue
         /// The tags of the messages in this attempt.

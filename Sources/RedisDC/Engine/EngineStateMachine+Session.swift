@@ -247,7 +247,7 @@ extension EngineStateMachine {
             let request = claims[id]!.request
             switch claims[id]!.state {
             case .idle:
-                // What it depends on is lost with the session.
+                // It depends on something that is lost with the session.
                 if request.failsOnLoss, drop(id) { actions.append(.fail(id, lostWait(request))) }
             case .requested, .queued:
                 if settings.failsWaitersOnLoss || request.failsOnLoss {

@@ -1,5 +1,6 @@
 // Helpers of the tests of publish and subscribe.
 import Hiredis
+import TestRandom
 import TestSupport
 import Testing
 
@@ -64,5 +65,13 @@ extension RedisClient {
             _ = try await pipeline(part.map { ["PUBLISH", .string(channel), .integer($0)] })
             rest = part.upperBound..<numbers.upperBound
         }
+    }
+
+    /// Publishes numbers in one pipeline, and kills the connections with subscriptions between two of them: the server
+    /// publishes the next ones before anyone can subscribe again, so they are lost for certain, on any machine.
+    func publishAndKill(_ numbers: Range<Int>, to channel: String, using generator: inout SplitMix) async throws {
+        var commands: [RedisCommand] = numbers.map { ["PUBLISH", .string(channel), .integer($0)] }
+        commands.insert(["CLIENT", "KILL", "TYPE", "pubsub"], at: Int.random(in: 1..<commands.count, using: &generator))
+        _ = try await pipeline(commands)
     }
 }

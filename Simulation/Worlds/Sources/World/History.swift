@@ -1,10 +1,11 @@
 // The history of a run, in the form that `redisdc verify --replay` judges: docs/verify.md describes its lines.
 @testable import RedisDC
 
-/// What the processes of a world have done and were told, as the processes of `redisdc verify` record it.
+/// A record of the operations of all processes and of the losses that were reported to them, as the processes of
+/// `redisdc verify` write it.
 ///
 /// So a second judge, which has no access to the world, sees the same run. Recorded are locks, permits, and barriers with
-/// a fixed number of parties.
+/// a fixed number of parties. The tool's own type of a line is internal to its package.
 public struct History {
     /// A line of the history after the first one.
     public struct Line: Encodable {
@@ -86,7 +87,7 @@ public struct History {
         return operation
     }
 
-    /// A process has read that it holds a lease, or was told of its loss.
+    /// A process has read that it holds a lease (`held`), or learns of its loss (`lost`).
     mutating func lease(_ operation: Int?, is state: String, _ process: SimulatedProcess) {
         if let operation { add(state, process) { $0.operation = operation } }
     }

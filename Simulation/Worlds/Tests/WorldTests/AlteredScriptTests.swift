@@ -30,7 +30,7 @@ struct Alteration: CustomTestStringConvertible, Sendable {
         return plan
     }
 
-    /// What the judges say to the first seed in which one finds it.
+    /// The first violation that a judge finds in the first seed that has one.
     func firstFinding() -> String? {
         for seed in 1...20 as ClosedRange<UInt64> {
             let world = World(seed: seed, plan: plan(seed), alteredScripts: alter)

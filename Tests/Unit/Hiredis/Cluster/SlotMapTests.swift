@@ -125,6 +125,10 @@ struct SlotMapTests {
             let map = SlotMap(descriptions, previous: known)
             #expect(port(map, 7) == 2 && map.masters == [master(2, 4).endpoint])
         }
+        // While nobody claims the slot, it stays: the next map shows its move.
+        let between = SlotMap([[giver], [master(2, 4, 8...16383)]], previous: known)
+        #expect(port(between, 7) == 1)
+        #expect(SlotMap([[giver], [taker]], previous: between).changes(since: between) == [taker.endpoint: [7]])
         // Without an answer of the giver its claim stays, and with an older one too.
         #expect(port(SlotMap([[taker]], previous: known), 7) == 1)
         let isolated = SlotMap.Master(endpoint: master(1, 3).endpoint, epoch: 3, slots: [], isSelf: true)
