@@ -1,6 +1,6 @@
 // Writes that compare a lease's fence where they happen, so that a holder that was paused too long writes in vain.
 import CoordinationBase
-package import Hiredis
+public import Hiredis
 
 extension Lease {
     /// Keys of the application that a later holder of this lock takes over: what a holder that was paused beyond its lease
@@ -26,10 +26,13 @@ extension Lease {
 ///
 /// - Every use of a key, also ``get(_:)``, takes it over for the fence of the lease. A new holder reads what it is going to
 ///   change, and from then on the holders before it write in vain.
-/// - The fence is stored beside the key, in the same slot of a cluster, with the name of the lock:
-///   `rdc:fence:{KEY}`, or `rdc:fence:{TAG}:KEY` for a key with a hash tag. It expires seven days after its last use.
-/// - A key belongs to one lock: that of another name is refused.
-/// - Only uses by these functions are compared. Others read the key as any key, and must not write it.
+/// - The fence is stored beside the key, in the same slot of a cluster, with the namespace and name of the lock:
+///   `rdc:fence:{KEY}`, or `rdc:fence:{TAG}:KEY` for a key with a hash tag. It expires seven days after its last use, so a
+///   holder that was paused for longer than that is not refused.
+/// - A key belongs to one lock, until its fence expires. Other locks are refused.
+/// - Only uses by these functions are compared. Other programs read the key as any key, and must not write it.
+/// - The lease is that of a mutex, of a write lock or of an election. Leases that are held together, of a semaphore or of
+///   readers, would refuse each other.
 /// - When Redis loses the end of its data in a failover, it may lose a fence together with the write. The next use by the
 ///   holder brings it back.
 public struct GuardedKeys: Sendable {
@@ -39,7 +42,7 @@ public struct GuardedKeys: Sendable {
     /// Sets a key to a value.
     ///
     /// - Parameters:
-    ///   - timeToLive: 1 ms or more, after which the key expires; `nil` for never.
+    ///   - ttl: 1 ms or more, after which the key expires; `nil` for never.
     /// - Throws:
     ///   - `.lost`: the lease is no longer held, or a later holder has used the key; nothing was changed.
     ///   - `.conflict`: the key belongs to another lock.
@@ -48,91 +51,76 @@ public struct GuardedKeys: Sendable {
     ///     happen unless a later holder uses the key before. Setting it again is safe while the lease is held.
     ///   - `.outOfMemory`, `.notPermitted`, `.serverError`, `.notConnected`, `.stopped`.
     public func set(
-        _ key: String, to value: RedisArgument, timeToLive: Duration? = nil
+        _ key: String, to value: RedisArgument, ttl: Duration? = nil
     ) async throws(RedisDCError) {
-        if let timeToLive, timeToLive < .milliseconds(1) {
+        if let ttl, ttl < .milliseconds(1) {
             throw RedisDCError(
                 .invalidArgument,
-                "cannot set the guarded key \"\(key)\": timeToLive is \(timeToLive), expected 1 ms or more")
+                "cannot set the guarded key \"\(key)\": ttl is \(ttl), expected 1 ms or more")
         }
-        let ttl = timeToLive.map { RedisArgument.integer(Int(min($0, .maxWait) / .milliseconds(1))) } ?? ""
-        _ = try await run(Scripts.guardedWrite, key, ["set", value, ttl])
+        var arguments = [value]
+        if let ttl { arguments += ["PX", .integer(Int(min(ttl, .maxWait) / .milliseconds(1)))] }
+        _ = try await run(GuardedScript.set, keys: [key], arguments: arguments)
     }
 
     /// Deletes a key. Its fence stays.
     ///
-    /// - Throws: what ``set(_:to:timeToLive:)`` throws.
+    /// - Throws: what ``set(_:to:ttl:)`` throws.
     public func delete(_ key: String) async throws(RedisDCError) {
-        _ = try await run(Scripts.guardedWrite, key, ["delete", "", ""])
+        _ = try await run(GuardedScript.delete, keys: [key])
     }
 
     /// Reads a key, and takes it over: no holder before this one can change it afterwards.
     ///
     /// - Returns: the value; `.null` if the key does not exist.
-    /// - Throws: what ``set(_:to:timeToLive:)`` throws; `.wrongType` if the value is no string.
+    /// - Throws: what ``set(_:to:ttl:)`` throws; `.wrongType` if the value is no string.
     public func get(_ key: String) async throws(RedisDCError) -> RESPValue {
-        let parts = try await run(Scripts.guardedRead, key, []).array ?? []
-        return parts.count > 1 ? parts[1] : .null
+        try await run(GuardedScript.get, keys: [key])
     }
 
-    /// Runs a script that changes guarded keys in its own way. It sees `KEYS` and `ARGV` as without a guard, and does not run
-    /// if a later holder has used one of the keys.
+    /// Runs a script that changes guarded keys in its own way. It does not run if a later holder has used one of the keys.
     ///
     /// - Parameters:
     ///   - keys: 1 to 64 keys, of one slot in a cluster.
     /// - Returns: the reply of the script.
-    /// - Throws: what ``set(_:to:timeToLive:)`` throws; `.serverError` if the script fails, after what it has written.
+    /// - Throws: what ``set(_:to:ttl:)`` throws; `.serverError` if the script fails, after what it has written.
     public func run(
         _ script: GuardedScript, keys: [String], arguments: [RedisArgument] = []
     ) async throws(RedisDCError) -> RESPValue {
         guard (1...64).contains(keys.count) else {
-            throw RedisDCError(
-                .invalidArgument, "a guarded script has \(keys.count) keys, expected 1 to 64")
+            throw RedisDCError(.invalidArgument, "a guarded script has \(keys.count) keys, expected 1 to 64")
         }
-        var guards: [String] = []
-        for key in keys { guards.append(try Self.guardKey(key)) }
-        let reply = try await send(script.guarded, keys + guards, arguments + [fence, .string(lease.name)], keys)
-        guard let parts = reply.array, parts.count > 1 else { return .null }
-        return parts[1]
-    }
-
-    // MARK: Requests
-
-    private var fence: RedisArgument { .string(String(lease.fence)) }
-
-    private func run(
-        _ script: RedisScript, _ key: String, _ arguments: [RedisArgument]
-    ) async throws(RedisDCError) -> RESPValue {
-        let keys = [key, try Self.guardKey(key)]
-        return try await send(script, keys, [fence, .string(lease.name)] + arguments, [key])
-    }
-
-    private func send(
-        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], _ names: [String]
-    ) async throws(RedisDCError) -> RESPValue {
+        let fences = try keys.map { (key) throws(RedisDCError) in try Self.fenceKey(key) }
         try lease.check()
+        let fence = lease.fence
+        let lock: RedisArgument = .string("\(lease.engine.namespace.name):\(lease.name)")
         let reply: RESPValue
-        do { reply = try await redis.script(script, keys: keys, arguments: arguments, timeout: nil) } catch {
-            throw RedisDCError(error, key: names.joined(separator: ", "))
-        }
-        let text = names.map { "\"\($0)\"" }.joined(separator: ", ")
-        switch reply.array?.first?.string {
-        case "ok": return reply
+        do {
+            reply = try await redis.script(
+                script.script, keys: keys + fences, arguments: arguments + [.string(String(fence)), lock], timeout: nil)
+        } catch { throw RedisDCError(error, key: keys.joined(separator: ", ")) }
+        let parts = reply.array ?? []
+        switch parts.first?.string {
+        // An array of Redis ends at the first element that is nil.
+        case "ok": return parts.count > 1 ? parts[1] : .null
         case "late":
             throw RedisDCError(
                 .lost,
-                "\"\(lease.name)\" has a later holder, which has used \(text): nothing was changed with the fence \(lease.fence)"
+                "\"\(lease.name)\" has a later holder, which has used \(Self.list(keys)): nothing was changed with the fence \(fence)"
             )
         case "other":
             throw RedisDCError(
                 .conflict,
-                "\(text) belongs to another lock than \"\(lease.name)\": use one lock for all changes of a key")
+                "\(Self.list(keys)) belongs to another lock than \"\(lease.name)\": use one lock for all changes of a key"
+            )
         default: throw RedisDCError(.serverError, "unexpected reply: \(reply.form)")
         }
     }
 
+    private static func list(_ keys: [String]) -> String { keys.map { "\"\($0)\"" }.joined(separator: ", ") }
+
     /// The key of the fence, in the same slot of a cluster as the key itself.
-    static func guardKey(_ key: String) throws(RedisDCError) -> String {
+    static func fenceKey(_ key: String) throws(RedisDCError) -> String {
         if let open = key.firstIndex(of: "{"), let close = key[open...].firstIndex(of: "}"),
             key.index(after: open) != close
         {
@@ -154,25 +142,18 @@ public struct GuardedKeys: Sendable {
 /// static let append = GuardedScript("return redis.call('APPEND', KEYS[1], ARGV[1])")
 /// ```
 public final class GuardedScript: Sendable {
-    let guarded: RedisScript
+    let script: RedisScript
 
-    /// Makes a script from its Lua source, which may use `KEYS` and `ARGV` and return a reply.
+    /// Makes a script from its Lua source, which sees `KEYS` and `ARGV` as without a guard, and may return a reply.
     public init(_ source: String) {
-        guarded = RedisScript(
+        script = RedisScript(
             """
-            local total, fence, name = #KEYS / 2, ARGV[#ARGV - 1], ARGV[#ARGV]
-            for number = 1, total do
-              local kept = redis.call('GET', KEYS[total + number])
-              if kept then
-                local space = string.find(kept, ' ', 1, true)
-                if not space or string.sub(kept, space + 1) ~= name then return {'other', kept} end
-                if tonumber(string.sub(kept, 1, space - 1)) > tonumber(fence) then return {'late', kept} end
-              end
+            local function guard()
+            \(Self.guardSource)
             end
-            for number = 1, total do
-              redis.call('SET', KEYS[total + number], fence .. ' ' .. name, 'PX', '604800000')
-            end
-            for number = total * 2, total + 1, -1 do KEYS[number] = nil end
+            local refusal = guard()
+            if refusal then return refusal end
+            for number = #KEYS, #KEYS / 2 + 1, -1 do KEYS[number] = nil end
             ARGV[#ARGV] = nil
             ARGV[#ARGV] = nil
             local function body()
@@ -181,9 +162,9 @@ public final class GuardedScript: Sendable {
             return {'ok', body()}
             """)
     }
-}
 
-extension Scripts {
-    static let guardedWrite = RedisScript(embedded: PackageResources.guarded_write_lua)
-    static let guardedRead = RedisScript(embedded: PackageResources.guarded_read_lua)
+    private static let guardSource = String(decoding: PackageResources.guard_lua, as: UTF8.self)
+    fileprivate static let set = GuardedScript("return redis.call('SET', KEYS[1], unpack(ARGV))")
+    fileprivate static let get = GuardedScript("return redis.call('GET', KEYS[1])")
+    fileprivate static let delete = GuardedScript("return redis.call('DEL', KEYS[1])")
 }

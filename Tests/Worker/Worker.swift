@@ -93,6 +93,21 @@ struct Worker {
                 } catch let error as RedisDCError {
                     _ = try await redis.send("RPUSH", "log", .string("\(error.code)"))
                 }
+            case "engine-guard":
+                let hasGuard = words[0] == "guarded"
+                let lease = try await coordinator.mutex(name).lock()
+                let stopping = StoppingRedis(target: redis)
+                do {
+                    if hasGuard {
+                        try await lease.guarded(stopping).set("k", to: "late")
+                    } else {
+                        try lease.check()
+                        _ = try await stopping.script(
+                            RedisScript("return redis.call('SET', KEYS[1], 'late')"), keys: ["k"], arguments: [],
+                            timeout: nil)
+                    }
+                    print("written, and the lease is \(lease.isHeld ? "held" : "lost")")
+                } catch let error as RedisDCError { print(error.code) }
             case "engine-turns":
                 // Locks a mutex a number of times, and increments a counter under it without an atomic command.
                 for _ in 0..<Int(words[0])! {
@@ -119,5 +134,17 @@ struct Worker {
             default: fatalError("cannot run: unknown job \"\(job)\"")
             }
         }
+    }
+}
+
+/// Stops the whole process when it is about to send a script, until it gets SIGCONT.
+private struct StoppingRedis: ForwardingRedis {
+    let target: any Redis
+
+    func script(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
+    ) async throws(RedisError) -> RESPValue {
+        kill(getpid(), SIGSTOP)
+        return try await target.script(script, keys: keys, arguments: arguments, timeout: timeout)
     }
 }

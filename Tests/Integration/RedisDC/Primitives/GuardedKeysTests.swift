@@ -130,11 +130,11 @@ extension PrimitiveTests {
                 try await keys.set("{a}k", to: .bytes([0, 255, 10]))
                 #expect(try await keys.get("{a}k").bytes == [0, 255, 10])
                 #expect(try await redis.send("TTL", "{a}k").integer == -1)
-                try await keys.set("{a}k", to: 7, timeToLive: .seconds(100))
+                try await keys.set("{a}k", to: 7, ttl: .seconds(100))
                 #expect(try await (1...100).contains(redis.send("TTL", "{a}k").integer ?? 0))
                 try await keys.delete("{a}k")
                 #expect(try await redis.send("EXISTS", "{a}k").integer == 0)
-                #expect(try await redis.send("GET", "rdc:fence:{a}:{a}k").string == "\(lease.fence) m")
+                #expect(try await redis.send("GET", "rdc:fence:{a}:{a}k").string == "\(lease.fence) \(one.namespace):m")
                 let ttl = try await redis.send("TTL", "rdc:fence:{a}:{a}k").integer ?? 0
                 #expect((604_000...604_800).contains(ttl))
                 try await redis.send("LPUSH", "list", "x")
@@ -160,8 +160,8 @@ extension PrimitiveTests {
             "a fence is in the slot of its key",
             arguments: ["k", "{a}", "a{b}c", "{}{a}", "a{b", "{a}{b}", "ü{é}", "a{{b}}"])
         func slots(key: String) throws {
-            if let guardKey = try? GuardedKeys.guardKey(key) {
-                #expect(HashSlot.of(guardKey) == HashSlot.of(key), "\(guardKey)")
+            if let fenceKey = try? GuardedKeys.fenceKey(key) {
+                #expect(HashSlot.of(fenceKey) == HashSlot.of(key), "\(fenceKey)")
             } else {
                 #expect(key == "{}{a}")
             }
@@ -175,7 +175,7 @@ extension PrimitiveTests {
                 let many = (0..<65).map { "{a}\($0)" }
                 for attempt: @Sendable () async throws -> Void in [
                     { try await keys.set("", to: "x") }, { try await keys.set("a}b", to: "x") },
-                    { try await keys.set("k", to: "x", timeToLive: .zero) },
+                    { try await keys.set("k", to: "x", ttl: .zero) },
                     { _ = try await keys.run(append, keys: []) }, { _ = try await keys.run(append, keys: many) },
                 ] { #expect(await errorOf(attempt)?.code == .invalidArgument) }
                 #expect(try await redis.send("EXISTS", "k", "", "a}b").integer == 0)
