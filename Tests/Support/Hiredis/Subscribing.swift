@@ -71,7 +71,8 @@ extension RedisClient {
     /// publishes the next ones before anyone can subscribe again, so they are lost for certain, on any machine.
     func publishAndKill(_ numbers: Range<Int>, to channel: String, using generator: inout SplitMix) async throws {
         var commands: [RedisCommand] = numbers.map { ["PUBLISH", .string(channel), .integer($0)] }
-        commands.insert(["CLIENT", "KILL", "TYPE", "pubsub"], at: Int.random(in: 1..<commands.count, using: &generator))
+        commands.insert(
+            ["CLIENT", "KILL", "TYPE", "pubsub"], at: Int.random(in: 1..<commands.count, using: &generator))
         _ = try await pipeline(commands)
     }
 }
