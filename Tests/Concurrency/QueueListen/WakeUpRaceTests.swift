@@ -257,6 +257,7 @@ extension QueueListenTests {
         func atRandom(partitions: Int) async throws {
             var configuration = PostOfficeConfiguration()
             configuration.partitions = partitions
+            configuration.callTimeout = patience
             configuration.recheckInterval = .seconds(1)
             let settings = configuration
             let seed = testSeed()

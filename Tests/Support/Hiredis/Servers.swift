@@ -13,7 +13,7 @@ func withServer<Result>(
 ) async throws -> Result {
     try await withLocalRedis(server) { server in
         var configuration = try RedisConfiguration(url: server.url)
-        configuration.commandTimeout = patience
+        configuration.bePatient()
         configure(&configuration)
         return try await withRedisClient(configuration) { redis in try await body(server, redis) }
     }
@@ -27,7 +27,7 @@ func withProxiedServer<Result>(
     try await withServer { server, direct in
         try await withFaultProxy(to: .port(server.port)) { proxy in
             var configuration = RedisConfiguration(endpoint: .tcp(host: "127.0.0.1", port: proxy.port))
-            configuration.commandTimeout = patience
+            configuration.bePatient()
             configure(&configuration)
             return try await withRedisClient(configuration) { redis in try await body(proxy, redis, direct) }
         }

@@ -8,12 +8,20 @@ public import RedisDCTesting
 /// client's default timeout of 10 s.
 public let patience = Duration.seconds(120)
 
-/// Runs `body` with a client whose commands have the timeout ``patience``.
+extension RedisConfiguration {
+    /// Lets a client wait for a busy machine, also where it would take a slow server for a dead one.
+    public mutating func bePatient() {
+        (commandTimeout, silenceLimit) = (patience, patience)
+        (connectTimeout, probeInterval) = (.seconds(30), .seconds(30))
+    }
+}
+
+/// Runs `body` with a client that waits for a busy machine.
 public func withTestClient<Result>(
     url: String, configure: (inout RedisConfiguration) -> Void = { _ in }, _ body: (RedisClient) async throws -> Result
 ) async throws -> Result {
     var configuration = try RedisConfiguration(url: url)
-    configuration.commandTimeout = patience
+    configuration.bePatient()
     configure(&configuration)
     return try await withRedisClient(configuration, body)
 }
@@ -26,7 +34,7 @@ public func withServer<Result>(
 ) async throws -> Result {
     try await withLocalRedis(server) { server in
         var configuration = try RedisConfiguration(url: server.url)
-        configuration.commandTimeout = patience
+        configuration.bePatient()
         configure(&configuration)
         return try await withRedisClient(configuration) { redis in
             try await withTestClient(url: server.unixURL) { other in try await body(server, redis, other) }

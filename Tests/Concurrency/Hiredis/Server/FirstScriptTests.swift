@@ -11,7 +11,9 @@ extension ServerTests {
         @Test("no other caller has a new connection until the scripts that come first are sent")
         func first() async throws {
             try await withLocalRedis { server in
-                let redis = try RedisClient(RedisConfiguration(url: server.url))
+                var configuration = try RedisConfiguration(url: server.url)
+                configuration.bePatient()
+                let redis = try RedisClient(configuration)
                 let isAvailable = Locked([Bool]())
                 let stop = redis.sendFirst(for: "k") {
                     isAvailable.withLock { $0.append(redis.onlyNode.link.current != nil) }

@@ -30,7 +30,7 @@ extension EngineTests {
                 let a = try one.semaphore("s", permits: 0)
                 let b = try two.semaphore("s", permits: 0)
                 for _ in 0..<100 {
-                    async let waiting: Void = a.wait(timeout: .seconds(10))
+                    async let waiting: Void = a.wait(timeout: patience)
                     try await b.signal()
                     try await waiting
                 }
@@ -131,7 +131,7 @@ extension EngineTests {
         @Test("waiters of a destroyed semaphore leave nothing in Redis")
         func destroyedWaitersLeaveNothing() async throws {
             try await withServer { _, redis, other in
-                try await withCoordinator(redis: redis, configuration: shortTTL) { one in
+                try await withCoordinator(redis: redis, configuration: longTTL) { one in
                     let semaphore = try one.semaphore("s", permits: 0)
                     let waiting = (0..<50).map { _ in Task { try await semaphore.wait() } }
                     try await until("all waiters are queued") { try await one.inspect("s")?.waiterCount == 50 }
