@@ -205,7 +205,11 @@ struct EngineGenerator {
     }
 
     private mutating func other() -> Operation {
-        switch Int.random(in: 0..<6, using: &random) {
+        switch Int.random(in: 0..<7, using: &random) {
+        case 6:
+            return Operation(
+                kind: .script("engine/guard"), keys: ["{g}1", "{g}2", "rdc:fence:{g}:{g}1", "rdc:fence:{g}:{g}2"],
+                arguments: ["own", random.pick(["8", "9", "10"]), random.pick(["t:m", "t:m", "t:n"])], time: time)
         case ..<2:
             return Operation(
                 kind: .script("engine/rate_limit"), keys: ["rdc:{t:rate:x}"],
