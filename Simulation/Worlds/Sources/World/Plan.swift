@@ -50,6 +50,8 @@ extension World {
                 mail.partitions = Int.random(in: 1...2, using: &random)
                 if random.isOne(in: 2) { tasks = 0 }
             }
+            if !isCalm, random.isOne(in: 4) { faults.promotions = Int.random(in: 2...8, using: &random) }
+            if !isCalm, random.isOne(in: 12) { faults.clockSteps = Int.random(in: 2...6, using: &random) }
         }
     }
 
