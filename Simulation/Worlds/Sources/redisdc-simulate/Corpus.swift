@@ -14,13 +14,24 @@ struct KnownWorld: Codable {
     /// See ``replace``.
     var by: String?
 
+    init(_ showed: String, _ seed: UInt64, _ plan: World.Plan, _ replace: String?, _ by: String?) {
+        (self.showed, self.seed, self.plan, self.replace, self.by) = (showed, seed, plan, replace, by)
+    }
+
+    /// Its line in a corpus.
+    func line() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
+    }
+
     /// Reads a corpus: a world on each line.
     static func all(in path: String) throws -> [KnownWorld] {
         let text = try String(contentsOfFile: path, encoding: .utf8)
-        let decoder = JSONDecoder()
         return try text.split(separator: "\n").enumerated().map { number, line in
             do {
-                return try decoder.decode(KnownWorld.self, from: Data(line.utf8))
+                return try JSONDecoder().decode(
+                    KnownWorld.self, from: World.Plan.completed(Data(line.utf8), at: "plan"))
             } catch {
                 throw ValidationError("\(path):\(number + 1): \(error)")
             }
@@ -60,5 +71,28 @@ extension Simulate {
             let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
             return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
         }
+    }
+}
+
+extension World.Plan {
+    /// Adds what a plan of an earlier version lacks: the defaults.
+    ///
+    /// - Parameter key: where the plan is in the JSON; `nil` if it is all of it.
+    static func completed(_ json: Data, at key: String? = nil) throws -> Data {
+        func complete(_ object: Any?, _ defaults: Any) -> Any {
+            guard let object = object as? [String: Any], let defaults = defaults as? [String: Any] else {
+                return object ?? defaults
+            }
+            return defaults.merging(object) { complete($1, $0) }
+        }
+        let defaults = try JSONSerialization.jsonObject(with: JSONEncoder().encode(World.Plan()))
+        var object = try JSONSerialization.jsonObject(with: json)
+        if let key, var outer = object as? [String: Any] {
+            outer[key] = complete(outer[key], defaults)
+            object = outer
+        } else {
+            object = complete(object, defaults)
+        }
+        return try JSONSerialization.data(withJSONObject: object)
     }
 }

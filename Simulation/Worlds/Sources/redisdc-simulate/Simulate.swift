@@ -55,6 +55,9 @@ struct Simulate: ParsableCommand {
     var history: String?
     @Option(help: "Run the worlds of this file, which once showed a fault, in place of those of seeds.")
     var corpus: String?
+    @Option(
+        help: "Print the line of the first seed for that file, with this text about what it has shown; run nothing.")
+    var known: String?
     @Flag(help: "The scripts of the engine that the server runs are among the events.")
     var scripts = false
     @Flag(help: "Print the last events also if all promises were kept.")
@@ -63,6 +66,7 @@ struct Simulate: ParsableCommand {
     func run() throws {
         try repeatWithDeterministicHashes()
         if let corpus { return try Self.runCorpus(corpus) }
+        if let known { return try print(KnownWorld(known, seed, plan(seed), replace, by).line()) }
         let begin = Date()
         var (total, checks, hours, faults) = (0, 0, 0.0, 0)
         var current = seed
@@ -125,7 +129,7 @@ struct Simulate: ParsableCommand {
     }
 
     private func plan(_ seed: UInt64) throws -> World.Plan {
-        if let plan { return try JSONDecoder().decode(World.Plan.self, from: Data(plan.utf8)) }
+        if let plan { return try JSONDecoder().decode(World.Plan.self, from: World.Plan.completed(Data(plan.utf8))) }
         var plan = World.Plan(seed: seed)
         plan.processes = processes ?? plan.processes
         plan.tasks = tasks ?? plan.tasks
