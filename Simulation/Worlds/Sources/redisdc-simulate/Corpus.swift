@@ -57,7 +57,7 @@ extension Simulate {
         for world in worlds {
             guard let failure = world.failure() else { continue }
             failures += 1
-            print("seed \(world.seed), which once showed that \(world.showed): \(failure)")
+            print("seed \(world.seed), known because \(world.showed): \(failure)")
         }
         let seconds = String(format: "%.1f", Date().timeIntervalSince(begin))
         print("\(worlds.count) known worlds in \(seconds) s, \(failures) of them failed")

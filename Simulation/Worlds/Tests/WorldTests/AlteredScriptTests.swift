@@ -70,7 +70,7 @@ struct Alteration: CustomTestStringConvertible, Sendable {
             replacements: ["session_expires = now + ttl": "session_expires = now + 3 * ttl"],
             finding: "later than its TTL"),
         Alteration(
-            promise: "a heartbeat finds that a wake-up was lost", use: "pool", lostWakeUps: 3,
+            promise: "a heartbeat finds that a wake-up was lost", use: "buffer", lostWakeUps: 3,
             replacements: [
                 "session.notices, session.is_changed = session.notices + 1, true writes_wakeups":
                     "session.notices, session.is_changed = session.notices, true writes_wakeups"
