@@ -120,9 +120,9 @@ extension EngineStateMachine {
         case .releasing(_, _, let releaser):
             let error = notHeld(id)
             forget(id)
-            // A repeated release finds no claim if the first attempt has succeeded. If the first attempt finds none,
-            // the lease was already gone: an operator has released it, or Redis has lost it.
-            let isTooLate = if case .done(count: 0, _) = reply { entry.failures == 0 } else { false }
+            // A repeated release finds no claim if an earlier attempt has succeeded. If none of them can have run, the lease
+            // was already gone: an operator has released it, or Redis has lost it.
+            let isTooLate = if case .done(count: 0, _) = reply { !entry.mayComeLate } else { false }
             return releaser.map { [.finish($0, isTooLate ? .failure(error) : .success(.released))] } ?? []
         case .idle, .requested, .queued, .held: return []
         }

@@ -23,6 +23,8 @@ public struct Faults: Sendable, Codable, Equatable {
     public var lostReplies = 300
     /// Processes that end in an orderly way. Each is replaced.
     public var leaves = 1
+    /// Wake-ups that are lost without a break of the connection: one of so many; 0 for none.
+    public var lostWakeUps = 0
 
     /// Creates the usual faults, none of which loses data.
     public init() {}
@@ -31,7 +33,7 @@ public struct Faults: Sendable, Codable, Equatable {
     static var kinds: [WritableKeyPath<Faults, Int>] {
         [
             \.breaks, \.lostChannels, \.deaths, \.stops, \.partitions, \.restarts, \.promotions, \.clockSteps,
-            \.lostReplies, \.leaves,
+            \.lostReplies, \.leaves, \.lostWakeUps,
         ]
     }
 

@@ -95,6 +95,10 @@ extension Ledger {
         claims.flatMap { id, granted in overtakings(id, granted, since: before) }
             + resources.compactMap { openingWithoutParties($0, $1, since: before) }
             + resources.compactMap { name, resource in
+                let isSame = resource.kind == "i" && before.resources[name]?.created == resource.created
+                return isSame ? itemOutOfOrder(name, since: before) : nil
+            }
+            + resources.compactMap { name, resource in
                 guard resource.free < 0, before.resources[name]?.free ?? 0 > resource.free else { return nil }
                 let isResized = before.resources[name]?.limit != resource.limit
                 return isResized ? nil : "more of \(name) was granted than is free: \(resource)"
@@ -117,6 +121,16 @@ extension Ledger {
             else { return nil }
             return "\(id) was granted \(granted.name) before \(other), which had waited longer"
         }
+    }
+
+    /// Whether an item was taken before one that had come earlier.
+    private func itemOutOfOrder(_ name: String, since before: Ledger) -> String? {
+        let start = Array("v\(name)\0".utf8)
+        let items = before.lines.filter { $0.starts(with: start) }
+        guard let taken = items.subtracting(lines).max(by: { $0.lexicographicallyPrecedes($1) }),
+            items.contains(where: { lines.contains($0) && $0.lexicographicallyPrecedes(taken) })
+        else { return nil }
+        return "an item of \(name) was taken before an earlier one"
     }
 
     /// Whether a generation was opened without as many living parties as it needs.

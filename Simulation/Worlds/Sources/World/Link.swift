@@ -21,6 +21,7 @@ final class Link {
     private var generation = 0
     /// The generation of the server that the connection leads to; `nil` while there is none.
     private var server: Int?
+    var isConnected: Bool { server != nil }
     /// When the last packet in each direction arrives.
     private var lastArrival: Time = 0
     private var lastReply: Time = 0

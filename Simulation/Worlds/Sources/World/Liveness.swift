@@ -27,17 +27,26 @@ final class LivenessJudge: FamilyJudge {
 
     func audit(_ ledger: Ledger) {
         let offset = world.servers.master.now - world.now
-        for (session, expiry) in ledger.expiries where expiry > 0 { expiries[session] = Time(expiry) - offset }
+        for (session, expiry) in ledger.expiries where expiry > 0 {
+            expiries[session] = Time(expiry) - offset
+            guard let process = process(of: session), world.plan.faults.clockSteps == 0 else { continue }
+            world.check(
+                Time(expiry) - offset <= world.now + process.ttl,
+                "\(session) expires in \(Double(Time(expiry) - offset - world.now) / 1_000_000) s, later than its TTL")
+        }
         for (id, claim) in ledger.claims {
             let session = ledger.session(of: id)
-            guard let number = Int(session.dropFirst().prefix { $0 != "s" }) else { continue }
-            let process = world.processes[number]
+            guard let process = process(of: session) else { continue }
             guard let end = left[session] ?? (process.isDead ? expiries[session] : nil),
                 world.now > end + Self.limit, isCalm(around: end, but: process)
             else { continue }
             world.violation(
                 "\(id) still has \(claim.name), \(Double(world.now - end) / 1_000_000) s after the end of its session")
         }
+    }
+
+    private func process(of session: String) -> SimulatedProcess? {
+        Int(session.dropFirst().prefix { $0 != "s" }).map { world.processes[$0] }
     }
 
     /// Whether nothing but the end of this process went wrong since the other ones have last sent a heartbeat.

@@ -45,11 +45,17 @@ extension World {
             seconds = min(60, max(6, 3000 / perSecond))
             let isCalm = random.isOne(in: 4)
             faults = isCalm ? .deaths : Faults(&random)
-            if random.isOne(in: 4) {
+            if random.isOne(in: 3) {
                 mail.tasks = Int.random(in: 1...2, using: &random)
                 mail.partitions = Int.random(in: 1...2, using: &random)
+                mail.devices = Int.random(in: 2...3, using: &random)
                 if random.isOne(in: 2) { tasks = 0 }
             }
+            if !isCalm, random.isOne(in: mail.tasks > 0 ? 2 : 4) {
+                faults.promotions = Int.random(in: 2...8, using: &random)
+            }
+            if !isCalm, random.isOne(in: 3) { faults.lostWakeUps = [5, 40].randomElement(using: &random)! }
+            if !isCalm, random.isOne(in: 6) { faults.clockSteps = Int.random(in: 2...6, using: &random) }
         }
     }
 

@@ -69,7 +69,7 @@ extension SimulatedProcess {
 
     /// Takes a message from the server, which arrives later.
     func deliver(_ reply: Reply) {
-        guard let text = reply.elements?.last?.bytes?.text else { return }
+        guard let text = reply.elements?.last?.bytes?.text, !losesWakeUp(text) else { return }
         let (subscription, life) = (subscription, machine.life)
         let arrival = max(lastWakeUp, world.now + world.random.time(50...5000))
         lastWakeUp = arrival

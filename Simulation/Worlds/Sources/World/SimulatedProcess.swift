@@ -40,6 +40,8 @@ final class SimulatedProcess {
     /// The permits that were consumed lately, and when. Redis may not know of their arrival, and returns them if the session
     /// ends.
     private var consumed: [(name: String, at: Time)] = []
+    /// The numbers of claims whose release has lost its reply.
+    private var doubtfulReleases: Set<UInt64> = []
     /// The subscription's number: what belongs to an earlier one is ignored.
     var subscription = 0
     var lastWakeUp: Time = 0
@@ -191,6 +193,9 @@ final class SimulatedProcess {
         consumed = []
     }
 
+    /// Returns once whether the release of the claim with this number has lost its reply.
+    func takeDoubt(_ number: UInt64) -> Bool { doubtfulReleases.remove(number) != nil }
+
     // MARK: The timer
 
     func arm() {
@@ -306,7 +311,9 @@ final class SimulatedProcess {
                 world.violation("\(request.operation) has the unexpected reply \(reply)")
                 return
             }
-        case .failure(let error): answer = .failure(Machine.Failure(error, keys: world.keys))
+        case .failure(let error):
+            if error.mayHaveRun, let release = request.operation as? Release { doubtfulReleases.insert(release.claim) }
+            answer = .failure(Machine.Failure(error, keys: world.keys))
         }
         perform(machine.reply(request, answer, now: now))
     }

@@ -151,8 +151,9 @@ final class SimulatedTask {
     /// Leaves the section that a lease protects, and releases it.
     func leave(_ held: Held) async throws {
         finish(held)
+        let number = process.machine.claims[held.claim]?.number
         let result: Finish = try await world.executor.result { process.release(held.claim, $0) }
-        told(held, result)
+        told(held, result, isDoubtful: number.map(process.takeDoubt) ?? false)
     }
 
     /// The section that a lease protects is over. The holder has looked at its lease a moment ago.
@@ -165,9 +166,12 @@ final class SimulatedTask {
     }
 
     /// Notes what the end of a lease has told its holder.
-    func told(_ held: Held, _ result: Finish) {
+    ///
+    /// - Parameter isDoubtful: whether the reply to a first release was lost. Then the second one succeeds whether the first
+    ///   one has released the lease or the lease was lost.
+    func told(_ held: Held, _ result: Finish, isDoubtful: Bool = false) {
         if result.error?.code == .lost { world.record { $0.lease(held.recorded, is: "lost", process) } }
-        let isLost = result.error.map { $0.code == .lost || $0.mayHaveRun } ?? false
+        let isLost = result.error.map { $0.code == .lost || $0.mayHaveRun } ?? isDoubtful
         world.judge { $0.leave(held.holder, isToldOfLoss: isLost) }
     }
 

@@ -35,10 +35,10 @@ struct Simulate: ParsableCommand {
     var uses: String?
     @Option(help: "Connections that break, in a minute.")
     var breaks: Int?
-    @Option(help: "Promotions of a replica that lacks the last writes, in a minute.")
-    var promotions = 0
-    @Option(help: "Steps of the server's clock, in a minute.")
-    var clockSteps = 0
+    @Option(help: "Promotions of a replica that lacks the last writes, in a minute; without it, some seeds draw some.")
+    var promotions: Int?
+    @Option(help: "Steps of the server's clock, in a minute; without it, some seeds draw some.")
+    var clockSteps: Int?
     @Option(help: "A text of the scripts, on one line, that is replaced by that of --by.")
     var replace: String?
     @Option(help: "See --replace.")
@@ -53,6 +53,11 @@ struct Simulate: ParsableCommand {
     @Option(
         help: "Write what the processes of the last seed have done to this file, which redisdc verify --replay judges.")
     var history: String?
+    @Option(help: "Run the worlds of this file, which once showed a fault, in place of those of seeds.")
+    var corpus: String?
+    @Option(
+        help: "Print the line of the first seed for that file, with this text about what it has shown; run nothing.")
+    var known: String?
     @Flag(help: "The scripts of the engine that the server runs are among the events.")
     var scripts = false
     @Flag(help: "Print the last events also if all promises were kept.")
@@ -60,6 +65,8 @@ struct Simulate: ParsableCommand {
 
     func run() throws {
         try repeatWithDeterministicHashes()
+        if let corpus { return try Self.runCorpus(corpus) }
+        if let known { return try print(KnownWorld(known, seed, plan(seed), replace, by).line()) }
         let begin = Date()
         var (total, checks, hours, faults) = (0, 0, 0.0, 0)
         var current = seed
@@ -94,9 +101,7 @@ struct Simulate: ParsableCommand {
     }
 
     private func alter(_ text: String) -> String {
-        guard let replace, let by else { return text }
-        let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
-        return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
+        Self.alteration(replace: replace, by: by)(text)
     }
 
     private func show(_ world: World) { for line in world.lastEvents.suffix(scripts ? 200 : 60) { print(line) } }
@@ -124,7 +129,7 @@ struct Simulate: ParsableCommand {
     }
 
     private func plan(_ seed: UInt64) throws -> World.Plan {
-        if let plan { return try JSONDecoder().decode(World.Plan.self, from: Data(plan.utf8)) }
+        if let plan { return try JSONDecoder().decode(World.Plan.self, from: World.Plan.completed(Data(plan.utf8))) }
         var plan = World.Plan(seed: seed)
         plan.processes = processes ?? plan.processes
         plan.tasks = tasks ?? plan.tasks
@@ -133,7 +138,8 @@ struct Simulate: ParsableCommand {
         plan.mail.tasks = mail ?? plan.mail.tasks
         plan.mail.partitions = partitions ?? plan.mail.partitions
         plan.faults.breaks = breaks ?? plan.faults.breaks
-        (plan.faults.promotions, plan.faults.clockSteps) = (promotions, clockSteps)
+        plan.faults.promotions = promotions ?? plan.faults.promotions
+        plan.faults.clockSteps = clockSteps ?? plan.faults.clockSteps
         return plan
     }
 

@@ -8,6 +8,8 @@ struct Alteration: CustomTestStringConvertible, Sendable {
     let promise: String
     /// The family of primitives in use; `nil` for the plans of the seeds.
     var use: String?
+    /// See ``Faults/lostWakeUps``.
+    var lostWakeUps = 0
     /// The texts of the scripts, on one line, and what is there instead.
     let replacements: [String: String]
     /// A part of what the judge says; empty if any judge may find it first.
@@ -27,6 +29,7 @@ struct Alteration: CustomTestStringConvertible, Sendable {
         var plan = World.Plan()
         (plan.processes, plan.tasks, plan.seconds, plan.resources, plan.uses) = (3, 2, 30, 1, [use])
         (plan.pause, plan.hold, plan.ttls, plan.faults) = (500_000, 500_000, [2], .deaths)
+        plan.faults.lostWakeUps = lostWakeUps
         return plan
     }
 
@@ -62,6 +65,22 @@ struct Alteration: CustomTestStringConvertible, Sendable {
             promise: "what the dead have held is free in time", use: "pool",
             replacements: [sweeps: "local expired = {}"],
             finding: "after the end of its session"),
+        Alteration(
+            promise: "a session expires a TTL after its last heartbeat", use: "pool",
+            replacements: ["session_expires = now + ttl": "session_expires = now + 3 * ttl"],
+            finding: "later than its TTL"),
+        Alteration(
+            promise: "a heartbeat finds that a wake-up was lost", use: "buffer", lostWakeUps: 3,
+            replacements: [
+                "session.notices, session.is_changed = session.notices + 1, true writes_wakeups":
+                    "session.notices, session.is_changed = session.notices, true writes_wakeups"
+            ], finding: "does not know after"),
+        Alteration(
+            promise: "items are taken in their order", use: "buffer",
+            replacements: [
+                #"local line = call('ZRANGEBYLEX', partition_index, '[v' .. name .. '\0', '(v' .. name .. '\1', 'LIMIT', '0', '1')[1]"#:
+                    #"local lines = call('ZRANGEBYLEX', partition_index, '[v' .. name .. '\0', '(v' .. name .. '\1', 'LIMIT', '0', '9') local line = lines[#lines]"#
+            ], finding: "was taken before an earlier one"),
         Alteration(
             promise: "a limit allows no more than its rate", use: "rate-limit",
             replacements: [limits: "local wait = backlog + (cost - burst - 2) * interval"],

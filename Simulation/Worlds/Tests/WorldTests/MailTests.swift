@@ -61,6 +61,8 @@ struct MailTests {
             ("if others_least and others_least < cut then", "if false then"),
             // A repeated send has one effect.
             ("if request_number == answer_number then", "if false then"),
+            // An id that was used for another send is refused.
+            ("if repeated_fingerprint ~= request_fingerprint then", "if false then"),
             // A process that waits is notified.
             ("if is_waiting then", "if false then"),
             // A newer poll supersedes an older one.

@@ -120,6 +120,17 @@ struct RefusalStateMachineTests {
         #expect(run.taken() == ["finish 1 cancelled"])
     }
 
+    @Test(
+        "a release that finds no lease fails, unless an attempt before it may have ended the lease",
+        arguments: [false, true])
+    func releasedBefore(mayHaveRun: Bool) {
+        var run = MachineRun.holding()
+        run.call(9) { $0.release(1, releaser: 9, now: $1) }
+        run.fail(2, mayHaveRun: mayHaveRun)
+        run.reply(2, .done(count: 0, more: false))
+        #expect(run.taken().last == (mayHaveRun ? "finish 9" : "finish 9 lost"))
+    }
+
     // MARK: The backlog
 
     /// Returns the resources of the requests for claims that the run has sent since the last call.

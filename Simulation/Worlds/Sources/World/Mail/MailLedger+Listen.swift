@@ -10,6 +10,14 @@ extension MailLedger {
     ) {
         guard let status = reply.array?.first?.string, let after else { return }
         if ["devices", "partitions", "foreign"].contains(status) { return }
+        let (old, new) = (before?.device(request.device), after.device(request.device))
+        if (status == "unknown") != (request.requiresDevice && old == nil) {
+            fail("\(name): \(request) replied \(status), and the device is \(old == nil ? "not " : "")known")
+        }
+        if status == "unknown" { return }
+        if let old, let new, new.seen <= old.seen, new.polls != old.polls || new.index != old.index {
+            fail("\(name): \(request.device) was seen again, but at the same time")
+        }
         forgetUnseen(name, request, before, milliseconds)
         var mine =
             boxes[name]!.devices[request.device] ?? Device(acknowledged: after.from, tag: after.fromTag, since: now)

@@ -55,6 +55,8 @@ struct MailLedger {
     private(set) var runs: [String: Int] = [:]
     /// Texts of sends that have certainly failed.
     var refused: Set<String> = []
+    /// The end of texts of sends under ids of other ones.
+    static let misuse = " instead"
     /// The tags that each request has stored, by the key of its answers, its place and its number.
     private var effects: [String: [(String, UInt64)]] = [:]
     /// The highest number that was answered in each place.
@@ -99,8 +101,8 @@ struct MailLedger {
         } else if script === Scripts.listen {
             reads["\(process) \(names[0]) \(arguments[1].text)"] = now
             checkListen(MailListen(arguments), names[0], before[0], after[0], reply, at: now, milliseconds)
-        } else if script === Scripts.forget, reply.array?.last?.integer == 1 {
-            boxes[names[0]]!.devices[arguments[1].text] = nil
+        } else if script === Scripts.forget {
+            checkForget(names[0], arguments, before[0], isForgotten: reply.array?.last?.integer == 1)
         }
     }
 
@@ -171,6 +173,17 @@ struct MailLedger {
         boxes[name, default: Box()].record = record
     }
 
+    /// A device is forgotten, unless it was seen since this was decided.
+    private mutating func checkForget(
+        _ name: String, _ arguments: [RedisArgument], _ record: MailRecord?, isForgotten: Bool
+    ) {
+        let (device, expected) = (arguments[1].text, arguments[2].text)
+        if let seen = record?.device(device)?.seen, !expected.isEmpty, isForgotten != (expected == "\(seen)") {
+            fail("\(name): \(device), seen at \(seen), was \(isForgotten ? "" : "not ")forgotten as of \(expected)")
+        }
+        if isForgotten { boxes[name]!.devices[device] = nil }
+    }
+
     // MARK: Losses
 
     /// A replica is the master, and may lack the last writes.
@@ -200,6 +213,8 @@ struct MailLedger {
         }
         effects = [:]
         highest = [:]
+        // Their ids may be forgotten.
+        refused = refused.filter { !$0.hasSuffix(Self.misuse) }
     }
 
     // MARK: Sends

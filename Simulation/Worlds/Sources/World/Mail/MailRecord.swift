@@ -90,6 +90,9 @@ struct MailRecord: Equatable {
         (boxExpiry, listExpiry) = (expiry(box), expiry(mail))
     }
 
+    /// A device; `nil` if it is not known.
+    func device(_ name: String) -> MailDevice? { devices.first { $0.name == name } }
+
     private mutating func read(_ field: [UInt8], _ value: [UInt8]) {
         switch String(decoding: field, as: UTF8.self) {
         case "m": if !readState(value) { damage.append("the state cannot be read") }
@@ -121,7 +124,9 @@ struct MailRecord: Equatable {
     }
 
     /// The message with an index.
-    func entry(_ index: Int) -> MailEntry? { index > from && index <= last ? entries[index - from - 1] : nil }
+    func entry(_ index: Int) -> MailEntry? {
+        entries.indices.contains(index - from - 1) && index <= last ? entries[index - from - 1] : nil
+    }
 
     /// The tag of the message with an index, as far as it is known.
     func tag(of index: Int) -> UInt64? { index == from ? fromTag : entry(index)?.tag }

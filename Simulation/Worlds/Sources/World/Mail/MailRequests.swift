@@ -42,6 +42,8 @@ struct MailListen: CustomStringConvertible {
     /// 0 continues, 1 begins, 2 acknowledges, 3 registers.
     var phase = 0
     var readsAhead = false
+    /// Whether a device that is not known is refused.
+    var requiresDevice = false
     /// The process and the number of the poll.
     var poll = ""
     /// The cursor; the index is -1 for what the device has acknowledged.
@@ -59,7 +61,7 @@ struct MailListen: CustomStringConvertible {
             reader.number() != nil, let index = reader.number(), let epoch = reader.uint64(),
             let tag = reader.uint64(), let most = reader.number(), reader.number() != nil
         else { return }
-        (phase, readsAhead) = (flags & 3, flags >= 4)
+        (phase, readsAhead, requiresDevice) = (flags & 3, flags & 4 > 0, flags & 8 > 0)
         poll = String(decoding: process, as: UTF8.self) + " \(number)"
         (self.index, self.epoch, self.tag, maxMessages) = (index, epoch, tag, min(most, 1000))
         _ = (reader.number(), reader.number(), reader.number())

@@ -30,7 +30,7 @@ final class MailTask: @unchecked Sendable {
             // Another process may read as the same device: the newer one continues.
             case 4: await read(mail.seats.randomElement(using: &world.random))
             case 5: await receive(for: world.random.time(500_000...20_000_000))
-            case 6 where world.random.isOne(in: 8): await forget()
+            case 6 where world.random.isOne(in: 4): await forget()
             default: await send()
             }
         }
@@ -57,7 +57,13 @@ final class MailTask: @unchecked Sendable {
     private func forget() async {
         guard let seat = mail.seats.randomElement(using: &world.random) else { return }
         world.note("\(owner.process.name) forgets \(seat.device) of \(seat.mailbox)")
-        _ = try? await owner.office.mailbox(seat.mailbox).forget(device: seat.device)
+        guard let mailbox = try? owner.office.mailbox(seat.mailbox) else { return }
+        if world.random.isOne(in: 2) {
+            _ = try? await mailbox.forget(device: seat.device)
+        } else if let device = try? await mailbox.devices().first(where: { $0.name == seat.device }) {
+            await owner.pause(100...100_000)
+            _ = try? await mailbox.forget(device)
+        }
     }
 
     // MARK: Send
@@ -81,7 +87,8 @@ final class MailTask: @unchecked Sendable {
                 owner.sending -= 1
                 confirm(receipt, messages, boxes, begun)
                 // A send that is repeated under its id has no second effect, and the same receipt.
-                if id == nil || !world.random.isOne(in: 4) { return }
+                guard let id, world.random.isOne(in: 4) else { return }
+                if world.random.isOne(in: 3) { return await misuse(id, text, boxes) }
                 mayHaveRun = true
             } catch {
                 owner.sending -= 1
@@ -93,6 +100,21 @@ final class MailTask: @unchecked Sendable {
             await owner.pause(1000...2_000_000)
         }
         if !mayHaveRun { for message in messages { mail.ledger.refused.insert(message.content) } }
+    }
+
+    /// Sends another message under an id that is in use: it is refused, unless Redis has lost the first send.
+    private func misuse(_ id: String, _ text: String, _ boxes: [String]) async {
+        if world.judge.losses > 0 { return }
+        let other = "\(text)\(MailLedger.misuse)"
+        mail.ledger.refused.insert(other)
+        owner.sending += 1
+        do throws(QueueListenError) {
+            _ = try await owner.office.send([Message(text: other)], to: boxes, id: id)
+            if world.judge.losses == 0 { world.violation("\"\(id)\" is the id of two sends") }
+        } catch {
+            world.note("\(owner.process.name) cannot use \"\(id)\" again: \(error.code)")
+        }
+        owner.sending -= 1
     }
 
     private func message(_ text: String) -> Message {
@@ -155,7 +177,10 @@ final class MailTask: @unchecked Sendable {
         defer { if seat.owner === owner.process { seat.owner = nil } }
         var cursor = world.random.isOne(in: 2) ? nil : seat.cursor
         // A reader acknowledges nothing by reading.
-        let reader = world.random.isOne(in: 4) ? try? mailbox.reader(device: seat.device) : nil
+        let requiresDevice = world.isOpen && world.random.isOne(in: 2)
+        let reader =
+            world.random.isOne(in: 4)
+            ? try? mailbox.reader(device: seat.device, requiresDevice: requiresDevice) : nil
         let end = world.now + world.random.time(100_000...15_000_000)
         repeat {
             let longest: Time = world.random.isOne(in: 4) ? 40_000_000 : 6_000_000
@@ -181,7 +206,7 @@ final class MailTask: @unchecked Sendable {
             } catch {
                 mail.calls[call] = nil
                 world.note("\(owner.process.name) cannot read \(seat.mailbox): \(error)")
-                if owner.client.isOver { return }
+                if owner.client.isOver || error.code == .unknownDevice { return }
             }
             await owner.pause(100...50_000)
         } while !owner.client.isOver && (world.isOpen ? world.now < end : !mail.isDrained(seat))

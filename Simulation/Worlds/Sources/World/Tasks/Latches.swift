@@ -92,11 +92,11 @@ private final class LatchJudge: FamilyJudge {
         if let id { latches[name]!.ids.insert(id) } else { latches[name]!.anonymous += 1 }
     }
 
-    /// Participants that have ended, or may have.
+    /// Participants that have ended, or may have. The session of a process that is stopped may expire before it knows.
     private func possibleEnds(_ name: String) -> Int {
         participants.values.count {
             $0.name == name
-                && ($0.claim == nil || $0.process.isDead || $0.process.isLeaving
+                && ($0.claim.map($0.process.holds) != true || $0.process.isDead || $0.process.isLeaving
                     || $0.sessionEnds != $0.process.sessionEnds)
         }
     }

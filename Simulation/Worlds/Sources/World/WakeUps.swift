@@ -1,0 +1,53 @@
+// Wake-ups that are lost without a break of their connection, and whether processes learn of their grants all the same.
+@testable import RedisDC
+
+/// Checks that a process learns of a grant, or of the end of a wait, by its next heartbeat, when the wake-up was lost.
+final class WakeUpJudge: FamilyJudge {
+    /// What a heartbeat, the list of claims and a new connection may take.
+    private static let limit: Time = 2_000_000
+
+    private unowned let world: World
+    /// The waits that the server has ended or granted, and since when their processes could know it.
+    private var unknown: [String: Time] = [:]
+
+    init(_ world: World) { self.world = world }
+
+    func audit(_ ledger: Ledger) {
+        var found: [String: Time] = [:]
+        for process in world.processes where process.isReachable {
+            let limit = process.machine.settings.heartbeatInterval.microseconds + Self.limit
+            for claim in process.machine.claims.values {
+                guard case .queued(let number) = claim.state, let slot = claim.slot else { continue }
+                let id = "\(process.machine.life.id):\(slot):\(number)"
+                guard let stored = ledger.claims[id], stored.state != "w" else { continue }
+                let since = unknown[id] ?? world.now
+                found[id] = since
+                world.check(
+                    world.now <= since + limit,
+                    "\(process.name) does not know after \(Double(world.now - since) / 1_000_000) s that \(id) has \(stored.name)"
+                )
+            }
+        }
+        unknown = found
+    }
+
+    func checkEnd(_ ledger: Ledger) {}
+}
+
+extension SimulatedProcess {
+    /// Whether nothing keeps it from its requests and wake-ups now.
+    fileprivate var isReachable: Bool {
+        isRunning && !isLeaving && channel != nil && link.isConnected && unreachableUntil < world.now
+    }
+
+    /// Whether a wake-up is lost on its way. One without a notice is not lost: its content is a hint.
+    func losesWakeUp(_ text: String) -> Bool {
+        guard world.plan.faults.lostWakeUps > 0, world.isOpen, !text.hasPrefix("0 "), text != "look",
+            world.random.isOne(in: world.plan.faults.lostWakeUps)
+        else { return false }
+        _ = world.family(WakeUpJudge.self)
+        world.faults += 1
+        world.note("\(name) does not receive \"\(text)\"")
+        return true
+    }
+}
