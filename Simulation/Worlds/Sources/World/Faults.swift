@@ -134,7 +134,7 @@ extension World {
         breakAll()
     }
 
-    private func breakAll() {
+    func breakAll() {
         for process in processes where !process.isDead {
             process.link.breakOff()
             process.loseChannel()

@@ -27,11 +27,18 @@ final class Link {
 
     init(of process: SimulatedProcess, in world: World) { (self.process, self.world) = (process, world) }
 
+    /// Whether a request is under way.
+    var isInUse: Bool { !waiting.isEmpty }
+
+    /// Whether packets of a connection arrive only if they are very late.
+    func isBroken(_ generation: Int) -> Bool { generation != self.generation }
+
     /// Connects for the first time, or after a break; again until it succeeds.
     func connect() {
         generation += 1
         let generation = generation
-        world.after(max(delay(), world.plan.faults.isUnreachable(process, at: world.now) ? 200_000 : 0)) { world in
+        let pause = max(delay(), world.plan.faults.isUnreachable(process, at: world.now) ? 200_000 : 0)
+        world.after(pause, .step(process), isNeeded: { generation == self.generation }) { world in
             guard !self.process.isDead, generation == self.generation else { return }
             if world.plan.faults.isUnreachable(self.process, at: world.now) { return self.connect() }
             self.server = world.servers.generation
@@ -69,7 +76,7 @@ final class Link {
         _ execute: @escaping (World) -> RESPValue
     ) {
         guard let server else {
-            return world.after(1000) { _ in
+            return world.after(1000, .step(process, -2)) { _ in
                 self.process.run { _ in completion(.failure(RedisError(.cannotConnect, "there is no connection"))) }
             }
         }
@@ -80,7 +87,10 @@ final class Link {
         lastArrival = arrival
         let isLate = world.random.isOne(in: 2)
         let lateness = world.random.time(0...5_000_000)
-        world.agenda.add(at: arrival) { world in
+        let lane = Lane(kind: .request, process: process.number, number: generation)
+        world.agenda.add(
+            at: arrival, lane, content: number, isNeeded: { self.world.servers.generation == server }
+        ) { world in
             guard world.servers.generation == server else { return }
             if generation == self.generation {
                 let reply = execute(world)
@@ -90,6 +100,8 @@ final class Link {
                     return self.breakOff()
                 }
                 self.answer(number, reply)
+            } else if world.exploration != nil {
+                _ = execute(world)
             } else if isLate {
                 // A copy that the server reads after what was sent on the next connection.
                 world.after(lateness) { world in
@@ -97,7 +109,7 @@ final class Link {
                 }
             }
         }
-        world.after(timeout.microseconds) { _ in
+        world.after(timeout.microseconds, .timer(process), isNeeded: { self.waiting[number] != nil }) { _ in
             guard let completion = self.waiting.removeValue(forKey: number) else { return }
             self.process.run { _ in
                 completion(.failure(RedisError(.timedOut, "no reply in time", mayHaveRun: true)))
@@ -110,7 +122,10 @@ final class Link {
         let generation = generation
         let arrival = max(lastReply, world.now + delay())
         lastReply = arrival
-        world.agenda.add(at: arrival) { _ in
+        let lane = Lane(kind: .reply, process: process.number, number: generation)
+        world.agenda.add(
+            at: arrival, lane, content: world.content(of: reply), isNeeded: { generation == self.generation }
+        ) { _ in
             guard generation == self.generation, let completion = self.waiting.removeValue(forKey: number) else {
                 return
             }

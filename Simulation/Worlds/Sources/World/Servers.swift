@@ -39,6 +39,21 @@ struct Servers {
         master.forgetEffects(through: replica.offset)
     }
 
+    /// Lets the replica lag by so many effects at most.
+    mutating func replicate(maxLag: Int) {
+        let effects = master.effects(after: replica.offset)
+        if effects.count > maxLag { replicate(lag: maxLag) }
+    }
+
+    /// The number of effects that the replica lacks.
+    var lag: Int { master.effects(after: replica.offset).count }
+
+    /// Mixes in the state.
+    func mix(into fingerprint: inout Fingerprint, withReplica: Bool) {
+        fingerprint.mix(master.digest, generation, offset)
+        if withReplica { fingerprint.mix(replica.digest, Array(master.effects(after: replica.offset))) }
+    }
+
     /// Makes the replica the master, and gives it a new replica.
     mutating func promote() {
         replica.promote()

@@ -11,7 +11,8 @@ struct Simulate: ParsableCommand {
         discussion: """
             A seed repeats a run exactly. The command ends with status 1 at the first broken promise, and prints the last
             events before it.
-            """)
+            """,
+        subcommands: [Exhaust.self])
 
     @Option(help: "The first seed.")
     var seed: UInt64 = 1
@@ -39,10 +40,7 @@ struct Simulate: ParsableCommand {
     var promotions = 0
     @Option(help: "Steps of the server's clock, in a minute.")
     var clockSteps = 0
-    @Option(help: "A text of the scripts, on one line, that is replaced by that of --by.")
-    var replace: String?
-    @Option(help: "See --replace.")
-    var by: String?
+    @OptionGroup var alteration: AlterationOptions
     @Option(
         help: "A plan as JSON, as the end of a run with a broken promise prints it, in place of those of the seeds.")
     var plan: String?
@@ -65,7 +63,7 @@ struct Simulate: ParsableCommand {
         var current = seed
         while limit.map({ Date().timeIntervalSince(begin) < $0 }) ?? (current < seed + UInt64(runs)) {
             let plan = try plan(current)
-            let world = World(seed: current, plan: plan, alteredScripts: alter)
+            let world = World(seed: current, plan: plan, alteredScripts: alteration.alter)
             world.notesScripts = scripts
             if history != nil { world.keepHistory() }
             world.run()
@@ -93,12 +91,6 @@ struct Simulate: ParsableCommand {
         try (text + [UInt8(ascii: "\n")]).write(to: URL(fileURLWithPath: path))
     }
 
-    private func alter(_ text: String) -> String {
-        guard let replace, let by else { return text }
-        let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
-        return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
-    }
-
     private func show(_ world: World) { for line in world.lastEvents.suffix(scripts ? 200 : 60) { print(line) } }
 
     /// Reports a broken promise: the smallest world found, its last events, and how to see it again.
@@ -107,7 +99,7 @@ struct Simulate: ParsableCommand {
         if let shrink {
             let end = Date() + shrink
             print("seed \(found.seed) breaks a promise after \(found.world.events) events; looking for a smaller world")
-            finding = Shrinker(alteredScripts: alter, isOver: { Date() > end }).shrink(found)
+            finding = Shrinker(alteredScripts: alteration.alter, isOver: { Date() > end }).shrink(found)
         }
         show(finding.world)
         for violation in finding.world.violations { print("seed \(finding.seed): \(violation)") }
@@ -141,15 +133,5 @@ struct Simulate: ParsableCommand {
         for use in uses?.split(separator: ",") ?? [] where !World.families.contains(String(use)) {
             throw ValidationError("\(use) is not one of \(World.families.joined(separator: ", "))")
         }
-    }
-
-    /// Starts this program again with hash values that are the same in each run, on which the order in dictionaries
-    /// depends.
-    private func repeatWithDeterministicHashes() throws {
-        guard ProcessInfo.processInfo.environment["SWIFT_DETERMINISTIC_HASHING"] == nil else { return }
-        setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
-        let arguments = CommandLine.arguments.map { strdup($0) } + [nil]
-        execv("/proc/self/exe", arguments)
-        throw ValidationError("cannot start \(CommandLine.arguments[0]) again")
     }
 }
