@@ -149,11 +149,11 @@ extension World {
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], name: String
     ) -> RESPValue {
         executions += 1
-        let before = executions.isMultiple(of: plan.ledgerInterval) ? Ledger(servers.master, self.keys) : nil
+        let before = executions.isMultiple(of: plan.ledgerInterval) ? ledger : nil
         let reply = servers.run(script, keys, arguments)
         if notesScripts { note(Self.words(name, arguments, reply)) }
         if let before {
-            for wrong in Ledger(servers.master, self.keys).wrongs(since: before) { violation(wrong) }
+            for wrong in ledger.wrongs(since: before) { violation(wrong) }
         }
         deliverMessages()
         return reply

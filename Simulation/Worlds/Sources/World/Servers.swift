@@ -21,6 +21,17 @@ struct Servers {
         replica.synchronize(with: master)
     }
 
+    /// What the records of the master depend on: every change of them makes another offset.
+    struct Version: Equatable {
+        private let generation: Int
+        private let offset: Int64
+        private let now: Int64
+
+        init(_ servers: Servers) {
+            (generation, offset, now) = (servers.generation, servers.master.offset, servers.master.now)
+        }
+    }
+
     /// The time of the server's clock at the beginning of the world, in microseconds since 1970.
     private static let beginning: Int64 = 1_700_000_000_000_000
 

@@ -200,7 +200,8 @@ final class SimulatedProcess {
         guard !isLeaving, let next = machine.nextTick.map(\.microsecondsRoundedUp) else { return }
         if let timerAt, timerAt <= next { return }
         timerAt = next
-        world.agenda.add(at: max(world.now, next), .timer(self), isNeeded: { self.timerAt == next && !self.isDead }) { _ in
+        world.agenda.add(at: max(world.now, next), .timer(self), isNeeded: { self.timerAt == next && !self.isDead }) {
+            _ in
             guard self.timerAt == next else { return }
             self.timerAt = nil
             self.run { process in process.perform(process.machine.tick(now: process.now)) }

@@ -38,6 +38,7 @@ public final class World {
     var executions = 0
     /// Whether the scripts that the server runs are events of interest.
     public var notesScripts = false
+    private var lastLedger: (version: Servers.Version, ledger: Ledger)?
     /// What `redisdc verify --replay` can judge, if it is kept.
     private(set) var history: History?
     /// When the last fault was over, or will be.
@@ -143,6 +144,15 @@ public final class World {
         if timeline.count > 400 { timeline.removeFirst(200) }
     }
 
+    /// The records of the server now.
+    var ledger: Ledger {
+        let version = Servers.Version(servers)
+        if let lastLedger, lastLedger.version == version { return lastLedger.ledger }
+        let ledger = Ledger(servers.master, keys)
+        lastLedger = (version, ledger)
+        return ledger
+    }
+
     func judge(_ observation: (inout Judge) -> Void) { observation(&judge) }
 
     /// The judge of a family.
@@ -192,12 +202,12 @@ public final class World {
     /// Whether all tasks have ended, and all sessions of dead processes are swept.
     var hasEnded: Bool {
         guard processes.allSatisfy({ $0.isDead || $0.tasks == 0 }) else { return false }
-        let ledger = Ledger(servers.master, keys)
+        let ledger = ledger
         return ledger.claims.isEmpty && ledger.sessions.count <= processes.count { !$0.isDead }
     }
 
     func audit() {
-        let ledger = Ledger(servers.master, keys)
+        let ledger = ledger
         for fault in ledger.faults() + ledger.stuck() { violation(fault) }
         for judge in judges { judge.audit(ledger) }
         mail?.checkSleepers()
@@ -205,7 +215,7 @@ public final class World {
 
     func checkEnd() {
         audit()
-        let ledger = Ledger(servers.master, keys)
+        let ledger = ledger
         if !ledger.claims.isEmpty { violation("claims are left: \(ledger.claims)") }
         for judge in judges { judge.checkEnd(ledger) }
         let permits = family(TokenJudge.self).initial

@@ -55,7 +55,12 @@ struct Exhaust: ParsableCommand {
         fflush(nil)
         if let finding {
             let choices = finding.choices.map(String.init).joined(separator: ",")
-            show(Explorer.replay(scenario, finding.choices, alteredScripts: alteration.alter, notesScripts: scripts))
+            let world = Explorer.replay(
+                scenario, finding.choices, alteredScripts: alteration.alter, notesScripts: scripts)
+            show(world)
+            if world.violations != finding.world.violations {
+                print("the path breaks another promise when it is repeated: \(finding.world.violations)")
+            }
             print("after \(explorer.paths) paths; again: exhaust \(scenario.name) --path '\(choices)'")
             throw ExitCode(1)
         }

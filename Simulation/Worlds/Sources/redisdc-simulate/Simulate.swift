@@ -4,15 +4,22 @@ import Foundation
 import World
 
 @main
-struct Simulate: ParsableCommand {
+struct Program: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "redisdc-simulate",
+        abstract: "Runs simulated deployments, and checks the promises of the library.",
+        subcommands: [Simulate.self, Exhaust.self], defaultSubcommand: Simulate.self)
+}
+
+/// Runs worlds from seeds.
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "seeds",
         abstract: "Runs simulated deployments from seeds, and checks the promises of the library.",
         discussion: """
             A seed repeats a run exactly. The command ends with status 1 at the first broken promise, and prints the last
             events before it.
-            """,
-        subcommands: [Exhaust.self])
+            """)
 
     @Option(help: "The first seed.")
     var seed: UInt64 = 1

@@ -32,6 +32,8 @@ public final class Exploration {
     /// Whether a state was visited; called for each new one.
     private let isVisited: (Int) -> Bool
     private(set) var taken: [Taken] = []
+    /// The state at the end of the path, unless it has ended early.
+    private(set) var end: Int?
     /// Whether the path has led to a state that was visited before.
     private(set) var isRepeated = false
     /// Whether the path differs from the one whose choices it repeats.
@@ -207,6 +209,9 @@ public final class Exploration {
         histories[lane.process] = fingerprint.value
     }
 
+    /// The path is over.
+    func ends(in world: World) { end = fingerprint(of: world) }
+
     /// Begins what the tasks do.
     func begin(in world: World, _ body: (SimulatedProcess) -> Void) {
         for process in world.processes {
@@ -263,11 +268,17 @@ extension World {
     func run(_ path: Exploration, begin: (SimulatedProcess) -> Void) {
         exploration = path
         random = Random(seed: 1, isFixed: true)
-        guard let mail else { return explore(path, begin) }
-        mail.runtime.use {
-            explore(path, begin)
-            mail.end()
-        }
+        guard let mail else { return exploreAndEnd(path, begin) }
+        mail.runtime.use { exploreAndEnd(path, begin) }
+    }
+
+    private func exploreAndEnd(_ path: Exploration, _ begin: (SimulatedProcess) -> Void) {
+        explore(path, begin)
+        // A path may end early. Then the tasks end in the middle of what they do, which is nobody's fault.
+        let violations = judge.violations
+        executor.end()
+        mail?.end()
+        judge.violations = violations
     }
 
     private func explore(_ path: Exploration, _ begin: (SimulatedProcess) -> Void) {
@@ -289,8 +300,8 @@ extension World {
             audit()
             if now > 120_000_000 { violation("tasks still run: \(processes.flatMap(\.waits).prefix(5))") }
         }
+        if isOver { path.ends(in: self) }
         if isOver, judge.violations.isEmpty { checkEnd() }
-        executor.end()
     }
 
     /// Connects all processes, and begins their sessions.

@@ -19,6 +19,9 @@ public struct Explorer {
     public private(set) var events = 0
     /// Whether all paths were tried.
     public private(set) var isComplete = false
+    /// The states at the ends of paths.
+    private(set) var ends: Set<Int> = []
+    private let usesStates: Bool
     private var visited: Set<Int> = []
     private var choices: [Exploration.Taken] = []
 
@@ -30,9 +33,13 @@ public struct Explorer {
         public var world: World
     }
 
-    /// - Parameter alteredScripts: returns the text of a script that the server runs in place of the library's.
-    public init(_ scenario: Scenario, alteredScripts: @escaping (String) -> String = { $0 }) {
-        self.scenario = scenario
+    /// - Parameters:
+    ///   - alteredScripts: returns the text of a script that the server runs in place of the library's.
+    ///   - usesStates: whether paths end at states that were visited before.
+    public init(
+        _ scenario: Scenario, alteredScripts: @escaping (String) -> String = { $0 }, usesStates: Bool = true
+    ) {
+        (self.scenario, self.usesStates) = (scenario, usesStates)
         var texts: [String: String] = [:]
         self.alteredScripts = { text in
             if let known = texts[text] { return known }
@@ -49,6 +56,7 @@ public struct Explorer {
             paths += 1
             events += world.events
             depth = max(depth, path.taken.count)
+            if let end = path.end { ends.insert(end) }
             precondition(!path.hasDiverged, "a path differs from the one whose choices it repeats")
             if !world.violations.isEmpty { return Finding(choices: Self.trimmed(path), world: world) }
             choices = path.taken
@@ -66,9 +74,10 @@ public struct Explorer {
         // The path adds to the states while it runs.
         var visited = self.visited
         self.visited = []
+        let usesStates = usesStates
         let world = scenario.world(alteredScripts: alteredScripts)
         let path = Exploration(prefix: prefix, processes: scenario.processes, budget: scenario.budget) { state in
-            !visited.insert(state).inserted
+            !visited.insert(state).inserted && usesStates
         }
         world.run(path, begin: scenario.begin)
         self.visited = visited

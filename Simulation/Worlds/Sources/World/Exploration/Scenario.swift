@@ -50,10 +50,13 @@ public struct Scenario: Sendable {
 extension Scenario {
     /// All scenarios.
     public static let all: [Scenario] = [
-        Scenario("lock", "each process acquires and releases a mutex", budget: [\.breaks]) { try await $0.locks() },
+        Scenario("lock-calm", "each process acquires and releases a mutex") { try await $0.locks() },
+        Scenario("lock", "the same, with a fault", budget: [\.breaks]) { try await $0.locks() },
         Scenario("lock-death", "the same, and one dies", budget: [\.deaths]) { try await $0.locks() },
         Scenario("lock-both", "the same, with both faults", budget: [\.breaks, \.deaths]) { try await $0.locks() },
-        Scenario("lock-cancel", "the same; a wait is cancelled", budget: [\.cancels, \.breaks]) { try await $0.locks() },
+        Scenario("lock-cancel", "the same; a wait is cancelled", budget: [\.cancels, \.breaks]) {
+            try await $0.locks()
+        },
         Scenario("lock-timeout", "the same; waits have a time limit", budget: [\.timers, \.breaks]) {
             try await $0.locks(timeout: .milliseconds(1))
         },
@@ -86,9 +89,11 @@ extension Scenario {
         Scenario("condition-channel", "the same; wake-ups are lost", budget: [\.lostChannels]) {
             try await $0.usesCondition()
         },
-        Scenario("barrier", "two parties meet", budget: [\.breaks, \.cancels]) { try await $0.meets() },
+        Scenario("barrier-calm", "two parties meet") { try await $0.meets() },
+        Scenario("barrier", "the same, with two faults", budget: [\.breaks, \.cancels]) { try await $0.meets() },
         Scenario("barrier-death", "the same, with a death", budget: [\.breaks, \.deaths]) { try await $0.meets() },
-        Scenario("mailbox", "one sends twice, the other one reads", budget: [\.breaks]) { await $0.mails() },
+        Scenario("mailbox-calm", "one sends twice, the other one reads") { await $0.mails() },
+        Scenario("mailbox", "the same, with a fault", budget: [\.breaks]) { await $0.mails() },
         Scenario("mailbox-death", "the same, with a death", budget: [\.deaths]) { await $0.mails() },
         Scenario("mailbox-channel", "the same; wake-ups are lost", budget: [\.lostChannels]) { await $0.mails() },
         Scenario("mailbox-failover", "the same; a replica becomes the master", budget: [\.promotions]) {
