@@ -30,7 +30,7 @@ struct Exhaust: ParsableCommand {
         }
         try repeatWithDeterministicHashes()
         if let path { return try replay(path) }
-        let head = ["scenario", "processes × tasks", "faults", "depth", "paths", "states", "result", "s"]
+        let head = ["scenario", "processes × tasks", "faults", "depth", "paths", "states", "result", "processor s"]
         print("| \(head.joined(separator: " | ")) |\n|\(String(repeating: "---|", count: head.count))")
         var isComplete = true
         for scenario in selected { isComplete = try explore(scenario) && isComplete }
@@ -42,12 +42,12 @@ struct Exhaust: ParsableCommand {
     }
 
     private func explore(_ scenario: Scenario) throws -> Bool {
-        let begin = Date()
+        let (begin, processor) = (Date(), clock())
         let limit = limit
         var explorer = Explorer(scenario, alteredScripts: alteration.alter)
         let finding = explorer.run { Date().timeIntervalSince(begin) > limit }
         let result = finding != nil ? "broken" : explorer.isComplete ? "kept" : "not finished"
-        let seconds = String(format: "%.1f", Date().timeIntervalSince(begin))
+        let seconds = String(format: "%.1f", Double(clock() - processor) / Double(CLOCKS_PER_SEC))
         let size = "\(scenario.processes) × \(scenario.tasks)"
         print(
             "| `\(scenario.name)` | \(size) | \(scenario.budget) | \(explorer.depth) | \(explorer.paths) | "

@@ -51,7 +51,7 @@ extension Scenario {
     /// All scenarios.
     public static let all: [Scenario] = [
         Scenario("lock-calm", "each process acquires and releases a mutex") { try await $0.locks() },
-        Scenario("lock", "the same, with a fault", budget: [\.breaks]) { try await $0.locks() },
+        Scenario("lock-break", "the same, with a fault", budget: [\.breaks]) { try await $0.locks() },
         Scenario("lock-death", "the same, and one dies", budget: [\.deaths]) { try await $0.locks() },
         Scenario("lock-both", "the same, with both faults", budget: [\.breaks, \.deaths]) { try await $0.locks() },
         Scenario("lock-cancel", "the same; a wait is cancelled", budget: [\.cancels, \.breaks]) {
@@ -63,7 +63,7 @@ extension Scenario {
         Scenario("lock-failover", "the same; a replica becomes the master", budget: [\.promotions]) {
             try await $0.locks()
         },
-        Scenario("semaphore", "2 permits: a batch of 2 against 2 tasks that take 1", tasks: 2, budget: []) {
+        Scenario("semaphore-calm", "2 permits: a batch of 2 against 2 tasks that take 1", tasks: 2, budget: []) {
             try await $0.usesPermits()
         },
         Scenario("semaphore-break", "the same, with a fault", tasks: 2, budget: [\.breaks]) {
@@ -75,7 +75,7 @@ extension Scenario {
         Scenario("semaphore-cancel", "the same; a wait is cancelled", tasks: 2, budget: [\.cancels]) {
             try await $0.usesPermits()
         },
-        Scenario("cohort", "a mutex kept by one process for 2 tasks, and wanted by another one", tasks: 2) {
+        Scenario("cohort-calm", "a mutex kept by one process for 2 tasks, and wanted by another one", tasks: 2) {
             try await $0.takesTurn()
         },
         Scenario("cohort-break", "the same, with a fault", tasks: 2, budget: [\.breaks]) { try await $0.takesTurn() },
@@ -83,17 +83,20 @@ extension Scenario {
         Scenario("cohort-channel", "the same; wake-ups are lost", tasks: 2, budget: [\.lostChannels]) {
             try await $0.takesTurn()
         },
-        Scenario("condition", "one waits for what the other one sets and notifies", budget: [\.breaks]) {
+        Scenario("condition-calm", "one waits for what the other one sets and notifies") {
+            try await $0.usesCondition()
+        },
+        Scenario("condition-break", "the same, with a fault", budget: [\.breaks]) {
             try await $0.usesCondition()
         },
         Scenario("condition-channel", "the same; wake-ups are lost", budget: [\.lostChannels]) {
             try await $0.usesCondition()
         },
         Scenario("barrier-calm", "two parties meet") { try await $0.meets() },
-        Scenario("barrier", "the same, with two faults", budget: [\.breaks, \.cancels]) { try await $0.meets() },
+        Scenario("barrier-cancel", "the same, with two faults", budget: [\.breaks, \.cancels]) { try await $0.meets() },
         Scenario("barrier-death", "the same, with a death", budget: [\.breaks, \.deaths]) { try await $0.meets() },
         Scenario("mailbox-calm", "one sends twice, the other one reads") { await $0.mails() },
-        Scenario("mailbox", "the same, with a fault", budget: [\.breaks]) { await $0.mails() },
+        Scenario("mailbox-break", "the same, with a fault", budget: [\.breaks]) { await $0.mails() },
         Scenario("mailbox-death", "the same, with a death", budget: [\.deaths]) { await $0.mails() },
         Scenario("mailbox-channel", "the same; wake-ups are lost", budget: [\.lostChannels]) { await $0.mails() },
         Scenario("mailbox-failover", "the same; a replica becomes the master", budget: [\.promotions]) {
