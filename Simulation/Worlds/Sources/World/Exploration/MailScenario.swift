@@ -58,7 +58,9 @@ extension SimulatedTask {
         else { return }
         seat.owner = process
         var cursor: Cursor?
-        while seat.received.count < 2 {
+        // A promotion may lose what was read, and the sender sends it again.
+        let mayBeSentAgain = (world.exploration?.budget.promotions ?? 0) > 0 || world.judge.losses > 0
+        while mayBeSentAgain || seat.received.count < 2 {
             let state = mail.ledger.boxes[seat.key]?.devices[seat.device]
             let call = mail.begins(
                 MailCall(
