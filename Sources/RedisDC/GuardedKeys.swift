@@ -9,8 +9,8 @@ extension Lease {
     /// ```swift
     /// try await mutex.withLock { lease in
     ///     let report = lease.guarded(redis)
-    ///     let draft = try await report.get("report")
-    ///     try await report.set("report", to: .string(finished(draft)))
+    ///     let draft = try await report.get("report").string ?? ""
+    ///     try await report.set("report", to: .string(draft + " (checked)"))
     /// }
     /// ```
     ///

@@ -18,6 +18,9 @@ import Hiredis
 ///
 /// **Limits**
 /// - Passes that were admitted and not used are gone when the gate is locked.
+/// - A wait that has been granted its pass before the gate is locked, and is cancelled at that
+///   moment, returns the pass afterwards: then one other wait passes. So does that of a process which
+///   dies at that moment.
 ///
 /// A ``Latch`` opens by itself after a number of events and cannot be locked again.
 public struct Turnstile: Sendable {
@@ -54,7 +57,7 @@ public struct Turnstile: Sendable {
         try await engine.call(SetTurnstile(turnstile: resource, isOpen: true))
     }
 
-    /// Locks the gate: nobody passes. Unused passes are gone.
+    /// Locks the gate: nobody passes, but for the case named under **Limits**. Unused passes are gone.
     ///
     /// - Throws: what ``admit(_:)`` throws.
     public func lock() async throws(RedisDCError) {

@@ -136,7 +136,7 @@ extension World {
         breakAll()
     }
 
-    private func breakAll() {
+    func breakAll() {
         for process in processes where !process.isDead {
             process.link.breakOff()
             process.loseChannel()

@@ -63,6 +63,15 @@ struct Judge {
     /// Counts a comparison with what is promised.
     mutating func hasChecked() { checks += 1 }
 
+    /// Mixes in all that decides what the judge will say.
+    func mix(into fingerprint: inout Fingerprint) {
+        fingerprint.mix(losses, announced, clockStep ?? -1)
+        fingerprint.mixUnordered(highestFence) { $0.mix($1.key, $1.value) }
+        fingerprint.mixUnordered(holders.values) {
+            $0.mix($1.room.name, $1.fence, $1.process.number, $1.isActive, $1.losses, $1.isOwedLoss)
+        }
+    }
+
     // MARK: Losses
 
     /// The server has lost data.

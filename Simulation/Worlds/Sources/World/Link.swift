@@ -28,11 +28,18 @@ final class Link {
 
     init(of process: SimulatedProcess, in world: World) { (self.process, self.world) = (process, world) }
 
+    /// Whether a request is under way.
+    var isInUse: Bool { !waiting.isEmpty }
+
+    /// Whether packets of a connection arrive only if they are very late.
+    func isBroken(_ generation: Int) -> Bool { generation != self.generation }
+
     /// Connects for the first time, or after a break; again until it succeeds.
     func connect() {
         generation += 1
         let generation = generation
-        world.after(max(delay(), world.plan.faults.isUnreachable(process, at: world.now) ? 200_000 : 0)) { world in
+        let pause = max(delay(), world.plan.faults.isUnreachable(process, at: world.now) ? 200_000 : 0)
+        world.after(pause, .step(process), isNeeded: { generation == self.generation }) { world in
             guard !self.process.isDead, generation == self.generation else { return }
             if world.plan.faults.isUnreachable(self.process, at: world.now) { return self.connect() }
             self.server = world.servers.generation
@@ -70,7 +77,7 @@ final class Link {
         _ execute: @escaping (World) -> RESPValue
     ) {
         guard let server else {
-            return world.after(1000) { _ in
+            return world.after(1000, .step(process, -2)) { _ in
                 self.process.run { _ in completion(.failure(RedisError(.cannotConnect, "there is no connection"))) }
             }
         }
@@ -81,7 +88,10 @@ final class Link {
         lastArrival = arrival
         let isLate = world.random.isOne(in: 2)
         let lateness = world.random.time(0...5_000_000)
-        world.agenda.add(at: arrival) { world in
+        let lane = Lane(kind: .request, process: process.number, number: generation)
+        world.agenda.add(
+            at: arrival, lane, content: number, isNeeded: { self.world.servers.generation == server }
+        ) { world in
             guard world.servers.generation == server else { return }
             if generation == self.generation {
                 let reply = execute(world)
@@ -91,6 +101,8 @@ final class Link {
                     return self.breakOff()
                 }
                 self.answer(number, reply)
+            } else if world.exploration != nil {
+                _ = execute(world)
             } else if isLate {
                 // A copy that the server reads after what was sent on the next connection.
                 world.after(lateness) { world in
@@ -98,7 +110,7 @@ final class Link {
                 }
             }
         }
-        world.after(timeout.microseconds) { _ in
+        world.after(timeout.microseconds, .timer(process), isNeeded: { self.waiting[number] != nil }) { _ in
             guard let completion = self.waiting.removeValue(forKey: number) else { return }
             self.process.run { _ in
                 completion(.failure(RedisError(.timedOut, "no reply in time", mayHaveRun: true)))
@@ -111,7 +123,10 @@ final class Link {
         let generation = generation
         let arrival = max(lastReply, world.now + delay())
         lastReply = arrival
-        world.agenda.add(at: arrival) { _ in
+        let lane = Lane(kind: .reply, process: process.number, number: generation)
+        world.agenda.add(
+            at: arrival, lane, content: world.content(of: reply), isNeeded: { generation == self.generation }
+        ) { _ in
             guard generation == self.generation, let completion = self.waiting.removeValue(forKey: number) else {
                 return
             }
@@ -135,11 +150,11 @@ extension World {
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], name: String
     ) -> RESPValue {
         executions += 1
-        let before = executions.isMultiple(of: plan.ledgerInterval) ? Ledger(servers.master, self.keys) : nil
+        let before = executions.isMultiple(of: plan.ledgerInterval) ? ledger : nil
         let reply = servers.run(script, keys, arguments)
         if notesScripts { note(Self.words(name, arguments, reply)) }
         if let before {
-            for wrong in Ledger(servers.master, self.keys).wrongs(since: before) { violation(wrong) }
+            for wrong in ledger.wrongs(since: before) { violation(wrong) }
         }
         deliverMessages()
         return reply

@@ -21,6 +21,17 @@ struct Servers {
         replica.synchronize(with: master)
     }
 
+    /// What the records of the master depend on: every change of them makes another offset.
+    struct Version: Equatable {
+        private let generation: Int
+        private let offset: Int64
+        private let now: Int64
+
+        init(_ servers: Servers) {
+            (generation, offset, now) = (servers.generation, servers.master.offset, servers.master.now)
+        }
+    }
+
     /// The time of the server's clock at the beginning of the world, in microseconds since 1970.
     private static let beginning: Int64 = 1_700_000_000_000_000
 
@@ -37,6 +48,21 @@ struct Servers {
         let effects = master.effects(after: replica.offset)
         replica.apply(effects.dropLast(lag))
         master.forgetEffects(through: replica.offset)
+    }
+
+    /// Lets the replica lag by so many effects at most.
+    mutating func replicate(maxLag: Int) {
+        let effects = master.effects(after: replica.offset)
+        if effects.count > maxLag { replicate(lag: maxLag) }
+    }
+
+    /// The number of effects that the replica lacks.
+    var lag: Int { master.effects(after: replica.offset).count }
+
+    /// Mixes in the state.
+    func mix(into fingerprint: inout Fingerprint, withReplica: Bool) {
+        fingerprint.mix(master.digest, generation, offset)
+        if withReplica { fingerprint.mix(replica.digest, Array(master.effects(after: replica.offset))) }
     }
 
     /// Makes the replica the master, and gives it a new replica.

@@ -159,7 +159,10 @@ final class SimulatedCohort {
         let at = min(next, process.now + process.machine.settings.heartbeatInterval).microsecondsRoundedUp
         if let timerAt, timerAt <= at { return }
         timerAt = at
-        process.world.agenda.add(at: max(process.world.now, at)) { _ in
+        process.world.agenda.add(
+            at: max(process.world.now, at), .timer(process),
+            isNeeded: { self.timerAt == at && !self.process.isDead }
+        ) { _ in
             guard self.timerAt == at else { return }
             self.timerAt = nil
             self.process.run { _ in self.tick() }

@@ -11,7 +11,8 @@ extension SimulatedProcess {
         unsubscribe()
         subscription += 1
         let subscription = subscription
-        world.after(world.random.time(100...3000)) { world in
+        let isNeeded = { subscription == self.subscription }
+        world.after(world.random.time(100...3000), .step(self, -3), isNeeded: isNeeded) { world in
             guard !self.isDead, subscription == self.subscription else { return }
             if world.plan.faults.isUnreachable(self, at: world.now) {
                 return self.run { if subscription == $0.subscription { $0.subscriptionFailed(life) } }
@@ -20,7 +21,7 @@ extension SimulatedProcess {
             world.servers.subscribe(client, to: world.keys.wakeUpChannel(of: life.id))
             _ = world.servers.takeDeliveries()
             self.channel = client
-            world.after(world.random.time(50...2000)) { _ in
+            world.after(world.random.time(50...2000), .step(self, -3), isNeeded: isNeeded) { _ in
                 guard subscription == self.subscription else { return }
                 self.run { process in process.subscribed(life) }
             }
@@ -55,7 +56,9 @@ extension SimulatedProcess {
         recheckCohorts()
         subscription += 1
         let subscription = subscription
-        world.after(world.random.time(50_000...1_000_000)) { _ in
+        world.after(
+            world.random.time(50_000...1_000_000), .timer(self), isNeeded: { subscription == self.subscription }
+        ) { _ in
             // A process that was stopped may have begun another subscription before it comes to this.
             self.run { if subscription == $0.subscription { $0.subscribe(life) } }
         }
@@ -73,7 +76,10 @@ extension SimulatedProcess {
         let (subscription, life) = (subscription, machine.life)
         let arrival = max(lastWakeUp, world.now + world.random.time(50...5000))
         lastWakeUp = arrival
-        world.agenda.add(at: arrival) { _ in
+        let lane = Lane(kind: .message, process: number, number: subscription)
+        world.agenda.add(
+            at: arrival, lane, content: world.content(of: text), isNeeded: { subscription == self.subscription }
+        ) { _ in
             guard subscription == self.subscription else { return }
             self.run { process in
                 process.perform(process.machine.wakeUpReceived(life.id, text, now: process.now))
@@ -114,7 +120,7 @@ extension SimulatedProcess {
             guard case .joinAgain(let life, let pause, let failing) = machine.joinFailed(life.id, failure, now: now)
             else { return }
             for (id, error) in failing { finish(id, .failure(error)) }
-            world.after(pause.microseconds) { _ in self.run { $0.join(life) } }
+            world.after(pause.microseconds, .timer(self)) { _ in self.run { $0.join(life) } }
         }
     }
 

@@ -29,7 +29,7 @@ final class SimulatedProcess {
     private let clock = ProcessClock()
     /// Until when the process is stopped; it carries out nothing meanwhile.
     private(set) var stoppedUntil: Time = 0
-    let startedAt: Time
+    var startedAt: Time
     /// Until when the process cannot reach the server.
     var unreachableUntil: Time = 0
     private var postponed: [(SimulatedProcess) -> Void] = []
@@ -178,6 +178,9 @@ final class SimulatedProcess {
 
     func finish(_ id: UInt64, _ result: Machine.Finish) { callers.removeValue(forKey: id)?(result) }
 
+    /// Whether a call waits for its result.
+    func isUnfinished(_ id: UInt64) -> Bool { callers[id] != nil }
+
     func lose(_ claim: UInt64, _ error: RedisDCError) { losses.removeValue(forKey: claim)?(error) }
 
     /// Records that permits were consumed.
@@ -202,7 +205,8 @@ final class SimulatedProcess {
         guard !isLeaving, let next = machine.nextTick.map(\.microsecondsRoundedUp) else { return }
         if let timerAt, timerAt <= next { return }
         timerAt = next
-        world.agenda.add(at: max(world.now, next)) { _ in
+        world.agenda.add(at: max(world.now, next), .timer(self), isNeeded: { self.timerAt == next && !self.isDead }) {
+            _ in
             guard self.timerAt == next else { return }
             self.timerAt = nil
             self.run { process in process.perform(process.machine.tick(now: process.now)) }
@@ -239,7 +243,7 @@ final class SimulatedProcess {
             case .sessionEnded(let end): perform(end)
             case .send(let request): send(request)
             case .retry(let request, let pause):
-                world.after(pause.microseconds) { _ in self.run { $0.send(request) } }
+                world.after(pause.microseconds, .timer(self)) { _ in self.run { $0.send(request) } }
             case .finish(let id, let result): finish(id, result)
             case .lose(let claim, let error): lose(claim, error)
             case .event(let event): observe(event)

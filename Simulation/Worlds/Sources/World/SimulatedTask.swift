@@ -8,16 +8,30 @@ final class SimulatedTask {
 
     let process: SimulatedProcess
     unowned let world: World
+    /// The number of the task in its process.
+    let taskNumber: Int
 
     init(of process: SimulatedProcess) {
-        (self.process, world) = (process, process.world)
+        (self.process, world, taskNumber) = (process, process.world, process.tasks)
+        process.tasks += 1
     }
 
     func begin() {
-        process.tasks += 1
         // A world is used by one thread.
         nonisolated(unsafe) let task = self
         Task(executorPreference: world.executor) { await task.live() }
+    }
+
+    /// Begins a task that does one thing.
+    func begin(_ body: @escaping @Sendable (SimulatedTask) async throws -> Void) {
+        // A world is used by one thread.
+        nonisolated(unsafe) let task = self
+        Task(executorPreference: world.executor) {
+            do {
+                try await body(task)
+                task.process.tasks -= 1
+            } catch {}
+        }
     }
 
     private func live() async {
@@ -53,7 +67,7 @@ final class SimulatedTask {
 
     func sleep(_ time: Time) async throws {
         _ = try await world.executor.result { done in
-            world.after(time) { _ in self.process.run { _ in done(true) } }
+            world.after(time, .step(process, taskNumber)) { _ in self.process.run { _ in done(true) } }
         }
     }
 
@@ -70,6 +84,7 @@ final class SimulatedTask {
         let isCancelled = isCancelled ?? isOne(in: 4)
         return try await world.executor.result { done in
             let id = process.acquire(request, timeout: timeout == .zero ? nil : timeout, onLoss: onLoss, done)
+            world.exploration?.waits[process.number, default: [:]][taskNumber] = id
             if isCancelled {
                 world.after(world.random.time(100...1_000_000)) { _ in self.process.run { $0.cancel(id) } }
             }

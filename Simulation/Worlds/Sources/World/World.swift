@@ -12,13 +12,13 @@ public final class World {
     let plan: Plan
     var random: Random
     /// The time since the beginning.
-    private(set) var now: Time = 0
+    var now: Time = 0
     var agenda = Agenda()
     var servers: Servers
     var processes: [SimulatedProcess] = []
-    private(set) var judge = Judge()
+    var judge = Judge()
     /// The judges of families, in the order in which they were first needed.
-    private var judges: [any FamilyJudge] = []
+    private(set) var judges: [any FamilyJudge] = []
     let executor = WorldExecutor()
     /// What tasks do.
     let uses: [Use]
@@ -28,18 +28,21 @@ public final class World {
     let keys: PartitionKeys
     /// Whether tasks begin new operations.
     private(set) var isOpen = true
+    /// What chooses the order of events, if it is not their time.
+    var exploration: Exploration?
     /// The events of interest, the last ones first to be forgotten.
     private(set) var timeline: [String] = []
     /// The number of events so far.
-    public private(set) var events = 0
+    public internal(set) var events = 0
     /// The number of scripts that the server has run.
     var executions = 0
     /// Whether the scripts that the server runs are events of interest.
     public var notesScripts = false
+    private var lastLedger: (version: Servers.Version, ledger: Ledger)?
     /// What `redisdc verify --replay` can judge, if it is kept.
     private(set) var history: History?
     /// When the last fault was over, or will be.
-    private(set) var calmSince: Time = 0
+    var calmSince: Time = 0
     /// The number of faults so far.
     public internal(set) var faults = 0
 
@@ -118,7 +121,12 @@ public final class World {
         executor.end()
     }
 
-    func after(_ delay: Time, _ event: @escaping (World) -> Void) { agenda.add(at: now + delay, event) }
+    func after(
+        _ delay: Time, _ lane: Lane = .world, isNeeded: @escaping () -> Bool = { true },
+        _ event: @escaping (World) -> Void
+    ) {
+        agenda.add(at: now + delay, lane, isNeeded: isNeeded, event)
+    }
 
     func addProcess() {
         let ttl = plan.ttls.randomElement(using: &random)!
@@ -134,6 +142,15 @@ public final class World {
     func note(_ text: @autoclosure () -> String) {
         timeline.append("\(Double(now) / 1_000_000) \(text())")
         if timeline.count > 400 { timeline.removeFirst(200) }
+    }
+
+    /// The records of the server now.
+    var ledger: Ledger {
+        let version = Servers.Version(servers)
+        if let lastLedger, lastLedger.version == version { return lastLedger.ledger }
+        let ledger = Ledger(servers.master, keys)
+        lastLedger = (version, ledger)
+        return ledger
     }
 
     func judge(_ observation: (inout Judge) -> Void) { observation(&judge) }
@@ -183,22 +200,22 @@ public final class World {
     }
 
     /// Whether all tasks have ended, and all sessions of dead processes are swept.
-    private var hasEnded: Bool {
+    var hasEnded: Bool {
         guard processes.allSatisfy({ $0.isDead || $0.tasks == 0 }) else { return false }
-        let ledger = Ledger(servers.master, keys)
+        let ledger = ledger
         return ledger.claims.isEmpty && ledger.sessions.count <= processes.count { !$0.isDead }
     }
 
-    private func audit() {
-        let ledger = Ledger(servers.master, keys)
+    func audit() {
+        let ledger = ledger
         for fault in ledger.faults() + ledger.stuck() { violation(fault) }
         for judge in judges { judge.audit(ledger) }
         mail?.checkSleepers()
     }
 
-    private func checkEnd() {
+    func checkEnd() {
         audit()
-        let ledger = Ledger(servers.master, keys)
+        let ledger = ledger
         if !ledger.claims.isEmpty { violation("claims are left: \(ledger.claims)") }
         for judge in judges { judge.checkEnd(ledger) }
         let permits = family(TokenJudge.self).initial

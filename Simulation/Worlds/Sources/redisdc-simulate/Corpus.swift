@@ -14,8 +14,9 @@ struct KnownWorld: Codable {
     /// See ``replace``.
     var by: String?
 
-    init(_ showed: String, _ seed: UInt64, _ plan: World.Plan, _ replace: String?, _ by: String?) {
-        (self.showed, self.seed, self.plan, self.replace, self.by) = (showed, seed, plan, replace, by)
+    init(_ showed: String, _ seed: UInt64, _ plan: World.Plan, _ alteration: AlterationOptions) {
+        (self.showed, self.seed, self.plan) = (showed, seed, plan)
+        (replace, by) = (alteration.replace, alteration.by)
     }
 
     /// Its line in a corpus.
@@ -40,7 +41,7 @@ struct KnownWorld: Codable {
 
     /// Runs it. Returns what is wrong, or `nil`.
     func failure() -> String? {
-        let world = World(seed: seed, plan: plan, alteredScripts: Simulate.alteration(replace: replace, by: by))
+        let world = World(seed: seed, plan: plan, alteredScripts: { AlterationOptions.alter($0, replace, by) })
         world.run()
         if replace == nil { return world.violations.first }
         return world.violations.isEmpty ? "the altered scripts break no promise" : nil
@@ -62,15 +63,6 @@ extension Simulate {
         let seconds = String(format: "%.1f", Date().timeIntervalSince(begin))
         print("\(worlds.count) known worlds in \(seconds) s, \(failures) of them failed")
         if failures > 0 { throw ExitCode(1) }
-    }
-
-    /// A function that replaces a text of the scripts, on one line and without comments.
-    static func alteration(replace: String?, by: String?) -> (String) -> String {
-        guard let replace, let by else { return { $0 } }
-        return { text in
-            let code = text.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
-            return code.split(separator: " ").joined(separator: " ").replacingOccurrences(of: replace, with: by)
-        }
     }
 }
 

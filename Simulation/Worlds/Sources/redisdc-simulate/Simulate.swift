@@ -4,9 +4,17 @@ import Foundation
 import World
 
 @main
-struct Simulate: ParsableCommand {
+struct Program: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "redisdc-simulate",
+        abstract: "Runs simulated deployments, and checks the promises of the library.",
+        subcommands: [Simulate.self, Exhaust.self], defaultSubcommand: Simulate.self)
+}
+
+/// Runs worlds from seeds.
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "seeds",
         abstract: "Runs simulated deployments from seeds, and checks the promises of the library.",
         discussion: """
             A seed repeats a run exactly. The command ends with status 1 at the first broken promise, and prints the last
@@ -39,10 +47,7 @@ struct Simulate: ParsableCommand {
     var promotions: Int?
     @Option(help: "Steps of the server's clock, in a minute; without it, some seeds draw some.")
     var clockSteps: Int?
-    @Option(help: "A text of the scripts, on one line, that is replaced by that of --by.")
-    var replace: String?
-    @Option(help: "See --replace.")
-    var by: String?
+    @OptionGroup var alteration: AlterationOptions
     @Option(
         help: "A plan as JSON, as the end of a run with a broken promise prints it, in place of those of the seeds.")
     var plan: String?
@@ -66,13 +71,13 @@ struct Simulate: ParsableCommand {
     func run() throws {
         try repeatWithDeterministicHashes()
         if let corpus { return try Self.runCorpus(corpus) }
-        if let known { return try print(KnownWorld(known, seed, plan(seed), replace, by).line()) }
+        if let known { return try print(KnownWorld(known, seed, plan(seed), alteration).line()) }
         let begin = Date()
         var (total, checks, hours, faults) = (0, 0, 0.0, 0)
         var current = seed
         while limit.map({ Date().timeIntervalSince(begin) < $0 }) ?? (current < seed + UInt64(runs)) {
             let plan = try plan(current)
-            let world = World(seed: current, plan: plan, alteredScripts: alter)
+            let world = World(seed: current, plan: plan, alteredScripts: alteration.alter)
             world.notesScripts = scripts
             if history != nil { world.keepHistory() }
             world.run()
@@ -100,10 +105,6 @@ struct Simulate: ParsableCommand {
         try (text + [UInt8(ascii: "\n")]).write(to: URL(fileURLWithPath: path))
     }
 
-    private func alter(_ text: String) -> String {
-        Self.alteration(replace: replace, by: by)(text)
-    }
-
     private func show(_ world: World) { for line in world.lastEvents.suffix(scripts ? 200 : 60) { print(line) } }
 
     /// Reports a broken promise: the smallest world found, its last events, and how to see it again.
@@ -112,7 +113,7 @@ struct Simulate: ParsableCommand {
         if let shrink {
             let end = Date() + shrink
             print("seed \(found.seed) breaks a promise after \(found.world.events) events; looking for a smaller world")
-            finding = Shrinker(alteredScripts: alter, isOver: { Date() > end }).shrink(found)
+            finding = Shrinker(alteredScripts: alteration.alter, isOver: { Date() > end }).shrink(found)
         }
         show(finding.world)
         for violation in finding.world.violations { print("seed \(finding.seed): \(violation)") }
@@ -147,15 +148,5 @@ struct Simulate: ParsableCommand {
         for use in uses?.split(separator: ",") ?? [] where !World.families.contains(String(use)) {
             throw ValidationError("\(use) is not one of \(World.families.joined(separator: ", "))")
         }
-    }
-
-    /// Starts this program again with hash values that are the same in each run, on which the order in dictionaries
-    /// depends.
-    private func repeatWithDeterministicHashes() throws {
-        guard ProcessInfo.processInfo.environment["SWIFT_DETERMINISTIC_HASHING"] == nil else { return }
-        setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
-        let arguments = CommandLine.arguments.map { strdup($0) } + [nil]
-        execv("/proc/self/exe", arguments)
-        throw ValidationError("cannot start \(CommandLine.arguments[0]) again")
     }
 }

@@ -12,7 +12,7 @@
 /// - A task without an executor of its own, as the library's timers are, runs on a thread of a pool. The runtime has a
 ///   hook through which all such tasks pass.
 final class LibraryRuntime {
-    private var random: Random
+    var random: Random
     private let executor: WorldExecutor
 
     /// - Parameter seed: the seed of the world.

@@ -16,6 +16,8 @@ final class MailProcess: @unchecked Sendable {
     var known: [String: (tag: UInt64, at: Time)] = [:]
     /// The number of sends under way.
     var sending = 0
+    /// The numbers of polls that an exploration uses in place of the library's.
+    var stablePolls: [UInt64: Double] = [:]
     private var tasks: [Task<Void, Never>] = []
     /// When the connections of the process had a fault last, or may still have one.
     private(set) var troubledAt: Time = 0

@@ -75,6 +75,13 @@ final class MailTask: @unchecked Sendable {
         let boxes = Array(mail.recipients.shuffled(using: &world.random).prefix(count))
         let messages = (0..<Int.random(in: 1...3, using: &world.random)).map { message("\(text).\($0)") }
         let id = world.random.isOne(in: 2) ? "send \(text)" : nil
+        await send(text, messages, to: boxes, id: id)
+    }
+
+    /// Sends messages to mailboxes, also again under the id if it is unknown whether they were sent.
+    ///
+    /// - Parameter text: what the bodies begin with.
+    func send(_ text: String, _ messages: [Message], to boxes: [String], id: String?) async {
         for message in messages where message.collapseKey == nil {
             mail.attempted.append((message.content, boxes.map(mail.key)))
         }

@@ -120,6 +120,8 @@ final class MailWorld: @unchecked Sendable {
         do {
             let mail = try MailProcess(of: process, in: self)
             process.mail = mail
+            // A scenario begins other tasks.
+            if world.exploration != nil { return }
             for number in 0..<plan.tasks { MailTask(number, of: mail).begin() }
         } catch {
             world.violation("no post office: \(error)")
@@ -211,6 +213,7 @@ extension World {
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], of process: SimulatedProcess?
     ) -> RESPValue {
         let reply = servers.run(script, keys, arguments)
+        exploration?.mailExecutes(arguments, reply, of: process)
         mail?.ledger.observe(script, keys, arguments, reply, servers.master, of: process?.number ?? -1, at: now)
         deliverMessages()
         return reply

@@ -30,7 +30,7 @@ final class SimulatedChannels: SubscriptionSource, @unchecked Sendable {
     ) {
         guard let process else { return }
         let world = process.world
-        world.after(world.random.time(100...5000)) { world in
+        world.after(world.random.time(100...5000), .step(process, -4)) { world in
             process.run { process in
                 if world.plan.faults.isUnreachable(process, at: world.now) || world.random.isOne(in: 10) {
                     process.mail?.isTroubled()
@@ -38,7 +38,9 @@ final class SimulatedChannels: SubscriptionSource, @unchecked Sendable {
                 }
                 self.channels[queue.id] = Channel(queue: queue, names: topics.map(\.name))
                 self.connect(queue.id)
-                world.after(world.random.time(50...2000)) { _ in process.run { _ in completion(.success(.null)) } }
+                world.after(world.random.time(50...2000), .step(process, -4)) { _ in
+                    process.run { _ in completion(.success(.null)) }
+                }
             }
         }
     }
@@ -66,7 +68,7 @@ final class SimulatedChannels: SubscriptionSource, @unchecked Sendable {
 
     private func reconnect(_ id: UInt64, _ process: SimulatedProcess) {
         let generation = channels[id]?.generation
-        process.world.after(process.world.random.time(50_000...1_000_000)) { world in
+        process.world.after(process.world.random.time(50_000...1_000_000), .timer(process)) { world in
             guard self.channels[id]?.generation == generation else { return }
             process.run { process in
                 guard let channel = self.channels[id], channel.generation == generation else { return }
@@ -95,7 +97,11 @@ final class SimulatedChannels: SubscriptionSource, @unchecked Sendable {
         else { return true }
         let arrival = max(channel.lastArrival, process.world.now + process.world.random.time(50...5000))
         channels[id]!.lastArrival = arrival
-        process.world.agenda.add(at: arrival) { _ in
+        let lane = Lane(kind: .message, process: process.number, number: 1_000_000 + channel.generation)
+        process.world.agenda.add(
+            at: arrival, lane, content: process.world.content(of: payload),
+            isNeeded: { self.channels[id]?.generation == channel.generation }
+        ) { _ in
             process.run { _ in
                 guard self.channels[id]?.generation == channel.generation else { return }
                 channel.queue.push(RedisMessage(channel: name, topic: .channel(name), payload: payload))

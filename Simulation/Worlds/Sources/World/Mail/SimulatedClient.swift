@@ -65,7 +65,9 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
     /// Waits in the process's time.
     func sleep(_ time: Duration) async throws {
         _ = try await wait { process, number in
-            process.world.after(max(0, time.microseconds)) { _ in
+            process.world.after(
+                max(0, time.microseconds), .timer(process), isNeeded: { self.waiting[number] != nil && !process.isDead }
+            ) { _ in
                 process.run { _ in self.finish(number, .success(.null)) }
             }
         }
@@ -93,6 +95,7 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
         completion: @escaping @Sendable (Answer) -> Void
     ) {
         guard let process, !isOver else { return completion(.failure(Self.stopped)) }
+        let arguments = process.world.mail?.withStablePolls(script, arguments, of: process) ?? arguments
         process.link.send(timeout: timeout ?? .seconds(10), completion) { [weak process] world in
             world.executeMail(script, keys, arguments, of: process)
         }

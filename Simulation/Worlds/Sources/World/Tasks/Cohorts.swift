@@ -19,7 +19,17 @@ extension SimulatedTask {
         }
         let cohort = process.cohort(name, linger: number == 0 ? .seconds(20) : .milliseconds(30))
         let time = isOne(in: 4) ? world.random.time(100...1_000_000) : nil
-        let timeout = isOne(in: 3) ? nil : timeout
+        try await turn(of: cohort, room, timeout: isOne(in: 3) ? nil : timeout, isCancelledAfter: time) {
+            try await pause(100...world.plan.hold)
+        }
+    }
+
+    /// Takes a turn with a mutex that the process keeps for its tasks.
+    func turn(
+        of cohort: SimulatedCohort, _ room: Judge.Room, timeout: Duration?, isCancelledAfter time: Time?,
+        _ hold: () async throws -> Void
+    ) async throws {
+        let name = room.name
         let result: SimulatedCohort.Begin = try await world.executor.result {
             cohort.lock(timeout: timeout, isCancelledAfter: time, $0)
         }
@@ -33,7 +43,7 @@ extension SimulatedTask {
                 isStored: { cohort.isStored(turn) })
         }
         cohort.notifyLoss(of: turn) { [world] in world.judge { $0.leave(holder, isToldOfLoss: true) } }
-        try await pause(100...world.plan.hold)
+        try await hold()
         world.judge { $0.finish(holder) }
         let isLost: Bool = try await world.executor.result { cohort.release(turn, $0) }
         // After a loss of data, a normal end asks nobody: see `Locality`.

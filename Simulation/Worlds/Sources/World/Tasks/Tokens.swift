@@ -60,7 +60,15 @@ extension SimulatedTask {
         default:
             let (begin, end) = (judge.changes, judge.state)
             let isAttempt = isOne(in: 3)
-            let result = try await acquire(Acquire(resource: gate), timeout: isAttempt ? .zero : longTimeout)
+            judge.beginsWait()
+            let result: Finish
+            do {
+                result = try await acquire(Acquire(resource: gate), timeout: isAttempt ? .zero : longTimeout)
+                judge.endsWait(hasPassed: result.grant != nil)
+            } catch {
+                judge.endsWait(hasPassed: false)
+                throw error
+            }
             guard begin == judge.changes, world.judge.losses == 0 else { return }
             // A dead session returns what it has consumed lately.
             if end == .locked, world.isCalm(for: 3 * world.longestTTL) {
@@ -127,8 +135,20 @@ private final class GateJudge: FamilyJudge {
     /// The changes whose end is not known. One may happen at any later time.
     private var underWay = 0
     private var hasOverlapped = false
+    /// A wait that was granted a pass before the gate was locked, and is then cancelled, returns it afterwards: one more
+    /// passes. So a gate is certainly locked only if no wait was under way, or was given up lately, when it was locked.
+    private var waits = 0
+    private var givenUp: Time?
+    private unowned let world: World
 
-    init(_ world: World) {}
+    init(_ world: World) { self.world = world }
+
+    func beginsWait() { waits += 1 }
+
+    func endsWait(hasPassed: Bool) {
+        waits -= 1
+        if !hasPassed { givenUp = world.now }
+    }
 
     func begins() {
         (state, hasOverlapped) = (.unknown, hasOverlapped || underWay > 0)
@@ -140,7 +160,8 @@ private final class GateJudge: FamilyJudge {
         if result.isUnknown { return }
         underWay -= 1
         guard underWay == 0 else { return }
-        if !hasOverlapped, result.answer != nil { state = isOpen ? .open : .locked }
+        let mayReturn = waits > 0 || givenUp.map { world.now - $0 < 2 * world.longestTTL } ?? false
+        if !hasOverlapped, result.answer != nil, isOpen || !mayReturn { state = isOpen ? .open : .locked }
         hasOverlapped = false
     }
 
