@@ -229,7 +229,11 @@ extension PrimitiveTests {
                 let condition = try mutex.condition("c")
                 let lease = try await mutex.lock()
                 let waiting = Task { try await condition.wait(lease) }
-                try await until("it waits") { try await two.inspect("m#c")?.waiterCount == 1 }
+                // Redis has it in the queue before the process knows. Then the process releases the mutex.
+                try await until("it waits, and knows it") {
+                    let (queue, mutex) = (try await two.inspect("m#c"), try await two.inspect("m"))
+                    return queue?.waiterCount == 1 && mutex?.holders.isEmpty ?? true
+                }
                 #expect(await errorOf { try await lease.release() }?.code == .lost)
                 try await condition.notify()
                 try await waiting.value
