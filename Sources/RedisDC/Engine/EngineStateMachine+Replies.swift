@@ -193,11 +193,11 @@ extension EngineStateMachine.Session.Pending {
 }
 
 extension EngineReply {
-    /// Whether the request has written to its slot, which confirms what the slot had before.
+    /// Whether the request, or a later one, has written to its slot, which confirms what the slot had before.
     fileprivate var hasWritten: Bool {
         switch self {
-        case .granted, .queued, .done, .settled: true
-        case .none, .over, .conflict, .missing, .gone, .broken, .known, .lost, .stale, .occupied, .family, .again,
+        case .granted, .queued, .done, .settled, .stale: true
+        case .none, .over, .conflict, .missing, .gone, .broken, .known, .lost, .occupied, .family, .again,
             .heartbeat, .page, .sweep, .values:
             false
         }

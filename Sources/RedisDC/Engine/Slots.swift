@@ -50,9 +50,10 @@ struct Slots: Sendable {
     /// Whether the process has given up the request with this number, which had this slot.
     func isRefused(_ slot: Int, _ number: UInt64) -> Bool { refused[slot] == number }
 
-    /// Records that the arrival of this request's consumed permits is to be confirmed. The due time changes only if
-    /// there was none.
+    /// Records that the arrival of this request's consumed permits is to be confirmed, unless a later request in the slot is
+    /// to be confirmed: that one has confirmed it. The due time changes only if there was none.
     mutating func addUnconfirmed(_ slot: Int, _ number: UInt64, at due: Duration) {
+        guard number > unconfirmed[slot] ?? 0 else { return }
         unconfirmed[slot] = number
         dueAt = dueAt ?? due
     }

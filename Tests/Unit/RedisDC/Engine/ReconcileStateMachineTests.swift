@@ -56,6 +56,26 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["send force 9 of session1:1"])
     }
 
+    @Test(
+        "the late reply to a request whose grant was seen before does not replace a later confirmation",
+        arguments: [false, true])
+    func lateReply(isRefused: Bool) {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        run.reply(1, .granted(fence: 1))
+        // In the slot of 1, whose permit it confirms.
+        run.acquire(2, mode: .consume)
+        run.fail(2)
+        run.wakeUp("2 1")
+        run.acquire(3, mode: .consume)
+        #expect(run.requests[3]?.slot == run.requests[1]?.slot)
+        run.reply(3, .granted(fence: 1))
+        if isRefused { run.refuse(2) } else { run.reply(2, .stale) }
+        _ = run.taken()
+        run.advance(.milliseconds(6))
+        #expect(run.taken() == ["send confirm 4 of 3"])
+    }
+
     @Test("consumed permits whose grant Redis has lost wait no more, with their confirmation due, in flight or carried")
     func consumedGrantLost() {
         var run = MachineRun.live()
