@@ -114,7 +114,11 @@ public final class World {
             if events.isMultiple(of: 50) { audit() }
             if !isOpen, events.isMultiple(of: 50), hasEnded { break }
             if now > end + 600_000_000 {
-                violation("tasks still run ten minutes after the last fault: \(processes.flatMap(\.waits).prefix(5))")
+                let left =
+                    isIdle
+                    ? "claims \(ledger.claims) and sessions \(ledger.sessions) are left"
+                    : "tasks still run: \(processes.flatMap(\.waits).prefix(5))"
+                violation("ten minutes after the last fault, \(left)")
             }
         }
         if judge.violations.isEmpty { checkEnd() }
@@ -199,9 +203,12 @@ public final class World {
         for process in processes { process.resume() }
     }
 
+    /// Whether all tasks have ended.
+    private var isIdle: Bool { processes.allSatisfy { $0.isDead || $0.tasks == 0 } }
+
     /// Whether all tasks have ended, and all sessions of dead processes are swept.
     var hasEnded: Bool {
-        guard processes.allSatisfy({ $0.isDead || $0.tasks == 0 }) else { return false }
+        guard isIdle else { return false }
         let ledger = ledger
         return ledger.claims.isEmpty && ledger.sessions.count <= processes.count { !$0.isDead }
     }
