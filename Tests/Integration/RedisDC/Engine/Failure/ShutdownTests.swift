@@ -60,7 +60,7 @@ extension EngineTests.FailureTests {
                 }
                 try await until("the party is gone") { try await two.inspect("round")?.permits == 2 }
                 #expect(try await two.inspect("round")?.waiterCount == 1)
-                let second = try await idle.arriveAndWait()
+                let second = try await idle.arriveAndWait(timeout: patience)
                 let generations = [try await first.generation, second.generation]
                 #expect(generations == [0, 0])
             }
