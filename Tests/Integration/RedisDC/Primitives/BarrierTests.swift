@@ -146,7 +146,7 @@ extension PrimitiveTests {
                 let a = try await phaser.register()
                 #expect(try await a.arriveAndWait() == Arrival(generation: 0, index: 0))
                 let b = try await two.phaser("p").register()
-                #expect(await errorOf { try await a.arriveAndWait(timeout: .milliseconds(20)) }?.code == .timedOut)
+                #expect(await errorOf { try await a.arriveAndWait(timeout: .milliseconds(500)) }?.code == .timedOut)
                 async let first = a.arriveAndWait(timeout: .seconds(60))
                 try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
                 #expect(try await b.arriveAndWait(timeout: .seconds(60)) == Arrival(generation: 1, index: 1))
