@@ -144,7 +144,8 @@ private struct StoppingRedis: ForwardingRedis {
     func script(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?
     ) async throws(RedisError) -> RESPValue {
-        kill(getpid(), SIGSTOP)
+        // To this thread, which cannot go on for a moment then, as it could if another one took the signal.
+        raise(SIGSTOP)
         return try await target.script(script, keys: keys, arguments: arguments, timeout: timeout)
     }
 }
