@@ -138,9 +138,11 @@ def waits(database):
     """A late write that waits for the row of the next holder, which commits after it."""
     fence = 2**52 + 1000
     first = database.call(WRITE, "d", "next", fence)
-    holder = threading.Thread(target=database.psql, args=(f"BEGIN; {first}; SELECT pg_sleep(1); COMMIT",))
+    holder = threading.Thread(target=database.psql, args=(f"BEGIN; {first}; SELECT pg_sleep(5); COMMIT",))
     holder.start()
-    while database.psql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").stdout.strip() != "1":
+    asleep = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    # On a very slow machine the holder may have ended before it is seen asleep: then the write is late without a wait.
+    while holder.is_alive() and database.psql(asleep).stdout.strip() != "1":
         time.sleep(0.01)
     changed = database.write("d", "late", fence - 1)
     holder.join()
