@@ -39,6 +39,10 @@ extension EngineStateMachine {
         case (.claim(let number, isEnded: true), _): restoreHeld(number)
         // Redis does not have the lease.
         case (.claim, .none): if let request = reconcile() { actions.append(.send(request)) }
+        case (.claim(let number, isEnded: false), .values):
+            if let held = live.claimIDs[number], claims[held]?.request.resource.kind == .bufferItems {
+                claims[held]!.hasItem = true
+            }
         case (.claim, _), (.idempotent, _): break
         }
         return actions + requestForWaiters(request.operation, reply)

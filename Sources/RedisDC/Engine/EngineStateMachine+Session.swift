@@ -37,7 +37,7 @@ extension EngineStateMachine {
         /// A claim as the process knew it when it requested the list of its claims.
         enum KnownClaim {
             case queued
-            case held(fence: UInt64)
+            case held(fence: UInt64, hasItem: Bool)
             /// Its permits have arrived and are consumed, which Redis may not know yet.
             case consumed
         }

@@ -114,7 +114,7 @@ extension EngineStateMachine {
         for claim in claims.values {
             switch claim.state {
             case .queued(let number): known[number] = .queued
-            case .held(let number, let fence): known[number] = .held(fence: fence)
+            case .held(let number, let fence): known[number] = .held(fence: fence, hasItem: claim.hasItem)
             case .idle, .requested, .abandoned, .releasing: break
             }
         }
@@ -139,10 +139,13 @@ extension EngineStateMachine {
             return [.send(makeRequest(nextPage, .reconcile(known: known, found: found)))]
         }
         var actions: [ReplyAction] = []
-        // Leases and consumed permits that Redis has as waiters, or with another fence, are not those that it once granted.
+        // Leases and consumed permits that Redis has as waiters, or with another fence, are not those that it once granted. A
+        // lease without the item that the process has will take another one, and others can take this one.
         func isReplaced(_ line: EngineReply.Line) -> Bool {
             switch known[line.number] {
-            case .held(let fence): line.state == .waiting || line.state == .held && line.fence != fence
+            case .held(let fence, let hasItem):
+                line.state == .waiting
+                    || line.state == .held && (line.fence != fence || hasItem && line.family != .item)
             case .consumed: line.state == .waiting
             case .queued, nil: false
             }
@@ -228,7 +231,8 @@ extension EngineStateMachine {
         forget(id)
         let error = RedisDCError(
             .lost,
-            "Redis has lost the grant of \(claim.request.resource), as after a failover that lost the last writes")
+            "Redis has lost \(claim.hasItem ? "the item" : "the grant") of \(claim.request.resource), "
+                + "as after a failover that lost the last writes")
         return [.lose(id, error), .send(makeRequest(claim.release(number), slot: claim.slot))]
     }
 

@@ -125,6 +125,8 @@ struct EngineStateMachine {
         var family: Family
         /// Whether the release of the claim that this one replaces (`Acquire.Detail.releases`) has begun.
         var hasReleasedReplacedClaim = false
+        /// Whether the process has the item that the lease has taken from a buffer.
+        var hasItem = false
 
         /// The operation that ends the claim, which the request with this number has made.
         func release(_ number: UInt64) -> Release {

@@ -148,6 +148,8 @@ end
 -- Ends the lease of an item that was not passed on, and writes everything: the item returns to its place in the buffer,
 -- and is granted again. Returns the reply.
 local function end_claim_on_item(partition, ending, claim, resource)
+  -- A failover between the reply that names this script and the call has lost the grant.
+  if claim.state == WAITING then refuse({'family', PERMITS}) end
   local clock = Clock.new()
   local writes = Writes.new({hset = {}, hdel = {}, vdel = {}, zadd = {},
     zrem = {holder_line(resource.name, ending.claim_id)}, sessions = {}})
@@ -174,8 +176,8 @@ end
 -- KEYS: state, index, sessions, values
 -- ARGV
 --   [1] to [4]: see begin_own_end
--- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; or {'lost'}
---   as in slots.lua.
+-- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'family',
+--   FAMILY}: the script of this family must run instead; or {'lost'} as in slots.lua.
 function entry.release_item(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local ending = read_ending(arguments)
@@ -192,7 +194,7 @@ end
 -- ARGV
 --   [1] to [4]: see begin_end_by_other
 -- Reply: 1: ended; 0: there was no such claim; {'more', 1}: ended, and waiters are left over for recheck; {'alive'}: no
---   sweep has ended its session.
+--   sweep has ended its session; {'family', FAMILY}: the script of this family must run instead.
 -- Bounded: as release_item.
 function entry.end_item(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})

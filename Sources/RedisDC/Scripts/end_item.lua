@@ -48,6 +48,9 @@ do
 end
 local reply
 do
+  if claim_state == 'w' then
+    return {'family', 'p'}
+  end
   local clock_now, clock_tick
   local writes_wakeups
   local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_sessions = {}, {}, {}, {}, {'h' ..

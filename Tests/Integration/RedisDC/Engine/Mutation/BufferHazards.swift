@@ -27,6 +27,14 @@ extension Hazard {
             return try await Audit(redis).items.count == 1
         },
         Hazard(
+            testDescription: "a claim that waits again after a failover frees no item that it does not hold",
+            safeguard: "if claim_state == 'w' then return {'family', 'p'} end", replacement: ""
+        ) { nodes, redis in
+            let node = try await nodes()
+            let claim = try await node.number { _ = try await node.request("acquire", "s#items", ["if", "0", "l"]) }
+            return try await node.request("releaseItem", "s#items", claim: claim) == ["family", "p"]
+        },
+        Hazard(
             testDescription: "two claims do not get the same item",
             safeguard: "call('ZREM', partition_index, line)", replacement: ""
         ) { nodes, redis in
