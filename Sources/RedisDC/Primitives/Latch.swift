@@ -73,12 +73,15 @@ public struct Latch: Sendable {
     ///
     /// - Parameters:
     ///   - body: receives the participation, which is lost with the session.
-    /// - Throws: what `body` throws; `.lost` when the session was lost; `.cancelled`, `.broken`,
-    ///   `.destroyed`, `.conflict`, `.stopped`.
+    /// - Throws: what `body` throws; `.lost` when the session was lost, also if the registration
+    ///   was under way, which then may count as a participant that has died; `.cancelled`,
+    ///   `.broken`, `.destroyed`, `.conflict`, `.stopped`.
     public func withParticipation<Result>(
         _ body: (Lease) async throws -> Result
     ) async throws -> Result {
-        let request = Acquire(resource: resource, action: .register, mode: .lease)
+        // The registration that the lost session may have counts as a participant that has died: a second one, in the next
+        // session, would count in place of another participant.
+        let request = Acquire(resource: resource, action: .register, mode: .lease, failsOnLoss: true)
         return try await engine.lease(request, timeout: nil).whileHeld(body)
     }
 

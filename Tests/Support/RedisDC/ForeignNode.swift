@@ -109,7 +109,9 @@ final class ForeignNode: Sendable {
 
     /// Sets the time until which the session lasts, in microseconds since 1970. 1 has passed, but no script has acted
     /// on it yet.
-    func setExpiry(_ expires: Int) async throws {
+    func setExpiry(_ expires: Int) async throws { try await Self.setExpiry(of: session, expires, redis) }
+
+    static func setExpiry(of session: String, _ expires: Int, _ redis: RedisClient) async throws {
         let script = RedisScript(
             """
             local field = 's:' .. ARGV[1]
@@ -117,7 +119,7 @@ final class ForeignNode: Sendable {
             redis.call('HSET', KEYS[1], field, struct.pack('<ddd', ARGV[2], notices, slots))
             return redis.call('ZADD', KEYS[3], 'XX', ARGV[2], ARGV[1])
             """)
-        _ = try await redis.script(script, keys: Self.keys, arguments: [.string(session), .integer(expires)])
+        _ = try await redis.script(script, keys: keys, arguments: [.string(session), .integer(expires)])
     }
 
     var channel: SubscriptionTopic { .channel("rdc:{default:0}:wake:\(session)") }

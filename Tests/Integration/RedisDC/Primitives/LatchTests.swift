@@ -1,10 +1,45 @@
 import Hiredis
-import RedisDC
 import RedisDCTesting
+import Synchronization
 import TestSupport
 import Testing
 
+@testable import RedisDC
 @testable import RedisDCTestSupport
+
+/// Lets the session of the first participant end as soon as it is registered: the reply is lost, and the connection for
+/// the next attempt comes after others have swept the session.
+private final class EndingSession: RedisDecorator {
+    let redis: RedisClient
+    private let count = Atomic(0)
+
+    init(_ redis: RedisClient) { self.redis = redis }
+
+    /// The number of registrations that were sent.
+    var registrations: Int { count.load(ordering: .relaxed) }
+
+    func post(
+        _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
+        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+    ) {
+        guard script.source == Scripts.participate.source,
+            count.add(1, ordering: .relaxed).newValue == 1, case .string(let slot) = arguments[0]
+        else {
+            return redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
+        }
+        redis.post(script, keys: keys, arguments: arguments, timeout: timeout) { [redis] _ in
+            Task {
+                let session = String(slot.split(separator: ":")[1])
+                try await ForeignNode.setExpiry(of: session, 0, redis)
+                try await until("the session is swept") {
+                    try await redis.send("HGET", .string(keys[0]), .string("s:" + session)).bytes == nil
+                }
+                let lost = RedisError(.connectionLost, "the connection was lost", mayHaveRun: true)
+                redis.execute { completion(.failure(lost)) }
+            }
+        }
+    }
+}
 
 extension PrimitiveTests {
     @Suite("Latch", .serialized)
@@ -76,6 +111,23 @@ extension PrimitiveTests {
                     try await latch.withParticipation { throw CancellationError() }
                 }
                 try await two.latch("l", count: 2).wait(timeout: .zero)
+            }
+        }
+
+        @Test("a participant whose session ended before the reply to its registration counts once")
+        func lostRegistration() async throws {
+            try await withServer { _, redis, observer in
+                let ending = EndingSession(redis)
+                try await withCoordinator(redis: observer, configuration: mediumTTL) { other in
+                    try await withCoordinator(redis: ending, configuration: longTTL) { one in
+                        let error = await errorOf {
+                            try await one.latch("l", count: 2).withParticipation { _ in _ = Issue.record("it ran") }
+                        }
+                        #expect(error?.code == .lost && ending.registrations == 2)
+                    }
+                    let latch = try other.latch("l", count: 2)
+                    try await until("the dead participant has counted") { try await latch.remaining == 1 }
+                }
             }
         }
 
