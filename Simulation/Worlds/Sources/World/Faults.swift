@@ -25,6 +25,8 @@ public struct Faults: Sendable, Codable, Equatable {
     public var leaves = 1
     /// Wake-ups that are lost without a break of the connection: one of so many; 0 for none.
     public var lostWakeUps = 0
+    /// Messages of another program on the channel of a process's wake-ups, which no script has published.
+    public var strangeMessages = 0
 
     /// Creates the usual faults, none of which loses data.
     public init() {}
@@ -33,7 +35,7 @@ public struct Faults: Sendable, Codable, Equatable {
     static var kinds: [WritableKeyPath<Faults, Int>] {
         [
             \.breaks, \.lostChannels, \.deaths, \.stops, \.partitions, \.restarts, \.promotions, \.clockSteps,
-            \.lostReplies, \.leaves, \.lostWakeUps,
+            \.lostReplies, \.leaves, \.lostWakeUps, \.strangeMessages,
         ]
     }
 
@@ -66,7 +68,7 @@ public struct Faults: Sendable, Codable, Equatable {
             (deaths, Self.death),
             (stops, { world in world.randomProcess?.stop(for: world.random.time(1000...18_000_000)) }),
             (partitions, Self.partition), (restarts, { $0.restart() }), (promotions, { $0.promote() }),
-            (clockSteps, { $0.stepClock() }), (leaves, Self.leave),
+            (clockSteps, { $0.stepClock() }), (leaves, Self.leave), (strangeMessages, Self.strangeMessage),
         ]
         for (perMinute, fault) in kinds {
             let count = (perMinute * world.plan.seconds + 59) / 60
@@ -93,6 +95,8 @@ public struct Faults: Sendable, Codable, Equatable {
         process.run { $0.leave() }
         world.addProcess()
     }
+
+    private static func strangeMessage(_ world: World) { world.randomProcess?.deliverStrangeMessage() }
 
     private static func partition(_ world: World) {
         guard let process = world.randomProcess else { return }

@@ -56,6 +56,7 @@ extension World {
             }
             if !isCalm, random.isOne(in: 3) { faults.lostWakeUps = [5, 40].randomElement(using: &random)! }
             if !isCalm, random.isOne(in: 6) { faults.clockSteps = Int.random(in: 2...6, using: &random) }
+            if !isCalm, random.isOne(in: 5) { faults.strangeMessages = [6, 60].randomElement(using: &random)! }
         }
     }
 

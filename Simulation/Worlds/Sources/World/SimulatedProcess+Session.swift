@@ -73,6 +73,10 @@ extension SimulatedProcess {
     /// Takes a message from the server, which arrives later.
     func deliver(_ reply: Reply) {
         guard let text = reply.elements?.last?.bytes?.text, !losesWakeUp(text) else { return }
+        deliver(text)
+    }
+
+    func deliver(_ text: String) {
         let (subscription, life) = (subscription, machine.life)
         let arrival = max(lastWakeUp, world.now + world.random.time(50...5000))
         lastWakeUp = arrival

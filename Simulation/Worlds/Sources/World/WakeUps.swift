@@ -1,4 +1,5 @@
-// Wake-ups that are lost without a break of their connection, and whether processes learn of their grants all the same.
+// Wake-ups that are lost without a break of their connection, and those that another program has published; and whether
+// processes learn of their grants all the same.
 @testable import RedisDC
 
 /// Checks that a process learns of a grant, or of the end of a wait, by its next heartbeat, when the wake-up was lost.
@@ -49,5 +50,24 @@ extension SimulatedProcess {
         world.faults += 1
         world.note("\(name) does not receive \"\(text)\"")
         return true
+    }
+
+    /// Receives a message with words at random. It names no claim, because one that does is believed:
+    /// docs/failure-model.md, "Forged wake-ups".
+    func deliverStrangeMessage() {
+        guard channel != nil else { return }
+        _ = world.family(WakeUpJudge.self)
+        let words = [
+            "", "look", "gone", "try", "lost", "recall", "-1", "7/", "/7", "1/2/3", "é", "\0", "\(UInt64.max)", "1e3",
+        ]
+        // The count of notices may be one that Redis could have sent.
+        let count = machine.isLive ? machine.live.notices.count + UInt64(world.random.time(0...3)) : 0
+        var message = [world.random.isOne(in: 2) ? "\(count)" : words.randomElement(using: &world.random)!]
+        for _ in 0..<Int.random(in: 0...6, using: &world.random) {
+            message.append(words.randomElement(using: &world.random)!)
+        }
+        let text = message.joined(separator: " ")
+        world.note("\(name) receives \"\(text)\" of another program")
+        deliver(text)
     }
 }

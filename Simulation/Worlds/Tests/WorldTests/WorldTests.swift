@@ -43,6 +43,15 @@ struct WorldTests {
         #expect(world.violations == [], "seed \(seed)")
     }
 
+    @Test(
+        "keep every promise when another program publishes on the channels of wake-ups",
+        arguments: 1...4 as ClosedRange<UInt64>)
+    func strangeMessages(seed: UInt64) {
+        let world = Self.world(seed) { $0.faults.strangeMessages = 240 }
+        world.run()
+        #expect(world.violations == [], "seed \(seed)")
+    }
+
     @Test("are the same for the same seed", .enabled(if: repeatsHashes))
     func repeatable() {
         let worlds = [Self.world(5), Self.world(5), Self.world(6)]

@@ -24,7 +24,7 @@ extension SimulatedTask {
     }
 
     private func participate(_ latch: Resource, _ judge: LatchJudge) async throws {
-        let request = Acquire(resource: latch, action: .register, mode: .lease)
+        let request = Acquire(resource: latch, action: .register, mode: .lease, failsOnLoss: true)
         let party = judge.registers(latch.name, process)
         guard let lease = try await acquire(request, timeout: nil, isCancelled: false).grant else { return }
         judge.participates(party, lease.claim)
