@@ -24,6 +24,9 @@ import Hiredis
 /// - At most ``maxParties`` parties: they pass in one step, during which the server does nothing
 ///   else.
 /// - The death of a waiting party is noticed after its session's TTL.
+/// - A party whose session is lost while it waits arrives again in the next session, and its first
+///   arrival may have opened the barrier without its knowledge. ``Arrival/generation`` shows it, or
+///   ``CoordinatorConfiguration/failsWaitersOnLoss`` makes the wait throw `.lost` instead.
 ///
 /// Parties that come and go between generations use a ``Phaser``; parties that exchange values an
 /// ``Exchanger``.
