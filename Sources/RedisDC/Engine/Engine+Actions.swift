@@ -144,24 +144,29 @@ extension Engine {
     }
 
     private func send(_ request: EngineRequest) {
+        let connection = machine.connection
         redis.post(
             request.script, keys: keys.keys(of: request), arguments: request.arguments,
             timeout: settings.heartbeatInterval
-        ) { result in self.assumeIsolated { $0.received(result, request) } }
+        ) { result in self.assumeIsolated { $0.received(result, request, sentOn: connection) } }
     }
 
     /// The requests that must come first on a new command connection.
     func reconnected() -> [FirstScript] {
         defer { arm() }
-        return machine.reconnected(now: now).map { request in
+        let requests = machine.reconnected(now: now)
+        let connection = machine.connection
+        return requests.map { request in
             FirstScript(
                 request.script, keys: keys.keys(of: request), arguments: request.arguments,
                 timeout: settings.heartbeatInterval
-            ) { result in self.assumeIsolated { $0.received(result, request) } }
+            ) { result in self.assumeIsolated { $0.received(result, request, sentOn: connection) } }
         }
     }
 
-    private func received(_ result: Result<RESPValue, RedisError>, _ request: EngineRequest) {
+    private func received(
+        _ result: Result<RESPValue, RedisError>, _ request: EngineRequest, sentOn connection: UInt64
+    ) {
         let answer: Result<EngineReply, Machine.Failure>
         switch result {
         case .success(let reply):
@@ -175,7 +180,7 @@ extension Engine {
             answer = .failure(failure)
         }
         if case .success(.heartbeat) = answer { instruments.heartbeat(waiting: runner.operations.count) }
-        perform(machine.reply(request, answer, now: now))
+        perform(machine.reply(request, answer, sentOn: connection, now: now))
     }
 
     // MARK: The session

@@ -7,8 +7,9 @@ extension EngineStateMachine {
         if entry.refusal != nil, let settle = operation as? Settle { return settled(entry, settle.refused, reply, now) }
         switch entry.purpose {
         case .claim(let id): return claimAnswered(id, entry.request.number, reply, now)
+        case .givenUp(let end): return givenUpAnswered(entry.request, reply, end)
         case .end(let id):
-            return endAnswered(id, entry, reply, now) + requestForWaiters(operation, reply)
+            return endAnswered(id, entry, reply, now) + endAgain(entry, reply) + requestForWaiters(operation, reply)
         case .call(let id): return callAnswered(id, entry.request, reply)
         case .heartbeat(let sent, let notices): return heartbeatAnswered(sent, notices: notices, reply, now)
         case .reconcile(let known, let found): return reconcileAnswered(known, found, reply, now)
@@ -26,9 +27,41 @@ extension EngineStateMachine {
             if case .claim(_, isEnded: true) = operation.once, case .done = reply, let slot = entry.request.slot {
                 live.slots.give(slot)
             }
-            return requestForWaiters(operation, reply)
+            return endAgain(entry, reply) + requestForWaiters(operation, reply)
         }
     }
+
+    // MARK: Claims that were given up
+
+    /// Handles the reply to a request for a claim that the process has given up. If it has made the claim, and its end has
+    /// been answered, the end came too early: Redis has lost it, or could not record it in a slot with an older claim whose
+    /// end it had lost. So the claim is ended again.
+    private mutating func givenUpAnswered(
+        _ request: EngineRequest, _ reply: EngineReply, _ end: UInt64
+    ) -> [ReplyAction] {
+        switch reply {
+        case .granted, .queued: break
+        default: return []
+        }
+        if live.pending[end] != nil {
+            live.pending[end]!.endsClaim = true
+            return []
+        }
+        guard let slot = request.slot, let acquire = request.operation as? Acquire else { return [] }
+        let claim = ClaimID(session: life.id, slot: slot, number: request.number)
+        return [.send(makeRequest(End(claim, name: acquire.name, request.family ?? acquire.family, isForced: true)))]
+    }
+
+    /// Returns the request that ends a claim again, if a request has made it and its end has not found it.
+    private mutating func endAgain(_ entry: Session.Pending, _ reply: EngineReply) -> [ReplyAction] {
+        guard entry.endsClaim, case .done(count: 0, _) = reply, let release = entry.request.release,
+            let slot = entry.request.slot
+        else { return [] }
+        let claim = ClaimID(session: life.id, slot: slot, number: release.claim)
+        return [.send(makeRequest(End(claim, name: release.name, release.family, isForced: true)))]
+    }
+
+    // MARK: Replies by purpose
 
     private mutating func callAnswered(_ id: ID, _ request: EngineRequest, _ reply: EngineReply) -> [ReplyAction] {
         calls[id] = nil

@@ -41,7 +41,8 @@ extension EngineStateMachine {
             live.reconciliation = .none
             return waitsRefused(error, now)
         case .endExpired(let claim, let name) where error.code == .serverError: return endFailed(claim, name)
-        case .sweep, .confirm, .listSessions, .endExpired, .setAside, .background: return waitsRefused(error, now)
+        case .givenUp, .sweep, .confirm, .listSessions, .endExpired, .setAside, .background:
+            return waitsRefused(error, now)
         }
     }
 

@@ -30,14 +30,20 @@ extension EngineStateMachine {
     }
 
     /// Handles the reply to a request, or its failure. Ignores it when the request is of another session.
+    ///
+    /// - Parameter connection: ``connection`` when the request was sent. A reply to a request of an earlier one counts as
+    ///   lost: a task may have passed it on late, and the list of claims on the new connection knows nothing of it.
     mutating func reply(
-        _ request: EngineRequest, _ result: Result<EngineReply, Failure>, now: Duration
+        _ request: EngineRequest, _ result: Result<EngineReply, Failure>, sentOn connection: UInt64, now: Duration
     ) -> [ReplyAction] {
         if isExpired(at: now) { return [.sessionEnded(endSession(.expired, now))] }
         guard isLive, request.session == life.id, let entry = live.pending[request.number] else { return [] }
         switch result {
         case .failure(.retry(let error)):
             return [retry(entry, error)]
+        case .success where connection != self.connection, .failure where connection != self.connection:
+            let late = RedisError(.connectionLost, "the reply came after a new connection", mayHaveRun: true)
+            return [retry(entry, late)]
         case .failure(.fatal(var error)):
             if let request = settle(entry, .error(error)) { return [.send(request)] }
             live.pending[request.number] = nil

@@ -9,6 +9,8 @@ extension EngineStateMachine {
         /// The purpose of a request, which decides how its reply is handled.
         enum Purpose {
             case claim(ID)
+            /// Makes a claim that the process has given up since. `end`: the number of the request that ends the claim.
+            case givenUp(end: UInt64)
             /// Releases a claim, or removes it from the queue, and frees its slot.
             case end(ID)
             case call(ID)
@@ -53,6 +55,8 @@ extension EngineStateMachine {
             /// Whether a copy of the request may still arrive, because the connection on which it was sent was lost
             /// before the reply.
             var mayComeLate = false
+            /// Whether the request for the claim that this one ends has succeeded.
+            var endsClaim = false
             /// The refusal of the request, while Redis is being told of it: see ``Settle``.
             var refusal: Refusal?
         }
@@ -375,7 +379,7 @@ extension EngineStateMachine {
 
 extension EngineRequest {
     /// The release of the claim that the request ends, if it ends one.
-    fileprivate var release: Release? {
+    var release: Release? {
         if let leave = operation as? Leave { return Release(leave.target, claim: leave.claim, .meetings) }
         return operation as? Release
     }

@@ -233,7 +233,7 @@ extension EngineStateMachine {
             .lost,
             "Redis has lost \(claim.hasItem ? "the item" : "the grant") of \(claim.request.resource), "
                 + "as after a failover that lost the last writes")
-        return [.lose(id, error), .send(makeRequest(claim.release(number), slot: claim.slot))]
+        return [.lose(id, error), .send(makeEnd(claim.release(number), of: number, slot: claim.slot))]
     }
 
     /// Handles a claim that Redis has not listed: a lease is lost, a waiter is requested again.
@@ -244,10 +244,10 @@ extension EngineStateMachine {
             forget(id)
             let error = RedisDCError(.lost, "Redis has lost the record of the lease of \(claim.request.resource)")
             // Frees the slot.
-            return [.lose(id, error), .send(makeRequest(claim.release(number), slot: claim.slot))]
+            return [.lose(id, error), .send(makeEnd(claim.release(number), of: number, slot: claim.slot))]
         case .queued:
             // Redis has lost the place in the queue. What is left of the claim ends, which frees its slot.
-            let end = makeRequest(claim.release(number), slot: claim.slot)
+            let end = makeEnd(claim.release(number), of: number, slot: claim.slot)
             if settings.failsWaitersOnLoss || claim.request.failsOnLoss {
                 forget(id)
                 let error = RedisDCError(

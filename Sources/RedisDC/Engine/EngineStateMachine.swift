@@ -185,6 +185,8 @@ struct EngineStateMachine {
 
     var isLive: Bool { if case .live = phase { true } else { false } }
     var isStopped: Bool { if case .stopped = phase { true } else { false } }
+    /// The number of the present connection for commands, among those of the session.
+    var connection: UInt64 { isLive ? live.notices.connection : 0 }
 
     /// The live session.
     ///
@@ -278,13 +280,12 @@ struct EngineStateMachine {
         case .requested(let number), .queued(let number):
             if claim.request.mode == .consume, let slot = claim.slot { live.slots.refuse(slot, number) }
             claims[id]!.state = .abandoned(number, error)
-            if case .claim? = live.pending[number]?.purpose { live.pending[number]!.purpose = .background }
             scheduleDeadline(id, at: now + settings.settleTimeout)
             let resource = claim.request.resource
             // A party must not leave a barrier once the others have passed it together with this party.
             let end: any EngineOperation =
                 claim.request.action == .arrive ? Leave(target: resource, claim: number) : claim.release(number)
-            return .send(makeRequest(end, .end(id), slot: claim.slot))
+            return .send(makeEnd(end, of: number, .end(id), slot: claim.slot))
         case .abandoned, .held, .releasing: return .none
         }
     }
@@ -337,7 +338,18 @@ struct EngineStateMachine {
     mutating func beginRelease(_ id: ID, releaser: ID?) -> EngineRequest? {
         guard let claim = claims[id], case .held(let number, let fence) = claim.state else { return nil }
         claims[id]!.state = .releasing(number, fence: fence, releaser)
-        return makeRequest(claim.release(number), .end(id), slot: claim.slot)
+        return makeEnd(claim.release(number), of: number, .end(id), slot: claim.slot)
+    }
+
+    /// Returns the request that ends the claim of the request with this number, which may still be under way.
+    mutating func makeEnd(
+        _ end: any EngineOperation, of number: UInt64, _ purpose: Session.Purpose = .background, slot: Int?
+    ) -> EngineRequest {
+        let request = makeRequest(end, purpose, slot: slot)
+        if case .claim? = live.pending[number]?.purpose {
+            live.pending[number]!.purpose = .givenUp(end: request.number)
+        }
+        return request
     }
 
     /// Appends a claim or call to the backlog, or puts one that was sent before at its beginning.

@@ -13,6 +13,8 @@ struct MachineRun {
     private var actions: [Action] = []
     private(set) var requests: [UInt64: EngineRequest] = [:]
     private(set) var unanswered: [UInt64: EngineRequest] = [:]
+    /// The number of the connection on which each request was sent last.
+    private var connections: [UInt64: UInt64] = [:]
     private(set) var lastNumber: UInt64 = 0
     private var wantsListen = false
     private var wantsJoin = false
@@ -79,6 +81,7 @@ struct MachineRun {
                 if request.session == machine.life.id {
                     requests[request.number] = request
                     unanswered[request.number] = request
+                    connections[request.number] = machine.connection
                     lastNumber = max(lastNumber, request.number)
                 }
             case .subscribe: (wantsListen, unanswered) = (true, [:])
@@ -155,13 +158,18 @@ struct MachineRun {
     mutating func reply(_ number: UInt64, _ reply: EngineReply) {
         guard let request = requests[number] else { return }
         unanswered[number] = nil
-        apply { $0.reply(request, .success(reply), now: $2) }
+        let connection = connections[number]!
+        apply { $0.reply(request, .success(reply), sentOn: connection, now: $2) }
     }
 
     /// Handles a lost connection, after which the request is sent again.
     mutating func fail(_ number: UInt64, mayHaveRun: Bool = true) {
         guard let request = requests[number] else { return }
-        apply { $0.reply(request, .failure(.retry(.init(.connectionLost, "", mayHaveRun: mayHaveRun))), now: $2) }
+        let connection = connections[number]!
+        apply {
+            let error = RedisError(.connectionLost, "", mayHaveRun: mayHaveRun)
+            return $0.reply(request, .failure(.retry(error)), sentOn: connection, now: $2)
+        }
     }
 
     mutating func refuse(_ number: UInt64) { fail(number, RedisDCError(.notPermitted, "")) }
@@ -170,7 +178,8 @@ struct MachineRun {
     mutating func fail(_ number: UInt64, _ error: RedisDCError) {
         guard let request = requests[number] else { return }
         unanswered[number] = nil
-        apply { $0.reply(request, .failure(.fatal(error)), now: $2) }
+        let connection = connections[number]!
+        apply { $0.reply(request, .failure(.fatal(error)), sentOn: connection, now: $2) }
     }
 
     mutating func advance(_ duration: Duration) {

@@ -301,6 +301,58 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == ["finish 1 cancelled"])
     }
 
+    @Test(
+        "a claim that was made after its end was answered, because Redis has lost that end, is ended again",
+        arguments: [false, true])
+    func endedTooEarly(overtakes: Bool) {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.fail(1)
+        run.cancel(1)
+        _ = run.taken()
+        // The reply of the end may overtake that of the request.
+        if overtakes {
+            run.reply(2, .done(count: 0, more: false))
+            #expect(run.taken() == ["finish 1 cancelled"])
+            run.reply(1, .queued())
+            #expect(run.taken() == ["send force 3 of session1:1"])
+        } else {
+            run.reply(1, .granted(fence: 7))
+            #expect(run.taken() == [])
+            run.reply(2, .done(count: 0, more: false))
+            #expect(run.taken() == ["finish 1 cancelled", "send force 3 of session1:1"])
+        }
+    }
+
+    @Test("a lease that was released while its request was repeated is not taken again", arguments: [1, 0])
+    func releasedWhileRequested(count: Int) {
+        var run = MachineRun.live()
+        run.acquire(1)
+        run.fail(1)
+        run.wakeUp("1 7")
+        run.call(9) { $0.release(1, releaser: 9, now: $1) }
+        _ = run.taken()
+        run.reply(1, .granted(fence: 7))
+        run.reply(2, .done(count: count, more: false))
+        #expect(run.taken() == (count == 1 ? ["finish 9"] : ["finish 9 lost", "send force 3 of session1:1"]))
+    }
+
+    @Test("a reply of the connection before, which arrives after the new one has begun, counts as lost")
+    func replyOfEarlierConnection() {
+        var run = MachineRun.holding()
+        run.acquire(2)
+        run.call(9) { $0.release(1, releaser: 9, now: $1) }
+        run.apply { $0.reconnected(now: $2) }
+        _ = run.taken()
+        run.reply(2, .granted(fence: 8))
+        run.reply(3, .done(count: 1, more: false))
+        #expect(run.taken() == ["send acquire 2", "send release 3 of 1"])
+        // The new server has neither the grant nor the release.
+        run.reply(2, .queued())
+        run.reply(3, .done(count: 1, more: false))
+        #expect(run.taken() == ["finish 9"])
+    }
+
     @Test("a request that another family serves is sent again with the same number, and so is the claim's release")
     func otherFamily() {
         var run = MachineRun.live()
