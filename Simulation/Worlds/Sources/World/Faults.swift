@@ -15,8 +15,10 @@ public struct Faults: Sendable, Codable, Equatable {
     public var partitions = 2
     /// Restarts of the server that lose nothing.
     public var restarts = 1
-    /// Promotions of a replica, which lacks up to ten of the last writes.
+    /// Promotions of a replica, which lacks the last writes.
     public var promotions = 0
+    /// The most writes that a promoted replica lacks.
+    public var longestLag = 10
     /// Steps of the server's clock, by up to one second.
     public var clockSteps = 0
     /// Connections that break before the reply to a request that was carried out: one of so many requests; 0 for none.
@@ -27,6 +29,11 @@ public struct Faults: Sendable, Codable, Equatable {
     public var lostWakeUps = 0
     /// Messages of another program on the channel of a process's wake-ups, which no script has published.
     public var strangeMessages = 0
+    /// 1 if a server that has started or was promoted must be sent each script before it can run it; 0 if it knows all.
+    public var unknownScripts = 0
+    /// Replies that wait for a thread of their process, up to 50 ms, also when the connection has ended: one of so many; 0
+    /// for none.
+    public var lateReplies = 0
 
     /// Creates the usual faults, none of which loses data.
     public init() {}
@@ -35,7 +42,7 @@ public struct Faults: Sendable, Codable, Equatable {
     static var kinds: [WritableKeyPath<Faults, Int>] {
         [
             \.breaks, \.lostChannels, \.deaths, \.stops, \.partitions, \.restarts, \.promotions, \.clockSteps,
-            \.lostReplies, \.leaves, \.lostWakeUps, \.strangeMessages,
+            \.lostReplies, \.leaves, \.lostWakeUps, \.strangeMessages, \.unknownScripts, \.lateReplies,
         ]
     }
 
@@ -131,7 +138,7 @@ extension World {
     }
 
     fileprivate func promote() {
-        servers.replicate(lag: Int.random(in: 0...10, using: &random))
+        servers.replicate(lag: Int.random(in: 0...plan.faults.longestLag, using: &random))
         note("a replica is promoted")
         judge { $0.dataLost() }
         record { $0.failedOver(now) }

@@ -107,7 +107,7 @@ struct Judge {
             room: room, fence: fence, process: process, holds: holds, isStored: isStored,
             losses: isOld ? losses - 1 : losses)
         checkCompany(number)
-        if room.hasFences, room.capacity == room.size {
+        if room.hasFences, room.capacity == room.size, !isOld {
             // Members of a group learn of their grants in any order.
             if room.group == nil, let highest = highestFence[room.name], fence <= highest {
                 violations.append("\(room.name): fence \(fence) after \(highest)")

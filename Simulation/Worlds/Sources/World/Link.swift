@@ -62,14 +62,40 @@ final class Link {
         }
     }
 
+    /// Sends a script by its hash. A server that does not know it has to load it first, and requests that are sent later
+    /// overtake this one.
+    ///
+    /// - Parameter isFirst: whether its source is sent, which no server needs to know.
     func send(
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], timeout: Duration,
-        name: String = "script", _ completion: @escaping Completion
+        name: String = "script", isFirst: Bool = false, _ completion: @escaping Completion
     ) {
-        send(timeout: timeout, isHeartbeat: script.isHeartbeat, completion) {
-            $0.execute(script, keys, arguments, name: name)
+        guard !isFirst, world.plan.faults.unknownScripts > 0 else {
+            return send(timeout: timeout, isHeartbeat: script.isHeartbeat, completion) {
+                $0.execute(script, keys, arguments, name: name)
+            }
+        }
+        send(timeout: timeout, isHeartbeat: script.isHeartbeat) { result in
+            guard case .failure(let error) = result, error.code == .noScript else {
+                return completion(result)
+            }
+            self.send(timeout: timeout) { result in
+                guard case .failure(var error) = result else {
+                    return self.send(script, keys, arguments, timeout: timeout, name: name, completion)
+                }
+                error.mayHaveRun = false
+                completion(.failure(error))
+            } _: { world in
+                world.servers.load(script)
+                return .integer(1)
+            }
+        } _: { world in
+            guard world.servers.knows(script) else { return .error(Self.unknownScript) }
+            return world.execute(script, keys, arguments, name: name)
         }
     }
+
+    private static let unknownScript = "NOSCRIPT"
 
     /// - Parameter execute: lets the server carry the request out.
     func send(
@@ -132,7 +158,14 @@ final class Link {
             }
             let result: Result<RESPValue, RedisError> =
                 reply.errorMessage.map { .failure(RedisError(reply: $0)) } ?? .success(reply)
-            self.process.run { _ in completion(result) }
+            let faults = self.world.plan.faults
+            guard faults.lateReplies > 0, self.world.random.isOne(in: faults.lateReplies) else {
+                return self.process.run { _ in completion(result) }
+            }
+            // The task that passes it on has to wait for a thread, and the connection may end before.
+            self.world.after(self.world.random.time(0...50_000), .timer(self.process)) { _ in
+                self.process.run { _ in completion(result) }
+            }
         }
     }
 

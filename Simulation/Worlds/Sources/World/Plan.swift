@@ -17,6 +17,8 @@ extension World {
         public var pause: Int64 = 200_000
         /// How long a lease is kept at most, in microseconds.
         public var hold: Int64 = 3_000_000
+        /// Whether tasks change their minds soon: half of the cancels come within 3 ms.
+        public var isHasty = false
         /// The TTLs of processes, in seconds, of which each draws one.
         public var ttls = [6]
         /// Every so many scripts, the changes of one are checked.
@@ -57,6 +59,17 @@ extension World {
             if !isCalm, random.isOne(in: 3) { faults.lostWakeUps = [5, 40].randomElement(using: &random)! }
             if !isCalm, random.isOne(in: 6) { faults.clockSteps = Int.random(in: 2...6, using: &random) }
             if !isCalm, random.isOne(in: 5) { faults.strangeMessages = [6, 60].randomElement(using: &random)! }
+            if !isCalm { faults.unknownScripts = 1 }
+            // The judges of mailboxes compare replies with what the server has at their arrival; and an arrival at a phaser
+            // may count after its party has gone: docs/failure-model.md.
+            if !isCalm, mail.tasks == 0, !uses.contains("phaser"), random.isOne(in: 3) {
+                faults.lateReplies = [1, 5, 50].randomElement(using: &random)!
+            }
+            if !isCalm, random.isOne(in: 4) { faults.longestLag = 300 }
+            if !isCalm, random.isOne(in: 4) {
+                (isHasty, pause, hold, seconds) = (true, 1000, 1000, 3)
+                if faults.promotions > 0 { faults.promotions = 100 }
+            }
         }
     }
 

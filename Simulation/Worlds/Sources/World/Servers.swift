@@ -12,6 +12,8 @@ struct Servers {
     /// How many microseconds the server's clock is ahead of the world's, apart from its beginning.
     private var offset: Int64 = 0
     private var hashes: [ObjectIdentifier: Bytes] = [:]
+    /// The scripts that clients have loaded into the master.
+    private var loaded: Set<ObjectIdentifier> = []
     private let alteredScripts: (String) -> String
 
     init(alteredScripts: @escaping (String) -> String) {
@@ -72,12 +74,14 @@ struct Servers {
         replica = SimulatedRedis(settings: .init(keepsEffects: true), now: master.now)
         replica.synchronize(with: master)
         generation += 1
+        loaded = []
     }
 
     mutating func restart(losing loss: SimulatedRedis.Loss) {
         master.restart(losing: loss)
         replica.synchronize(with: master)
         generation += 1
+        loaded = []
     }
 
     /// Runs a command.
@@ -97,7 +101,12 @@ struct Servers {
         master.execute(["SUBSCRIBE", Bytes(channel)], from: client)
     }
 
-    /// Runs a script as the client does: by its hash, and after loading it where it is missing.
+    /// Whether a client has loaded a script since the server became the master.
+    func knows(_ script: RedisScript) -> Bool { loaded.contains(ObjectIdentifier(script)) }
+
+    mutating func load(_ script: RedisScript) { loaded.insert(ObjectIdentifier(script)) }
+
+    /// Runs a script by its hash, and loads it where it is missing.
     mutating func run(_ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument]) -> RESPValue {
         let id = ObjectIdentifier(script)
         for _ in 0..<2 {

@@ -216,7 +216,7 @@ final class SimulatedProcess {
     // MARK: Actions
 
     func connected() {
-        for request in machine.reconnected(now: now) { send(request) }
+        for request in machine.reconnected(now: now) { send(request, isFirst: true) }
         perform(machine.start())
         mail?.client.connected()
     }
@@ -298,14 +298,18 @@ final class SimulatedProcess {
 
     // MARK: Requests
 
-    func send(_ request: EngineRequest) {
+    /// - Parameter isFirst: whether it comes before all others on a new connection.
+    func send(_ request: EngineRequest, isFirst: Bool = false) {
         link.send(
             request.script, world.keys.keys(of: request), request.arguments,
-            timeout: machine.settings.heartbeatInterval, name: "\(name): \(type(of: request.operation))"
-        ) { self.received($0, request) }
+            timeout: machine.settings.heartbeatInterval, name: "\(name): \(type(of: request.operation))",
+            isFirst: isFirst
+        ) { [connection = machine.connection] in self.received($0, request, sentOn: connection) }
     }
 
-    private func received(_ result: Result<RESPValue, RedisError>, _ request: EngineRequest) {
+    private func received(
+        _ result: Result<RESPValue, RedisError>, _ request: EngineRequest, sentOn connection: UInt64
+    ) {
         let answer: Result<EngineReply, Machine.Failure>
         switch result {
         case .success(let reply):
@@ -319,7 +323,8 @@ final class SimulatedProcess {
             if error.mayHaveRun, let release = request.operation as? Release { doubtfulReleases.insert(release.claim) }
             answer = .failure(Machine.Failure(error, keys: world.keys))
         }
-        perform(machine.reply(request, answer, now: now))
+        perform(machine.reply(request, answer, sentOn: connection, now: now))
+        if case .success = answer { world.family(OrphanJudge.self).hasHandledReply(self, request) }
     }
 }
 

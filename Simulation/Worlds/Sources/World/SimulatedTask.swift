@@ -86,7 +86,8 @@ final class SimulatedTask {
             let id = process.acquire(request, timeout: timeout == .zero ? nil : timeout, onLoss: onLoss, done)
             world.exploration?.waits[process.number, default: [:]][taskNumber] = id
             if isCancelled {
-                world.after(world.random.time(100...1_000_000)) { _ in self.process.run { $0.cancel(id) } }
+                let longest: Time = world.plan.isHasty ? 20_000 : 1_000_000
+                world.after(world.random.time(100...longest)) { _ in self.process.run { $0.cancel(id) } }
             }
         }
     }

@@ -37,7 +37,7 @@ final class WakeUpJudge: FamilyJudge {
 
 extension SimulatedProcess {
     /// Whether nothing keeps it from its requests and wake-ups now.
-    fileprivate var isReachable: Bool {
+    var isReachable: Bool {
         isRunning && !isLeaving && channel != nil && link.isConnected && unreachableUntil < world.now
     }
 

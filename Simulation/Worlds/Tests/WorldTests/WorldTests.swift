@@ -52,6 +52,21 @@ struct WorldTests {
         #expect(world.violations == [], "seed \(seed)")
     }
 
+    @Test(
+        "keep every promise when a promoted master knows no script, and replies are handled late",
+        arguments: 1...4 as ClosedRange<UInt64>)
+    func lateReplies(seed: UInt64) {
+        let world = Self.world(seed) { plan in
+            (plan.uses, plan.mail.tasks, plan.tasks, plan.seconds) = (["mutex", "pool"], 0, 3, 10)
+            (plan.isHasty, plan.pause, plan.hold) = (seed.isMultiple(of: 2), 20_000, 20_000)
+            plan.faults = Faults()
+            (plan.faults.promotions, plan.faults.longestLag) = (60, 300)
+            (plan.faults.unknownScripts, plan.faults.lateReplies) = (1, 5)
+        }
+        world.run()
+        #expect(world.violations == [], "seed \(seed)")
+    }
+
     @Test("are the same for the same seed", .enabled(if: repeatsHashes))
     func repeatable() {
         let worlds = [Self.world(5), Self.world(5), Self.world(6)]

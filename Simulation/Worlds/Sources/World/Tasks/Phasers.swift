@@ -6,7 +6,8 @@ extension SimulatedTask {
         let phaser = Resource(name: "phaser \(resourceNumber)", kind: .phaser, permits: 0)
         let judge = world.family(PhaserJudge.self)
         let request = Acquire(resource: phaser, action: .register, mode: .lease)
-        guard let lease = try await acquire(request, timeout: nil, isCancelled: false).grant else { return }
+        let isCancelled = world.plan.isHasty && isOne(in: 4)
+        guard let lease = try await acquire(request, timeout: nil, isCancelled: isCancelled).grant else { return }
         let party = judge.registers(phaser.name, process, lease.claim)
         for _ in 0..<number(1...3) {
             try await pause(100...world.plan.hold)
