@@ -30,9 +30,13 @@ private final class EndingSession: RedisDecorator {
         redis.post(script, keys: keys, arguments: arguments, timeout: timeout) { [redis] _ in
             Task {
                 let session = String(slot.split(separator: ":")[1])
-                try await ForeignNode.setExpiry(of: session, 0, redis)
-                try await until("the session is swept") {
-                    try await redis.send("HGET", .string(keys[0]), .string("s:" + session)).bytes == nil
+                do {
+                    try await ForeignNode.setExpiry(of: session, 0, redis)
+                    try await until("the session is swept") {
+                        try await redis.send("HGET", .string(keys[0]), .string("s:" + session)).bytes == nil
+                    }
+                } catch {
+                    Issue.record(error)
                 }
                 let lost = RedisError(.connectionLost, "the connection was lost", mayHaveRun: true)
                 redis.execute { completion(.failure(lost)) }
@@ -123,7 +127,8 @@ extension PrimitiveTests {
                         let error = await errorOf {
                             try await one.latch("l", count: 2).withParticipation { _ in _ = Issue.record("it ran") }
                         }
-                        #expect(error?.code == .lost && ending.registrations == 2)
+                        // Its process learns of the end by the next attempt, or by a heartbeat before that.
+                        #expect(error?.code == .lost && ending.registrations >= 1)
                     }
                     let latch = try other.latch("l", count: 2)
                     try await until("the dead participant has counted") { try await latch.remaining == 1 }
