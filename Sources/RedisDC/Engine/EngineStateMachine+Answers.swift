@@ -9,7 +9,8 @@ extension EngineStateMachine {
         case .claim(let id): return claimAnswered(id, entry.request.number, reply, now)
         case .givenUp(let end): return givenUpAnswered(entry.request, reply, end)
         case .end(let id):
-            return endAnswered(id, entry, reply, now) + endAgain(entry, reply) + requestForWaiters(operation, reply)
+            return endAnswered(id, entry, reply, now) + endAgain(entry, reply) + releasesAfter(operation)
+                + requestForWaiters(operation, reply)
         case .call(let id): return callAnswered(id, entry.request, reply)
         case .heartbeat(let sent, let notices): return heartbeatAnswered(sent, notices: notices, reply, now)
         case .reconcile(let known, let found): return reconcileAnswered(known, found, reply, now)
@@ -59,6 +60,25 @@ extension EngineStateMachine {
         else { return [] }
         let claim = ClaimID(session: life.id, slot: slot, number: release.claim)
         return [.send(makeRequest(End(claim, name: release.name, release.family, isForced: true)))]
+    }
+
+    // MARK: Registrations with phasers
+
+    /// Whether the end of an arrival at a phaser or barrier has not been answered: until then it may count.
+    func isLeaving(_ name: String) -> Bool {
+        live.pending.values.contains { ($0.request.operation as? Leave)?.name == name }
+    }
+
+    /// Returns the requests that release the registrations for which an end of an arrival had to be answered first: an
+    /// arrival without its registration would count in place of another party.
+    mutating func releasesAfter(_ operation: any EngineOperation) -> [ReplyAction] {
+        guard !live.lastReleases.isEmpty, operation is Leave, !isLeaving(operation.name) else { return [] }
+        let waiting = live.lastReleases
+        live.lastReleases = waiting.filter { claims[$0]?.request.name != operation.name }
+        return waiting.filter { claims[$0]?.request.name == operation.name }.compactMap { id in
+            guard let claim = claims[id], case .releasing(let number, _, _) = claim.state else { return nil }
+            return .send(makeEnd(claim.release(number), of: number, .end(id), slot: claim.slot))
+        }
     }
 
     // MARK: Replies by purpose

@@ -11,15 +11,7 @@ extension EngineStateMachine {
             if let slot = entry.request.slot { live.slots.refuse(slot, entry.request.number) }
             if error.mayHaveRun { forget(id) } else { forgetEnded(id) }
             return [.finish(id, .failure(error))]
-        case .end(let id):
-            // The server releases the claim when the session ends.
-            guard let claim = claims[id] else { return [] }
-            forget(id)
-            switch claim.state {
-            case .abandoned(_, let reason): return [.finish(id, .failure(reason))]
-            case .releasing(_, _, let releaser): return releaser.map { [.finish($0, .failure(error))] } ?? []
-            case .idle, .requested, .queued, .held: return []
-            }
+        case .end(let id): return ownEndFailed(id, error) + releasesAfter(entry.request.operation)
         case .call(let id):
             var error = error
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
@@ -43,6 +35,16 @@ extension EngineStateMachine {
         case .endExpired(let claim, let name) where error.code == .serverError: return endFailed(claim, name)
         case .givenUp, .sweep, .confirm, .listSessions, .endExpired, .setAside, .background:
             return waitsRefused(error, now)
+        }
+    }
+
+    /// Handles the failure of a request that ends a claim. The server ends it when the session ends.
+    private mutating func ownEndFailed(_ id: ID, _ error: RedisDCError) -> [ReplyAction] {
+        guard let claim = forget(id) else { return [] }
+        switch claim.state {
+        case .abandoned(_, let reason): return [.finish(id, .failure(reason))]
+        case .releasing(_, _, let releaser): return releaser.map { [.finish($0, .failure(error))] } ?? []
+        case .idle, .requested, .queued, .held: return []
         }
     }
 

@@ -89,6 +89,8 @@ extension EngineStateMachine {
         var claimIDs: [UInt64: ID] = [:]
         var heartbeat: Heartbeat
         var reconciliation = Reconciliation.none
+        /// The registrations with phasers that are released when the arrivals there have been ended.
+        var lastReleases: [ID] = []
         /// Claims of expired sessions that the server could not end, and how often it has failed.
         var failedEnds: [ClaimID: Int] = [:]
         var notices = Notices()

@@ -21,8 +21,6 @@ import Hiredis
 ///
 /// **Limits**
 /// - At most 1,024 parties at a time.
-/// - An arrival that failed with `mayHaveRun` set may still count, also after its party has
-///   deregistered: then one phase ends a party too early.
 ///
 /// A ``Barrier`` has a fixed number of parties that need not register.
 public struct Phaser: Sendable {

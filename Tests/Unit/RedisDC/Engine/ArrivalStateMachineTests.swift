@@ -44,6 +44,30 @@ struct ArrivalStateMachineTests {
         #expect(run.taken() == ["send release 3 of 1"])
     }
 
+    @Test("a registration is released when the end of an arrival at its phaser is certain", arguments: [false, true])
+    func registrationIsLast(isRefused: Bool) {
+        var run = MachineRun.live()
+        let phaser = Resource(name: "x", kind: .phaser, permits: 0)
+        for id: UInt64 in 1...2 { run.acquire(id, Acquire(resource: phaser, action: .register, mode: .lease)) }
+        for number: UInt64 in 1...2 { run.reply(number, .granted(fence: number)) }
+        run.acquire(3, .arrivalOfParty(at: phaser))
+        run.cancel(3)
+        run.advance(EngineStateMachine.Settings().settleTimeout)
+        _ = run.taken()
+        run.call(8) { $0.release(1, releaser: 8, now: $1) }
+        run.call(9) { $0.release(2, releaser: 9, now: $1) }
+        #expect(run.taken() == [])
+        run.fail(4)
+        #expect(run.taken() == ["send leave 4 of 3"])
+        if isRefused { run.refuse(4) } else { run.reply(4, .done(count: 1, more: false)) }
+        #expect(run.taken() == ["send release 5 of 1", "send release 6 of 2"])
+        run.reply(5, .done(count: 1, more: false))
+        #expect(run.taken() == ["finish 8"])
+        // Nothing else has to be ended first.
+        run.reply(6, .done(count: 1, more: false))
+        #expect(run.taken() == ["finish 9"])
+    }
+
     private func passing() -> MachineRun {
         var run = MachineRun.live()
         run.acquire(1)
