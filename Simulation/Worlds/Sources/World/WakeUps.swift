@@ -60,8 +60,9 @@ extension SimulatedProcess {
         let words = [
             "", "look", "gone", "try", "lost", "recall", "-1", "7/", "/7", "1/2/3", "é", "\0", "\(UInt64.max)", "1e3",
         ]
-        // The count of notices may be one that Redis could have sent.
-        let count = machine.isLive ? machine.live.notices.count + UInt64(world.random.time(0...3)) : 0
+        // The count of notices may be one that Redis could have sent, unless a wake-up could be lost that it would hide.
+        let ahead = machine.isLive ? UInt64(world.random.time(0...3)) : 0
+        let count = machine.isLive && world.plan.faults.lostWakeUps == 0 ? machine.live.notices.count + ahead : 0
         var message = [world.random.isOne(in: 2) ? "\(count)" : words.randomElement(using: &world.random)!]
         for _ in 0..<Int.random(in: 0...6, using: &world.random) {
             message.append(words.randomElement(using: &world.random)!)
