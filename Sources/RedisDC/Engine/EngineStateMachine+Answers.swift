@@ -164,8 +164,9 @@ extension EngineStateMachine {
             // The claim was granted before it could leave. If the caller no longer waits, it is released.
             guard case .abandoned? = claims[id]?.state else {
                 let release = Release(leave.target, claim: leave.claim, .meetings)
-                return [.send(makeRequest(release, slot: request.slot))]
+                return [.send(makeEnd(release, of: leave.claim, slot: request.slot))]
             }
+            if live.pending[leave.claim] != nil { live.pending[leave.claim]!.purpose = .claim(id) }
             return granted(id, leave.claim, fence, arrival, now)
         }
         if let slot = request.slot { live.slots.give(slot) }

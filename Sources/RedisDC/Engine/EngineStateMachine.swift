@@ -282,9 +282,7 @@ struct EngineStateMachine {
         _ end: any EngineOperation, of number: UInt64, _ purpose: Session.Purpose = .background, slot: Int?
     ) -> EngineRequest {
         let request = makeRequest(end, purpose, slot: slot)
-        if case .claim? = live.pending[number]?.purpose {
-            live.pending[number]!.purpose = .givenUp(end: request.number)
-        }
+        if live.pending[number] != nil { live.pending[number]!.purpose = .givenUp(end: request.number) }
         return request
     }
 

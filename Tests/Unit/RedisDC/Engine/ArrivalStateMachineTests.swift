@@ -44,6 +44,24 @@ struct ArrivalStateMachineTests {
         #expect(run.taken() == ["send release 3 of 1"])
     }
 
+    @Test("an arrival that passes instead of leaving is not ended by the late reply to its request", arguments: [1, 2])
+    func passesAfterAll(replies: Int) {
+        var run = MachineRun.live()
+        let exchanger = Resource(name: "x", kind: .exchanger, permits: 2)
+        run.acquire(1, Acquire(resource: exchanger, action: .arrive, mode: .lease))
+        run.fail(1)
+        run.cancel(1)
+        // The replies may arrive in any order.
+        if replies == 2 { run.reply(1, .queued()) }
+        run.reply(2, .granted(fence: 7, arrival: 1025))
+        #expect(run.taken().last == "finish 1 granted 7")
+        if replies == 1 { run.reply(1, .granted(fence: 7, arrival: 1025)) }
+        #expect(run.taken() == [])
+        run.call(9) { $0.release(1, releaser: 9, now: $1) }
+        run.reply(3, .done(count: 1, more: false))
+        #expect(run.taken() == ["send release 3 of 1", "finish 9"])
+    }
+
     @Test("a registration is released when the end of an arrival at its phaser is certain", arguments: [false, true])
     func registrationIsLast(isRefused: Bool) {
         var run = MachineRun.live()
