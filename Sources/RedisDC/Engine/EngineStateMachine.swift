@@ -6,9 +6,9 @@
 // A grant is accepted from a reply, or from a message on the session's wake-up channel. A lost message only delays the
 // grant: the machine finds it when it compares its claims with Redis. A forged message is not detected.
 //
-// Here: the state, and the events that callers cause. +Claims: a claim and its states. +Session: how a session begins and ends. +Replies: replies of Redis
-// and failed requests, whose effects are in +Answers and +Failures. +WakeUps: messages on the channel, and the comparison
-// with Redis after a gap. +Time: deadlines and heartbeats.
+// Here: the state, and the events that callers cause. +Claims: a claim and its states. +Session: how a session begins and
+// ends. +Replies: replies of Redis and failed requests, whose effects are in +Answers and +Failures. +WakeUps: messages on
+// the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats.
 import CoordinationBase
 import DequeModule
 import HeapModule
@@ -277,7 +277,8 @@ struct EngineStateMachine {
         return makeEnd(claim.release(number), of: number, .end(id), slot: claim.slot)
     }
 
-    /// Returns the request that ends the claim of the request with this number, which may still be under way.
+    /// Returns the request that ends the claim of the request with this number. That one may still be under way: from now on
+    /// it makes a claim that the process has given up.
     mutating func makeEnd(
         _ end: any EngineOperation, of number: UInt64, _ purpose: Session.Purpose = .background, slot: Int?
     ) -> EngineRequest {
