@@ -6,7 +6,7 @@ extension EngineStateMachine {
         let operation = entry.request.operation
         if entry.refusal != nil, let settle = operation as? Settle { return settled(entry, settle.refused, reply, now) }
         switch entry.purpose {
-        case .claim(let id): return claimAnswered(id, entry.request.number, reply, now)
+        case .claim(let id): return claimAnswered(id, entry, reply, now)
         case .givenUp(let end): return givenUpAnswered(entry.request, reply, end)
         case .end(let id):
             return endAnswered(id, entry, reply, now) + endAgain(entry, reply) + releasesAfter(operation)
@@ -62,6 +62,16 @@ extension EngineStateMachine {
         return [.send(makeRequest(End(claim, name: release.name, release.family, isForced: true)))]
     }
 
+    /// Handles the reply to a request whose claim a wake-up has granted before. If it is a repetition that queues, a new
+    /// master may have lost a grant that was consumed, and has a waiter that nobody waits for: the comparison ends it. On the
+    /// same master, this is the reply that the wake-up has overtaken, and an end would return what was received.
+    private mutating func queuedAfterGrant(
+        _ id: ID, _ entry: Session.Pending, _ reply: EngineReply
+    ) -> [ReplyAction] {
+        guard claims[id] == nil, entry.failures > 0, case .queued = reply, let request = reconcile() else { return [] }
+        return [.send(request)]
+    }
+
     // MARK: Registrations with phasers
 
     /// Whether the end of an arrival at a phaser or barrier has not been answered: until then it may count.
@@ -102,9 +112,12 @@ extension EngineStateMachine {
     }
 
     private mutating func claimAnswered(
-        _ id: ID, _ number: UInt64, _ reply: EngineReply, _ now: Duration
+        _ id: ID, _ entry: Session.Pending, _ reply: EngineReply, _ now: Duration
     ) -> [ReplyAction] {
-        guard let claim = claims[id], case .requested(number) = claim.state else { return [] }
+        let number = entry.request.number
+        guard let claim = claims[id], case .requested(number) = claim.state else {
+            return queuedAfterGrant(id, entry, reply)
+        }
         switch reply {
         case .granted(let fence, let arrival): return granted(id, number, fence, arrival, now)
         case .queued(let more):

@@ -11,9 +11,15 @@ import Testing
 @Suite("Arguments of redisdc that are no text")
 struct ByteArgumentTests {
     private func shell(_ script: String, _ tool: EngineTool) async throws -> Child.End {
-        let prefix = "cd '\(tool.folder.path)'; e=$(printf '\\351'); E=$(printf '\\350');"
+        // `eventually` gives up, so that a program that fails each time ends the test.
+        let prefix = """
+            cd '\(tool.folder.path)'; e=$(printf '\\351'); E=$(printf '\\350')
+            eventually() { for _ in $(seq 600); do if "$@"; then return; fi; sleep 0.05; done; return 1; }
+            publishes() { [ "$(redisdc publish news $e$E)" = 1 ]; }
+
+            """
         return try await Child(
-            "sh", ["-c", prefix + script.replacing("redisdc ", with: tool.path + " ")],
+            "sh", ["-c", (prefix + script).replacing("redisdc ", with: tool.path + " ")],
             environment: ["REDIS_URL": tool.server.url]
         ).end()
     }
@@ -43,13 +49,12 @@ struct ByteArgumentTests {
             #expect(mail.output.contains("\"body64\":\"6eg=\""))
             let published = try await shell(
                 """
-                redisdc subscribe news > received & until [ $(redisdc publish news $e$E) = 1 ]; do :; done
-                until [ -s received ]; do sleep 0.01; done; kill $!; head -c 3 received | od -An -tx1
+                redisdc subscribe news > received & eventually publishes && eventually [ -s received ]; kill $!; head -c 3 received | od -An -tx1
                 """, tool)
             #expect(published.output.contains("e9 e8 0a"), "\(published)")
             let present = try await shell(
                 """
-                redisdc presence put lobby key $e$E --user me > put & until [ -s put ]; do sleep 0.01; done
+                redisdc presence put lobby key $e$E --user me > put & eventually [ -s put ]
                 redisdc presence snapshot lobby | od -An -tx1; redisdc presence snapshot lobby --json; kill $!
                 """, tool)
             #expect(present.output.contains("e9 e8 0a"), "\(present)")

@@ -14,10 +14,7 @@ final class OrphanJudge: FamilyJudge {
     /// Handles the reply to a request of a process, after the process.
     func hasHandledReply(_ process: SimulatedProcess, _ request: EngineRequest) {
         let machine = process.machine
-        // A request that consumes may queue again on a new master: docs/failure-model.md.
-        guard request.session == machine.life.id, machine.isLive, let slot = request.slot,
-            (request.operation as? Acquire)?.mode != .consume
-        else { return }
+        guard request.session == machine.life.id, machine.isLive, let slot = request.slot else { return }
         let number = request.release?.claim ?? request.number
         guard request.release != nil || request.operation is Acquire, !process.knows(number),
             // Before the comparison on a new connection, it may know less than a new master has.
@@ -31,8 +28,7 @@ final class OrphanJudge: FamilyJudge {
         let processes = Dictionary(uniqueKeysWithValues: world.processes.map { ($0.machine.life.id, $0) })
         var found: [String: Time] = [:]
         for (id, claim) in ledger.claims {
-            guard claim.mode != "c", claim.mode != "a",
-                let process = processes[ledger.session(of: id)], process.isReachable, process.machine.isLive,
+            guard let process = processes[ledger.session(of: id)], process.isReachable, process.machine.isLive,
                 let number = ClaimID(id)?.number, !process.knows(number)
             else { continue }
             let since = orphans[id] ?? world.now

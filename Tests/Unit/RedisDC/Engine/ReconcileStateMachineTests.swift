@@ -337,6 +337,35 @@ struct ReconcileStateMachineTests {
         #expect(run.taken() == (count == 1 ? ["finish 9"] : ["finish 9 lost", "send force 3 of session1:1"]))
     }
 
+    @Test(
+        "a consumed permit whose request, repeated, queues again on a master that has lost the grant, is not waited for",
+        arguments: [0, 1])
+    func queuedAfterGrant(failures: Int) {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        for _ in 0..<failures { run.fail(1) }
+        run.wakeUp("1 1")
+        _ = run.taken()
+        run.reply(1, .queued())
+        // A request that was not repeated has queued before its grant.
+        #expect(run.taken() == (failures > 0 ? ["send reconcile 2"] : []))
+        guard failures > 0 else { return }
+        run.reply(2, .page(next: 0, [.init(number: 1, state: .waiting, fence: 3, name: "x")]))
+        #expect(run.taken() == ["send force 3 of session1:1", "event dataLost"])
+    }
+
+    @Test("the late reply of a repeated request whose grant was confirmed ends nothing on the same master")
+    func queuedBeforeGrant() {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        run.fail(1)
+        run.wakeUp("1 1")
+        run.reply(1, .queued())
+        _ = run.taken()
+        run.reply(2, .page(next: 0, [.init(number: 1, state: .granted, fence: 1, name: "x")]))
+        #expect(run.taken() == [])
+    }
+
     @Test("a reply of the connection before, which arrives after the new one has begun, counts as lost")
     func replyOfEarlierConnection() {
         var run = MachineRun.holding()

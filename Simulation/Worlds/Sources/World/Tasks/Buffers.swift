@@ -110,8 +110,8 @@ final class BufferJudge: FamilyJudge {
     private var puts: [Int: Put] = [:]
     private var lastPut = 0
     private var lastItem = 0
-    /// When the last destruction of a buffer began, if it is over, and no other one was under way with it.
-    private var destroyed: [String: Time] = [:]
+    /// The last destruction of a buffer, if it is over, and no other one was under way with it.
+    private var destroyed: [String: ClosedRange<Time>] = [:]
     private var destructions = 0
 
     init(_ world: World) { self.world = world }
@@ -142,13 +142,13 @@ final class BufferJudge: FamilyJudge {
         let put = puts[number]!
         puts[number]!.end = world.now
         let buffer = items[put.item]!.buffer
-        guard let destruction = destroyed[buffer], destruction < put.begin, !world.mayLoseData else {
+        guard let destruction = destroyed[buffer], destruction.upperBound < put.begin, !world.mayLoseData else {
             if buffer != "shaky" { items[put.item]!.isPut = true }
             items[put.item]!.isKnownSince = items[put.item]!.isKnownSince ?? world.now
             return
         }
         let others = puts.contains {
-            $0.key != number && $0.value.item == put.item && $0.value.end ?? .max > destruction
+            $0.key != number && $0.value.item == put.item && $0.value.end ?? .max > destruction.lowerBound
         }
         world.check(others, "\(put.item) is known to a new buffer")
     }
@@ -160,7 +160,7 @@ final class BufferJudge: FamilyJudge {
         return world.now
     }
 
-    func hasDestroyed(_ name: String, since begin: Time) { destroyed[name] = begin }
+    func hasDestroyed(_ name: String, since begin: Time) { destroyed[name] = begin...world.now }
 
     func handles(_ item: String) {
         if world.judge.losses > 0 { return }
