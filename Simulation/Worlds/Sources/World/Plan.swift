@@ -60,8 +60,7 @@ extension World {
             if !isCalm, random.isOne(in: 6) { faults.clockSteps = Int.random(in: 2...6, using: &random) }
             if !isCalm, random.isOne(in: 5) { faults.strangeMessages = [6, 60].randomElement(using: &random)! }
             if !isCalm { faults.unknownScripts = 1 }
-            // The judges of mailboxes compare replies with what the server has at their arrival.
-            if !isCalm, mail.tasks == 0, random.isOne(in: 3) {
+            if !isCalm, random.isOne(in: 3) {
                 faults.lateReplies = [1, 5, 50].randomElement(using: &random)!
             }
             if !isCalm, random.isOne(in: 4) { faults.longestLag = 300 }

@@ -18,7 +18,7 @@ struct Exhaust: ParsableCommand {
     @Option(help: "Spend this many seconds on a scenario at most.")
     var limit: Double = 600
     @OptionGroup var alteration: AlterationOptions
-    @Flag(help: "The scripts of the engine that the server runs are among the events.")
+    @Flag(help: "The scripts that the server runs are among the events.")
     var scripts = false
     @Flag(help: "List the scenarios.")
     var list = false

@@ -63,7 +63,7 @@ struct Simulate: ParsableCommand {
     @Option(
         help: "Print the line of the first seed for that file, with this text about what it has shown; run nothing.")
     var known: String?
-    @Flag(help: "The scripts of the engine that the server runs are among the events.")
+    @Flag(help: "The scripts that the server runs are among the events.")
     var scripts = false
     @Flag(help: "Print the last events also if all promises were kept.")
     var verbose = false

@@ -35,7 +35,7 @@ extension MailWorld {
             if others.isEmpty { fail(call, "was superseded by no other call") }
             return
         case .reset, .forked, .truncated:
-            if let after = call.after, isValid(after, in: seat) { fail(call, "has a gap, and its cursor is valid") }
+            if lastRead(call)?.lastGap ?? -1 < call.began { fail(call, "has a gap that Redis has not replied") }
             seat.restart = max(seat.restart, delivery.cursor.index)
         }
         seat.cursor = delivery.cursor
@@ -46,10 +46,9 @@ extension MailWorld {
         world.violation("\(call.seat.key): listen of \(call.seat.device) \(after) \(text)")
     }
 
-    /// Whether the mailbox has what a cursor has seen.
-    private func isValid(_ cursor: Cursor, in seat: Seat) -> Bool {
-        guard let record = ledger.boxes[seat.key]?.record else { return false }
-        return cursor.epoch == record.epoch && record.tag(of: cursor.index) == cursor.tag
+    /// The last read of the process of a call, as its device.
+    private func lastRead(_ call: MailCall) -> MailLedger.Read? {
+        ledger.reads["\(call.process.process.number) \(call.seat.key) \(call.seat.device)"]
     }
 
     // MARK: Messages
@@ -58,7 +57,7 @@ extension MailWorld {
         let (seat, cursor) = (call.seat, delivery.cursor)
         let start = cursor.index - messages.count - delivery.skipped
         let device = ledger.boxes[seat.key]?.devices[seat.device]
-        let acknowledged = device?.acknowledged ?? 0
+        let acknowledged = max(device?.acknowledged ?? 0, lastRead(call)?.acknowledged ?? 0)
         if let after = call.after {
             if cursor.epoch != after.epoch { return fail(call, "continues in another epoch") }
             if start < after.index || start > max(after.index, acknowledged) {
@@ -80,7 +79,7 @@ extension MailWorld {
                 check(message, item, call)
                 seat.received.insert(tag)
             } else {
-                checkSkipped(item.entry, call)
+                checkSkipped(item, call)
             }
             tag = item.previous
         }
@@ -98,9 +97,9 @@ extension MailWorld {
         }
     }
 
-    private func checkSkipped(_ entry: MailEntry, _ call: MailCall) {
-        let now = ledger.boxes[call.seat.key]?.record?.entry(entry.index) ?? entry
-        let isSkipped = now.isSkipped(at: world.serverTime)
+    private func checkSkipped(_ item: MailLedger.Stored, _ call: MailCall) {
+        let entry = item.entry
+        let isSkipped = item.isReplaced || entry.isSkipped(at: world.serverTime)
         if !isSkipped, entry.key.isEmpty, world.plan.faults.clockSteps == 0 || entry.life == 0 {
             fail(call, "has skipped message \(entry.index)")
         }
@@ -113,8 +112,7 @@ extension MailWorld {
         let deadline = call.began + timeout.microseconds
         if world.now < deadline { fail(call, "has timed out too early") }
         // A read that is under way at the deadline is the last one.
-        let process = call.process.process.number
-        let read = ledger.reads["\(process) \(call.seat.key) \(call.seat.device)"] ?? 0
+        let read = lastRead(call)?.at ?? 0
         if read < call.began { fail(call, "has timed out without a read") }
         if hasMessage(after: delivery.cursor, call.seat, before: min(deadline, read)) {
             fail(call, "has timed out, and there was a message")

@@ -18,6 +18,19 @@ struct MailLedger {
         var at: Time
         /// Whether Redis has lost it.
         var isLost = false
+        /// Whether a later message with its collapse key has replaced it.
+        var isReplaced = false
+    }
+
+    /// The last read of a process as a device, when the server carried it out. Its reply may be handled later, when a new
+    /// master has other records.
+    struct Read {
+        /// In the world's time.
+        var at: Time
+        /// What the device had acknowledged after it.
+        var acknowledged = 0
+        /// When a read of the process has replied last that there is a gap.
+        var lastGap: Time?
     }
 
     /// A device as its reads and acknowledgements make it.
@@ -49,8 +62,8 @@ struct MailLedger {
     private(set) var stored: [String: [UInt64: Stored]] = [:]
     /// The tags of what was stored in a mailbox, by what was sent.
     private(set) var texts: [String: [String: [UInt64]]] = [:]
-    /// When a process has read as a device last, in the world's time.
-    private(set) var reads: [String: Time] = [:]
+    /// The last reads, by process, mailbox and device.
+    var reads: [String: Read] = [:]
     /// How often a request was carried out or answered again.
     private(set) var runs: [String: Int] = [:]
     /// Texts of sends that have certainly failed.
@@ -99,8 +112,13 @@ struct MailLedger {
             }
             checkSend(MailSend(keys, arguments), names, before, after, reply)
         } else if script === Scripts.listen {
-            reads["\(process) \(names[0]) \(arguments[1].text)"] = now
-            checkListen(MailListen(arguments), names[0], before[0], after[0], reply, at: now, milliseconds)
+            let (name, request) = (names[0], MailListen(arguments))
+            checkListen(request, name, before[0], after[0], reply, at: now, milliseconds)
+            let key = "\(process) \(name) \(request.device)"
+            let isGap = ["reset", "forked", "truncated"].contains(reply.array?.first?.string)
+            reads[key] = Read(
+                at: now, acknowledged: boxes[name]?.devices[request.device]?.acknowledged ?? 0,
+                lastGap: isGap ? now : reads[key]?.lastGap)
         } else if script === Scripts.forget {
             checkForget(names[0], arguments, before[0], isForgotten: reply.array?.last?.integer == 1)
         }
@@ -130,6 +148,7 @@ struct MailLedger {
                 fail("\(name): message \(entry.index) has changed")
                 continue
             }
+            if kept.isEmpty { stored[name]?[kept.tag]?.isReplaced = true }
             if kept.isEmpty, !entry.isEmpty, !added.contains(entry.key) {
                 fail("\(name): message \(entry.index) was replaced, but no message has its key \"\(entry.key)\"")
             }

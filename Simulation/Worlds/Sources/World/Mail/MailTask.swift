@@ -145,7 +145,12 @@ final class MailTask: @unchecked Sendable {
                     world.violation("\(key) has no \"\(message.content)\" at \(index), which was confirmed")
                 }
             }
-            if let message = messages.last, message.collapseKey == nil { checkKnown(message.content, key, begun) }
+            if let message = messages.last, message.collapseKey == nil {
+                checkKnown(message.content, key, begun)
+            } else {
+                // The process knows of this message instead, which may be of another epoch.
+                owner.known[key] = nil
+            }
             let items = mail.ledger.stored[key] ?? [:]
             if let (index, tag) = last[box], items[tag]?.isLost == false, index > range.upperBound {
                 world.violation("\(key): \(name) has sent \(range.upperBound) after \(index)")
