@@ -30,12 +30,12 @@ let package = Package(
             name: "World",
             dependencies: [
                 .product(name: "SimulatedRedis", package: "redisdc-simulation"),
+                .product(name: "GameServices", package: "redisdc"),
                 .product(name: "Hiredis", package: "redisdc"),
                 .product(name: "QueueListen", package: "redisdc"),
                 .product(name: "RedisDC", package: "redisdc"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
-                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings),

@@ -72,7 +72,7 @@ public struct Leaderboard: Sendable {
 
     init(
         _ name: String, redis: any Redis, namespace: String, configuration: LeaderboardConfiguration,
-        serverClock: ServerClock
+        serverClock: ServerClock, clock: MonotonicClock = .continuous()
     ) throws(GameServiceError) {
         try configuration.validate()
         keys = try ServiceKeys(namespace: namespace, kind: "board", name: name)
@@ -81,7 +81,7 @@ public struct Leaderboard: Sendable {
         self.configuration = configuration
         self.serverClock = serverClock
         scripts = IdempotentScript(
-            redis: redis, clock: .continuous(), callTimeout: min(configuration.callTimeout, .maxWait))
+            redis: redis, clock: clock, callTimeout: min(configuration.callTimeout, .maxWait))
         instruments = LeaderboardInstruments(configuration.instruments)
     }
 

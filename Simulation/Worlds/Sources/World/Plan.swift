@@ -27,6 +27,8 @@ extension World {
         public var faults = Faults()
         /// The part that uses mailboxes.
         public var mail = MailPlan()
+        /// The part that uses services, if any.
+        public var services: ServicePlan?
 
         /// Creates a plan.
         public init() {}
@@ -67,6 +69,10 @@ extension World {
             if !isCalm, random.isOne(in: 4) {
                 (isHasty, pause, hold, seconds) = (true, 1000, 1000, 3)
                 if faults.promotions > 0 { faults.promotions = 100 }
+            }
+            if random.isOne(in: 4) {
+                services = ServicePlan(&random)
+                if random.isOne(in: 2) { (tasks, mail.tasks) = (0, 0) }
             }
         }
     }

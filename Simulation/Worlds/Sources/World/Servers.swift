@@ -35,7 +35,7 @@ struct Servers {
     }
 
     /// The time of the server's clock at the beginning of the world, in microseconds since 1970.
-    private static let beginning: Int64 = 1_700_000_000_000_000
+    static let beginning: Int64 = 1_700_000_000_000_000
 
     mutating func advance(to time: Time) {
         master.advance(to: Self.beginning + time + offset)

@@ -55,7 +55,7 @@ public final class World {
         random = Random(seed: seed)
         servers = Servers(alteredScripts: alteredScripts)
         keys = PartitionKeys(namespace, partition: 0)
-        if plan.mail.tasks > 0 { mail = MailWorld(in: self, seed: seed) }
+        if plan.mail.tasks > 0 || plan.services != nil { mail = MailWorld(in: self, seed: seed) }
     }
 
     /// The violated promises; empty if all were kept.

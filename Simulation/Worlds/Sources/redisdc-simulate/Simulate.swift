@@ -34,6 +34,9 @@ struct Simulate: ParsableCommand {
     @Option(
         help: "The number of tasks of each process that use mailboxes; without it, each seed draws one.")
     var mail: Int?
+    @Option(
+        help: "The number of tasks of each process that submit to a leaderboard, and of those that look for matches.")
+    var services: Int?
     @Option(help: "The number of partitions of the mailboxes; without it, each seed draws one.")
     var partitions: Int?
     @Option(
@@ -137,6 +140,11 @@ struct Simulate: ParsableCommand {
         plan.seconds = seconds ?? plan.seconds
         if let uses { plan.uses = uses.split(separator: ",").map(String.init) }
         plan.mail.tasks = mail ?? plan.mail.tasks
+        if let services {
+            plan.services = services > 0 ? plan.services ?? ServicePlan() : nil
+            plan.services?.boards = services
+            plan.services?.players = services
+        }
         plan.mail.partitions = partitions ?? plan.mail.partitions
         plan.faults.breaks = breaks ?? plan.faults.breaks
         plan.faults.promotions = promotions ?? plan.faults.promotions

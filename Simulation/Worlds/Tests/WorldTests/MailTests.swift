@@ -16,7 +16,7 @@ struct MailTests {
     }
 
     /// Runs a world on a thread of its own: it runs tasks of the library, and a test is a task itself.
-    private static func run(_ world: World) {
+    static func run(_ world: World) {
         nonisolated(unsafe) let world = world
         let end = DispatchSemaphore(value: 0)
         let thread = Thread {

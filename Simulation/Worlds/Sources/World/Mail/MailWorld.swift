@@ -123,6 +123,7 @@ final class MailWorld: @unchecked Sendable {
             // A scenario begins other tasks.
             if world.exploration != nil { return }
             for number in 0..<plan.tasks { MailTask(number, of: mail).begin() }
+            if let services = world.plan.services { try ServiceProcess(of: mail, services).begin(services) }
         } catch {
             world.violation("no post office: \(error)")
         }
