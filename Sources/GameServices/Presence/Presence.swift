@@ -61,7 +61,7 @@ public final class Presence: Sendable {
     public let configuration: PresenceConfiguration
     let redis: any Redis
     let instruments: PresenceInstruments
-    private let clock: MonotonicClock
+    let clock: MonotonicClock
     private let registry = Locked(Registry())
     private let opened = AsyncStream.makeStream(of: BucketCore.self)
     private let service = ServiceRun("Presence")
@@ -74,8 +74,14 @@ public final class Presence: Sendable {
     ///     1 to 512 bytes of UTF-8 without control characters, braces and colons.
     ///   - configuration: the settings.
     /// - Throws: `.invalidArgument`.
-    public init(
+    public convenience init(
         redis: any Redis, namespace: String = "default", configuration: PresenceConfiguration = .init()
+    ) throws(GameServiceError) {
+        try self.init(redis: redis, namespace: namespace, configuration: configuration, clock: .continuous())
+    }
+
+    init(
+        redis: any Redis, namespace: String, configuration: PresenceConfiguration, clock: MonotonicClock
     ) throws(GameServiceError) {
         try PresenceKeys.validate(namespace, "namespace", maxBytes: 512)
         guard !namespace.utf8.contains(UInt8(ascii: ":")) else {
@@ -85,7 +91,7 @@ public final class Presence: Sendable {
         self.redis = redis
         self.namespace = namespace
         self.configuration = configuration
-        clock = .continuous()
+        self.clock = clock
         instruments = PresenceInstruments(configuration.instruments)
     }
 

@@ -125,7 +125,7 @@ public struct PresenceChanges: AsyncSequence, Sendable {
                 do throws(GameServiceError) { return try await request() } catch {
                     guard error.isTransient || error.code == .busy else { throw error }
                 }
-                do { try await Task.sleep(for: pause) } catch {
+                do { try await bucket.presence.clock.sleep(pause) } catch {
                     throw GameServiceError(.cancelled, "the task was cancelled")
                 }
                 pause = Swift.min(pause * 2, .seconds(1))

@@ -35,7 +35,8 @@ struct Simulate: ParsableCommand {
         help: "The number of tasks of each process that use mailboxes; without it, each seed draws one.")
     var mail: Int?
     @Option(
-        help: "The number of tasks of each process that submit to a leaderboard, and of those that look for matches.")
+        help: "The number of tasks of each process that use a leaderboard, a matchmaker and presence, for each of them."
+    )
     var services: Int?
     @Option(help: "The number of partitions of the mailboxes; without it, each seed draws one.")
     var partitions: Int?
@@ -144,6 +145,7 @@ struct Simulate: ParsableCommand {
             plan.services = services > 0 ? plan.services ?? ServicePlan() : nil
             plan.services?.boards = services
             plan.services?.players = services
+            plan.services?.guests = services
         }
         plan.mail.partitions = partitions ?? plan.mail.partitions
         plan.faults.breaks = breaks ?? plan.faults.breaks

@@ -1,4 +1,4 @@
-// Worlds whose processes use leaderboards and matchmakers.
+// Worlds whose processes use leaderboards, matchmakers and presence.
 import Testing
 
 @testable import World

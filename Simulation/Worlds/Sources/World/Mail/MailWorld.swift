@@ -216,24 +216,24 @@ extension World {
         let reply = servers.run(script, keys, arguments)
         exploration?.mailExecutes(arguments, reply, of: process)
         mail?.ledger.observe(script, keys, arguments, reply, servers.master, of: process?.number ?? -1, at: now)
-        if notesScripts, let words = Self.words(script, keys, arguments, reply) {
-            note("  \(process?.name ?? "finisher") \(words)")
-        }
+        if notesScripts { note("  \(process?.name ?? "finisher") \(Self.words(script, keys, arguments, reply))") }
         deliverMessages()
         return reply
     }
 
-    /// A script of mailboxes that the server has run, for a reader of the events; `nil` if it neither sends nor listens.
+    /// A script of mailboxes that the server has run, for a reader of the events.
     private static func words(
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], _ reply: RESPValue
-    ) -> String? {
+    ) -> String {
         let boxes = keys.filter { $0.contains(":box:") }.map { $0.split(separator: ":").last ?? "" }
         let status = reply.bytes == nil ? reply.array?.first?.string ?? "\(reply)" : "ok"
         if script === Scripts.listen {
             let request = MailListen(arguments)
             return "\(boxes[0]): \(request), poll \(request.poll) -> \(status)"
         }
-        guard script === Scripts.send else { return nil }
+        guard script === Scripts.send else {
+            return "\(keys[0]) \(arguments.map(\.text).filter { $0.utf8.count < 40 }) -> \(reply)"
+        }
         let request = MailSend(keys, arguments)
         let known = boxes.indices.map { request.known($0)?.index ?? -1 }
         return "send \(request.request) of \(MailSend.texts(arguments)) to \(boxes), known \(known) -> \(status)"

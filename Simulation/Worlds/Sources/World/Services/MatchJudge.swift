@@ -23,6 +23,8 @@ final class MatchJudge: FamilyJudge {
         var end: (state: TicketState, losses: Int)?
         /// How often the server had lost data when its enqueue began.
         var losses = 0
+        /// Whether its players were told.
+        var isTold = false
         /// When it was first missing.
         var missingSince: Time?
     }
@@ -205,11 +207,14 @@ final class MatchJudge: FamilyJudge {
         func has(_ player: String, _ text: String) -> Bool {
             mail.ledger.texts[mail.key(of: player)]?.keys.contains { $0.contains("\"\(text)\"") } ?? false
         }
-        return switch end.state {
-        case .waiting, .cancelled: true
-        case .timedOut, .lost: has(ticket.player, name)
-        case .matched(let match): match.players.allSatisfy { has($0.name, match.id) }
-        }
+        let isTold =
+            switch end.state {
+            case .waiting, .cancelled: true
+            case .timedOut, .lost: ticket.isTold || has(ticket.player, name)
+            case .matched(let match): ticket.isTold || match.players.allSatisfy { has($0.name, match.id) }
+            }
+        tickets[name]!.isTold = isTold
+        return isTold
     }
 
     func checkEnd(_ ledger: Ledger) {

@@ -1,4 +1,4 @@
-// The part of a world that uses services: leaderboards and matchmakers, with the real code of the library.
+// The part of a world that uses services: leaderboards, matchmakers and presence, with the real code of the library.
 @testable import CoordinationBase
 @testable import GameServices
 
@@ -8,6 +8,8 @@ public struct ServicePlan: Sendable, Codable, Equatable {
     public var boards = 1
     /// The number of tasks of each process that look for matches.
     public var players = 1
+    /// The number of tasks of each process that serve a client who is present.
+    public var guests = 1
     /// The number of players of a match.
     public var size = 2
     /// Whether the window of ratings is narrow at first, and widens.
@@ -18,7 +20,8 @@ public struct ServicePlan: Sendable, Codable, Equatable {
 
     init(_ random: inout Random) {
         boards = Int.random(in: 0...2, using: &random)
-        players = Int.random(in: 1...3, using: &random)
+        players = Int.random(in: 0...3, using: &random)
+        guests = Int.random(in: 0...3, using: &random)
         size = Int.random(in: 2...3, using: &random)
         widens = random.isOne(in: 2)
     }
@@ -31,6 +34,7 @@ final class ServiceProcess: @unchecked Sendable {
     let owner: MailProcess
     let board: Leaderboard
     let matchmaker: Matchmaker
+    let bucket: PresenceBucket
     var world: World { owner.mail.world }
 
     /// A short window, of which a world sees many periods.
@@ -50,6 +54,12 @@ final class ServiceProcess: @unchecked Sendable {
         matchmaker = try Matchmaker(
             MatchJudge.name, redis: owner.client, office: owner.office, namespace: BoardJudge.namespace,
             configuration: Self.rules(plan), clock: clock)
+        var presenceRules = PresenceConfiguration()
+        (presenceRules.ttl, presenceRules.linger, presenceRules.maxLoggedChanges) = (.seconds(2), .seconds(1), 12)
+        let presence = try Presence(
+            redis: owner.client, namespace: BoardJudge.namespace, configuration: presenceRules, clock: clock)
+        bucket = try presence.bucket("hall")
+        owner.keep(owner.mail.executor.begin { await presence.run() })
         owner.keep(owner.mail.executor.begin { [matchmaker] in await matchmaker.run() })
     }
 
@@ -64,6 +74,8 @@ final class ServiceProcess: @unchecked Sendable {
     /// Begins the tasks.
     func begin(_ plan: ServicePlan) {
         for _ in 0..<plan.boards { owner.begin { await BoardTask(self).run() } }
+        for number in 0..<plan.guests { owner.begin { await GuestTask(self, number).run() } }
+        if plan.guests > 0 { Follower(self).begin() }
         for number in 0..<plan.players { owner.begin { await PlayerTask(self, number).run() } }
     }
 }
