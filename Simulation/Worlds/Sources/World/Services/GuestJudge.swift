@@ -92,8 +92,7 @@ final class GuestJudge: FamilyJudge {
         world.judge { $0.hasChecked() }
         if let found { world.check(wasTried(found), "\(key) is \(found.text), which nobody has put") }
         guard isStaying(key), let object = objects[key], object.isCertain, object.since < begun,
-            object.losses == losses,
-            losses == world.judge.losses
+            object.losses == losses, losses == world.judge.losses
         else { return }
         guard let value = object.value else {
             return world.check(found == nil, "\(key) has left, and is \(found?.text ?? "")")
