@@ -169,6 +169,7 @@ final class Follower: @unchecked Sendable {
             case .put(let object, let isNew):
                 world.check(
                     isNew == (objects![object.key] == nil), "\(change), and it was \(objects![object.key] as Any)")
+                world.check(objects![object.key]?.text != object.text, "\(change) is there twice")
                 world.check(judge.wasTried(object), "nobody has put \(object.key) as \(object.text)")
                 objects![object.key] = object
             case .left(let leave):
