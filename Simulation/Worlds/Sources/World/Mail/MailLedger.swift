@@ -27,7 +27,7 @@ struct MailLedger {
     struct Read {
         /// In the world's time.
         var at: Time
-        /// What the device had acknowledged after it.
+        /// The last message that the device had acknowledged after it.
         var acknowledged = 0
         /// When a read of the process has replied last that there is a gap.
         var lastGap: Time?

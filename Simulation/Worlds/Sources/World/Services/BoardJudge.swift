@@ -1,4 +1,4 @@
-// What a leaderboard must have.
+// The judge of leaderboards: each submit counts once in each window, and pages are in order.
 import SimulatedRedis
 
 @testable import CoordinationBase
@@ -24,7 +24,7 @@ final class BoardJudge: FamilyJudge {
         var begun: Int?
         /// Whether a call may have had an effect that it has not reported.
         var mayHaveRun = false
-        /// What the last call that succeeded has returned, when, and how often the server had lost data when it began.
+        /// The result of the last call that succeeded, its time, and the number of losses of data when it began.
         var answer: (placements: [LeaderboardWindow: LeaderboardPlacement], at: Time, losses: Int)?
         /// Whether it has certainly had no effect.
         var isRefused: Bool { calls == 0 && !mayHaveRun && answer == nil }

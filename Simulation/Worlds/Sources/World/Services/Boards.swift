@@ -44,7 +44,7 @@ final class BoardTask: @unchecked Sendable {
     /// Submits nothing under an id that has a score.
     private func misuse(_ id: String, _ number: Int, _ submit: BoardJudge.Submit) async {
         let losses = world.judge.losses
-        // What was lost may be stored anew, so the score adds nothing.
+        // If Redis has lost the submit, this one takes effect: a score of 0 adds nothing.
         do throws(GameServiceError) {
             _ = try await services.board.submit(0, for: submit.name, id: id)
             judge.misuses(number, isRefused: false, losses: losses)

@@ -1,4 +1,4 @@
-// Who must be present.
+// The judge of presence: an object is there while its client is connected and its process lives.
 import SimulatedRedis
 
 @testable import CoordinationBase

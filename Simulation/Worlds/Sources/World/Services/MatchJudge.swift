@@ -1,4 +1,4 @@
-// What a matchmaker may answer, and what its queue may contain.
+// The judge of matchmakers: their answers, the outcomes that players receive, and the queue on the server.
 import SimulatedRedis
 
 @testable import CoordinationBase
